@@ -13,7 +13,8 @@ from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
 
-LIVE, SCRIPTED = "live", "scripted"
+LIVE = "live"
+"""What the metadata of a proof say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,16 @@
-"""Runs the builds of an open workspace: each phase is an event, and the agent is registered with the crew.
-
-For the agent that builds agents, a build goes one phase at a time, as that agent passes its checkpoints.
-"""
+"""Runs the builds of an open workspace: each phase is an event, and the agent is registered with the crew."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from engine.core import crew as ce
 from engine.core.text import clean, clean_line
-from engine.crew.builder.agent_base import AgentFolderError, read_agent
+from engine.crew.builder.agent_files import AgentFolderError, read_agent, spec_sha256
 from engine.crew.builder.agent_folders import SkillFolders
 from engine.crew.builder.builder import Builder
 from engine.crew.builder.built_in_agents import (
@@ -32,7 +28,6 @@ from engine.crew.builder.findings import (
     build_report,
     phase_line,
 )
-from engine.crew.builder.generated_code import spec_sha256
 from engine.crew.builder.proof import ACTOR, Prover
 from engine.crew.builder.registration import (
     BuildPaths,
@@ -42,92 +37,11 @@ from engine.crew.builder.registration import (
     pending,
     read_build,
 )
-from engine.crew.builder.skill_folder import watch
 from engine.crew.builder.tools import WorkspaceTools
 from engine.crew.crew import Crew
-from engine.crew.ontology.kinds import ErrorCode
-from engine.crew.ontology.results import HandoffResult
-from engine.crew.ports import BuildPhaseResult, HandoffError
-from engine.crew.state import Handoff
 from engine.sandbox.policy import SandboxPolicy
 
-_QUOTED = re.compile(r"[`'\"“]([^`'\"”\n]{1,1000})[`'\"”]")
-_PATH = re.compile(r"(?:^|(?<=\s))(~?\.{0,2}/\S+|[\w.-]+(?:/[\w.-]+)+/?|\S*SKILL\.md)", re.I)
-
-
-def path_in_task(task: str) -> str:
-    """The path that a task names; empty where it names none. In quotes it may have blanks."""
-    for quoted in _QUOTED.finditer(task):
-        if "/" in quoted[1] or quoted[1].lower().endswith("skill.md"):
-            return quoted[1].strip()
-    path = _PATH.search(task)
-    return path[1].rstrip(".,;:!?)") if path else ""
-
-
-class StepwiseBuild:
-    """A build under way.
-
-    Args:
-        begin: builds; it reports each phase, and waits before each until it may begin.
-        decided: what the operator had decided when it began.
-    """
-
-    def __init__(
-        self,
-        begin: Callable[
-            [Callable[[PhaseRecord], None], Callable[[int], Awaitable[None]]], Awaitable[BuildResult]
-        ],
-        decided: Mapping[str, str],
-    ) -> None:
-        self.decided = dict(decided)
-        self._records: list[PhaseRecord] = []
-        self._leave = 0
-        self._news = asyncio.Event()
-        self._task = asyncio.ensure_future(begin(self._told, self._pace))
-        self._task.add_done_callback(lambda _task: self._tell())
-
-    async def phase(self, number: int) -> PhaseRecord | BuildResult:
-        """Let the build go on up to a phase; its record, or the result where there is no such phase.
-
-        A cancellation of who waits leaves the build where it is.
-        """
-        self._leave = max(self._leave, number)
-        self._tell()
-        while len(self._records) < number and not self._task.done():
-            await self._news.wait()
-        last = number > len(self._records) or not self._records[number - 1].passed
-        if last or number == _LAST:
-            return await asyncio.shield(self._task)
-        return self._records[number - 1]
-
-    async def close(self) -> None:
-        """End it where it has not ended; nothing of it runs afterwards."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    def _told(self, record: PhaseRecord) -> None:
-        self._records.append(record)
-        self._tell()
-
-    async def _pace(self, number: int) -> None:
-        while number > self._leave:
-            await self._news.wait()
-
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
-
-
-_LAST = 7
-"""The phase after which there is a result."""
-
-
-TRUSTED = "trusted"
-"""What the operator is asked about a folder (`Choice.key`)."""
-TRIED = "tried"
-"""How often the operator had a build begun again."""
 ProgressListener = Callable[[PhaseRecord], None]
-Pace = Callable[[int], Awaitable[None]]
 
 
 class Builds:
@@ -148,9 +62,7 @@ class Builds:
         self.registrar = CrewRegistrar(crew, self.prover, self.shipped)
         self.troubles: dict[str, str] = {}
         """Why built-in agents or agents of the workspace are not there, by id."""
-        self._steps: dict[str, StepwiseBuild] = {}
         self._repairing: asyncio.Task[None] | None = None
-        crew.handoffs.moves.ended.append(self._ended)
 
     # -------------------------------------------------------------- life
 
@@ -190,8 +102,6 @@ class Builds:
 
     async def close(self) -> None:
         """End what is under way."""
-        for steps in list(self._steps.values()):
-            await steps.close()
         if self._repairing is not None:
             self._repairing.cancel()
             await asyncio.gather(self._repairing, return_exceptions=True)
@@ -245,11 +155,6 @@ class Builds:
             asyncio.CancelledError: nothing of it runs, and there is no agent that was not there before.
             JournalError: it could not be recorded.
         """
-        return await self._built(request, on_phase, actor=actor)
-
-    async def _built(
-        self, request: PendingBuild, on_phase: ProgressListener, *, actor: str, pace: Pace | None = None
-    ) -> BuildResult:
         await self.settled()
         build, path = self._new_id(), request.path.expanduser().absolute()
         self._note(build, "", "begun", "", str(path), actor=actor)
@@ -264,7 +169,7 @@ class Builds:
             trust = request.trust
             if trust is None:
                 trust = await asyncio.to_thread(self._trusts, path)
-            result = await self._builder(noted, pace).build(replace(request, path=path, trust=trust))
+            result = await self._builder(noted).build(replace(request, path=path, trust=trust))
         except asyncio.CancelledError:
             self._note(build, "", "cancelled", "", "it was cancelled; nothing of it is left", actor=actor)
             raise
@@ -325,67 +230,13 @@ class Builds:
         await self._crew.stream.commit()
         return f"{spec.id} {spec.version} answers again"
 
-    async def watch(self, request: PendingBuild, on_result: Callable[[BuildResult], None]) -> None:
-        """Build, and again after each burst of changes, until this is cancelled."""
-        path = request.path.expanduser().absolute()
-        folder = path if await asyncio.to_thread(path.is_dir) else path.parent
-        stop = asyncio.Event()
-        try:
-            await watch(folder, lambda: self.build(request), on_result, stop)
-        finally:
-            stop.set()
-
     def _trusts(self, path: Path) -> bool:
         """Whether a folder lies where no agent can write."""
         return not path.resolve().is_relative_to(self._root.resolve())
 
-    def _builder(
-        self, on_phase: ProgressListener = lambda _record: None, pace: Pace | None = None
-    ) -> Builder:
+    def _builder(self, on_phase: ProgressListener = lambda _record: None) -> Builder:
         tools = WorkspaceTools(self.places.workspace, self._root, self._policy, self._crew.engine.servers)
-        return Builder(
-            self.places.workspace,
-            registrar=self.registrar,
-            tools=tools,
-            policy=self._policy,
-            on_phase=on_phase,
-            pace=pace,
-        )
-
-    # -------------------------------------------------------------- by the agent that builds
-
-    async def phase(self, handoff: Handoff, number: int, decided: Mapping[str, str]) -> BuildPhaseResult:
-        """See `engine.crew.ports.RunService.build`; a build that was without what is decided is begun again.
-
-        The task names the skill, or `path` in the handoff's metadata does.
-
-        Raises:
-            HandoffError: no skill is named.
-        """
-        steps = self._steps.get(handoff.id)
-        if steps is None or steps.decided != decided:
-            if steps is not None:
-                await steps.close()
-            named = handoff.context.metadata.get("path") or path_in_task(handoff.context.task_description)
-            if not named:
-                message = "the task names no skill: give the path of its folder"
-                raise HandoffError(ErrorCode.CHECKPOINT, message)
-            request = PendingBuild(
-                Path(str(named)),
-                trust=_trusted(handoff, decided),
-                interactive=True,
-                overrides={name: value for name, value in decided.items() if name not in (TRUSTED, TRIED)},
-            )
-
-            async def begin(on_phase: ProgressListener, pace: Pace) -> BuildResult:
-                return await self._built(request, on_phase, actor=handoff.agent, pace=pace)
-
-            steps = self._steps[handoff.id] = StepwiseBuild(begin, decided)
-        return _as_built(await steps.phase(number))
-
-    def _ended(self, handoff: Handoff, _result: HandoffResult) -> None:
-        if (steps := self._steps.pop(handoff.id, None)) is not None:
-            self._crew.handoffs.moves.own(steps.close(), f"build of {handoff.id}")
+        return Builder(self.places.workspace, registrar=self.registrar, tools=tools, on_phase=on_phase)
 
     # -------------------------------------------------------------- events
 
@@ -415,25 +266,6 @@ class Builds:
         self._crew.stream.log.commit_soon()
 
 
-def _as_built(progress: PhaseRecord | BuildResult) -> BuildPhaseResult:
-    if isinstance(progress, PhaseRecord):
-        message = "\n".join((phase_line(progress), *map(str, progress.findings)))
-        return BuildPhaseResult(progress.passed, message, progress.as_json())
-    choice = progress.choice
-    asks, about = (choice.question, choice.key) if choice is not None else ("", "")
-    options = choice.options if choice is not None else ()
-    return BuildPhaseResult(
-        progress.success, build_report(progress), progress.as_json(), asks, about, options
-    )
-
-
-def _trusted(handoff: Handoff, decided: Mapping[str, str]) -> bool | None:
-    """Whether a skill is trusted: what another agent names is asked about in any case."""
-    if TRUSTED in decided:
-        return decided[TRUSTED] == "trust"
-    return None if not handoff.caller else False
-
-
 def builds_of(crew: Crew) -> Builds | None:
     """What builds the agents of a crew; None where none are built."""
     return crew.builds if isinstance(crew.builds, Builds) else None
@@ -443,8 +275,6 @@ async def plug_in(crew: Any) -> None:
     """Let a crew build agents, and have the built-in ones."""
     engine = crew.engine
     builds = crew.builds = Builds(crew, engine.root, engine.config.policy, thinks=engine.model is not None)
-    engine.script_proofs(builds.prover.scripted)
-    crew.service.build_phase = builds.phase
     crew.service.skills = SkillFolders(builds.places)
     engine.let_read(crew.service.skill_folder)
     await builds.open()

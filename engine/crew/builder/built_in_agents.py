@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.crew.builder.agent_base import AgentFolderError, read_agent, read_instructions
+from engine.crew.builder.agent_files import AgentFolderError, read_agent, read_instructions
 from engine.crew.builder.findings import BUILDER_VERSION, BUILT_IN, Findings, PendingBuild
 from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState
 from engine.crew.builder.proof import ACTOR, Prover
@@ -92,17 +92,14 @@ class CrewRegistrar:
         else:
             await self._crew.registry.remove(agent_id, reason="its registration was undone", actor=ACTOR)
 
-    async def e2e(self, spec: AgentSpec, folder: Path, *, live: bool) -> Proof:
-        """See `Registrar.e2e`; what comes back is the manager's."""
+    async def prove(self, spec: AgentSpec, folder: Path) -> Proof:
+        """See `Registrar.prove`; what comes back is the manager's."""
         try:
             if await asyncio.to_thread(read_agent, folder) != spec:
                 return Proof(False, f"{folder.name}/agent.yaml says something else")
         except AgentFolderError as error:
             return Proof(False, str(error))
-        proof = await self._prover.prove(spec, live=live)
-        if proof.passed:
-            self._former.pop(spec.id, None)
-        return proof
+        return await self._prover.prove(spec)
 
 
 class BuiltInAgentError(Exception):
@@ -201,7 +198,11 @@ class BuiltInAgents:
             JournalError: it could not be recorded.
             BuiltInAgentError: a skill makes no agent.
         """
-        for name in await self.ids():
+        ids = await self.ids()
+        for name, entry in list(crew.state.agents.items()):
+            if entry.source.startswith(BUILT_IN) and name not in ids:
+                await crew.registry.remove(name, reason="it is no longer shipped")
+        for name in ids:
             known, removed = crew.state.agents.get(name), crew.state.removed.get(name, "")
             others = known is not None and not known.source.startswith(BUILT_IN)
             if name in taken or others or removed.startswith(BUILT_IN):

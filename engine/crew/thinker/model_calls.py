@@ -17,7 +17,7 @@ from engine.core.text import StrictJsonError, clean_line
 from engine.core.thinking import Decision, DecisionKind
 from engine.crew.ontology.context import SLOTS
 from engine.crew.ontology.kinds import AgentType, ErrorCode, InvalidError, RequestKind
-from engine.crew.ontology.results import BUILD, ReturnedResult, parse_returned, parse_text_answer, schema_for
+from engine.crew.ontology.results import ReturnedResult, parse_returned, parse_text_answer, schema_for
 from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Phase, SkillFiles
 from engine.crew.thinker.run_plan import CALLS_MOST, STEPS, Brief, fail_handoff
 from engine.models.messages import ModelAnswer, ToolUse
@@ -182,7 +182,7 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
             "question",
             name=ESCALATE,
         )
-    if brief.spec.compute and brief.spec.compute != BUILD:
+    if brief.spec.compute:
         yield _crew(
             "compute",
             f"Have sums and verdicts computed ({brief.spec.compute}); they count, not yours.",
