@@ -17,9 +17,8 @@ from engine.core.command import Command, Receipt
 from engine.core.crew import CrewSettings
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore
-from engine.crew.choice import SelectiveMode
 from engine.crew.event_stream import EventStream
-from engine.crew.groups import HandoffGroups
+from engine.crew.groups import HandoffGroups, SelectiveMode
 from engine.crew.handoffs.admission import AdmissionChecks, AgentRegistry, ServerHealth, key_by_prefix
 from engine.crew.handoffs.contexts import SessionContext
 from engine.crew.handoffs.lifecycle import Handoffs
@@ -92,15 +91,16 @@ class Crew:
         self.escalations = Escalations(self.requests)
         self.returns = ResultReceiver(self.handoffs, self.requests)
         self.registry = AgentRegistry(stream)
-        self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations)
+        self.attended = settings.attended
+        """Whether an operator can be asked."""
+        self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations, attended=self.attended)
         self.groups = HandoffGroups(self.handoffs)
-        self.selective = SelectiveMode(self.handoffs, self.requests, self.groups, self.returns)
+        self.selective = SelectiveMode(self.handoffs, self.groups)
         self.answers = OperatorAnswers(
-            self.handoffs, self.requests, self.returns, self.escalations, self.floor, self.groups
+            self.handoffs, self.requests, self.returns, self.escalations, self.floor
         )
         self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
-        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended, self._budget_looked_at]
-        self.attended = settings.attended
+        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builder.builds.builds_of`)."""
 
@@ -149,15 +149,6 @@ class Crew:
         return self.stream.state
 
     @property
-    def attended(self) -> bool:
-        """Whether an operator can be asked about ties and failures."""
-        return self.groups.attended
-
-    @attended.setter
-    def attended(self, there: bool) -> None:
-        self.groups.attended = self.floor.attended = there
-
-    @property
     def needs(self) -> tuple[HumanRequest, ...]:
         """What waits for the operator, the most severe first, then the oldest; no turns of a conversation."""
         handoffs = self.state.handoffs
@@ -194,21 +185,9 @@ class Crew:
 
     # -------------------------------------------------------------- budgets
 
-    def _priority(self, name: str) -> int:
-        return self.handoffs.moves.priority(name)
-
     def _no_budget(self, run: str) -> str:
         for standing in self.engine.budgets(run):
             for line in standing.lines:
                 if line.limit and line.left is not None and line.left <= 0:
                     return f"nothing is left of the budget of {standing.budget}: {line.kind}"
         return ""
-
-    def _budget_looked_at(self, _handoff: Handoff, _result: HandoffResult) -> None:
-        shares = [
-            line.taken / line.limit
-            for standing in self.engine.budgets("")
-            for line in standing.lines
-            if line.limit
-        ]
-        self.escalations.budget(max(shares, default=0.0))

@@ -121,9 +121,6 @@ class RunService(Protocol):
         None where none did.
         """
 
-    def delegating_role(self, run: str) -> AgentSpec | None:
-        """The role that handed this run its work; None where no role did."""
-
     async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
         """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
 

@@ -18,7 +18,7 @@ from engine.crew.handoffs.results import ResultReceiver
 from engine.crew.handoffs.transitions import OpenHandoff
 from engine.crew.ontology.context import Answer, new_handoff_id
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
-from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import ANYBODY, AgentSpec, SkillFiles
 from engine.crew.operator_requests import OperatorRequests
@@ -173,13 +173,6 @@ class CrewRunService:
         """See `RunService`."""
         folder = self.skill_folder(run)
         return await asyncio.to_thread(read_files, folder, opened) if folder is not None else None
-
-    def delegating_role(self, run: str) -> AgentSpec | None:
-        """See `RunService`."""
-        handoff = self._handoffs.state.handoff_of(run)
-        above = self._handoffs.state.handoffs.get(handoff.context.parent_id) if handoff is not None else None
-        spec = above.spec if above is not None else None
-        return spec if spec is not None and spec.type is AgentType.ROLE else None
 
     async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
         """See `RunService`."""

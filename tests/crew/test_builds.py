@@ -28,6 +28,7 @@ from tests.building.folders import build
 from tests.building.test_builder import KILLED
 from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import MessagesServer, Reply
+from tests.patience import PATIENCE_S
 from tests.rounds import rounds
 
 IDS = (

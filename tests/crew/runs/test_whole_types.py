@@ -286,7 +286,7 @@ async def test_without_a_model_each_does_what_can_be_computed_and_says_what_need
             "operator",
         )
         assert on.crew.state.open_requests(wizard) == ()
-        group = await on.do(cc.Sequence(to=("jtbd", "devil"), task="go", clarity=CLEAR, on_fail="continue"))
+        group = await on.do(cc.Parallel(to=("jtbd", "devil"), task="go", clarity=CLEAR))
         assert [one.error_code for one in await on.results(group)] == [ErrorCode.NO_MODEL] * 2
         for request in on.crew.needs:
             await on.do(cc.DismissRequest(request=request.id))
