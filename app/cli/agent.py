@@ -183,7 +183,6 @@ def add_arguments(agent: argparse.ArgumentParser) -> None:
     build.add_argument("--type", choices=KINDS, default="", help="its type, where the text does not tell")
     build.add_argument("--trust", action="store_true", help="also where agents can write")
     build.add_argument("--dry-run", action="store_true", help="everything but registering")
-    build.add_argument("--live", action="store_true", help="prove it by one handoff to its model")
     verb("list", "the agents of the workspace")
     for parser in (
         verb("remove", "take an agent away"),

@@ -49,7 +49,7 @@ AGENT_TYPES = pairs(
     ("asl_agent", "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
 )
 BUILD: tuple[Argument, ...] = (
-    *(Flag(name, behind=True) for name in ("dry-run", "live")),
+    Flag("dry-run", behind=True),
     Flag("type", "TYPE", behind=True),
     Flag("trust", behind=True),
     Rest("path", "the path of a folder with a SKILL.md", shown="PATH", offers=paths),

@@ -206,7 +206,7 @@ CREW = "crew"
 SPEC, HANDOFF, PROGRESS = "spec", "handoff", "progress"
 """Where a run's configuration has its specification, what was handed to it, and how far others came."""
 PROOF = "proof"
-"""Where a handoff's metadata says that it proves a new agent (`engine.crew.builder.proof`), and how."""
+"""Where the metadata of a handoff of version 0.1 say that it proved a new agent, and how."""
 
 RETURNED = "crew.returned"
 """Beliefs of a run: how its handoff ended by its own word."""

@@ -151,9 +151,7 @@ class Crew:
     @property
     def needs(self) -> tuple[HumanRequest, ...]:
         """What waits for the operator, the most severe first, then the oldest; no turns of a conversation."""
-        handoffs = self.state.handoffs
-        proofs = {handoff.id for handoff in handoffs.values() if handoff.open and handoff.proof}
-        asked = (request for request in self.state.open_requests() if request.handoff_id not in proofs)
+        asked = self.state.open_requests()
         return tuple(request for request in asked if request.reason_code != CONVERSATION)
 
     def handoff(self, name: str) -> Handoff:

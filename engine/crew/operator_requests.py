@@ -362,7 +362,7 @@ class Escalations:
 
     def ended(self, handoff: Handoff, result: HandoffResult) -> None:
         """Ask the operator about an end, where it is one of those."""
-        if not handoff.proof and (code := reason_of(self._requests.state, handoff, result)):
+        if code := reason_of(self._requests.state, handoff, result):
             leave_out = () if result.output.strip() else (ACCEPT,)
             reason = result.error or result.human_input_reason
             title = f"{handoff.agent}: {reason}"

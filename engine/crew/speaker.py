@@ -147,7 +147,7 @@ class SpeakerStack:
         talks = entry is not None and entry.enabled and entry.spec.handoff.supports.transfer
         has_it = CLARIFIER in {holder.agent for holder in self.state.floor}
         mine = not handoff.caller and handoff.context.handoff_type is HandoffType.DELEGATE
-        if len(refused) > 1 or not talks or has_it or not mine or handoff.proof or not self._attended:
+        if len(refused) > 1 or not talks or has_it or not mine or not self._attended:
             return False
         task = handoff.context.task_description
         reason = f"{result.error}. Find out what is missing for {handoff.agent}, which is to do this: {task}"

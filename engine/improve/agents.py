@@ -364,7 +364,6 @@ def _pending_build(asked: JobRequest) -> PendingBuild:
     return PendingBuild(
         place,
         dry_run=bool(options.get("dry-run")),
-        live=bool(options.get("live")),
         trust=True if options.get("trust") else None,
         interactive=True,
         overrides=overrides,

@@ -131,8 +131,8 @@ CREW = [
     ("agent_remove pws", cc.RemoveAgent(who="pws")),
     ("build ~/skills/a", mm.StartJob(verb="agent_build", argument="~/skills/a")),
     (
-        "build my skills/a --live --type role",
-        mm.StartJob(verb="agent_build", argument="my skills/a", options={"live": True, "type": "role"}),
+        "build my skills/a --trust --type role",
+        mm.StartJob(verb="agent_build", argument="my skills/a", options={"trust": True, "type": "role"}),
     ),
     (
         "agent_create ./a --dry-run",

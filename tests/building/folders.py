@@ -9,7 +9,7 @@ from typing import Any
 from engine.crew.builder.agent_files import AgentFolderError, read_agent
 from engine.crew.builder.builder import Builder
 from engine.crew.builder.findings import BuildResult, PendingBuild
-from engine.crew.builder.registration import BuildPaths, Proof
+from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill_folder import SkillFolder
 from engine.crew.builder.tools import WorkspaceTools
 from engine.crew.ontology.spec import AgentSpec
@@ -38,10 +38,6 @@ class FolderRegistrar:
 
     async def remove(self, agent_id: str) -> None:
         """See `Registrar.remove`."""
-
-    async def prove(self, spec: AgentSpec, folder: Path) -> Proof:
-        """Nothing can be proved without a crew."""
-        return Proof(False, "a live proof needs the cockpit's manager and a model")
 
 
 def builder_of(workspace: Path, *, registrar: Any = None, tools: Any = None) -> Builder:

@@ -208,7 +208,6 @@ async def test_any_name_stands_in_the_graph(tmp_path: Path) -> None:
     assert not any(one.errors for one in told), [str(one) for each in told for one in each.errors]
     assert work.spec.name == name
     store = graph_of((work.spec,), {})
-    assert [one.node.name for one in store] == [name]
     row = choose(store, Signal(triggers=("It's  TOO good",))).rows[0]
     assert row.node.id == work.spec.id
 

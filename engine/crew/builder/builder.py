@@ -282,22 +282,17 @@ class _Run:
         registration.write_files(self.staged, self._files, run)
 
     async def _register(self, work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
-        """Phase 7: swapped in, registered, proved if that is asked. Checks registered and e2e_passes."""
+        """Phase 7: swapped in and registered. Checks registered."""
         spec = work.spec
         if spec is None:
             raise RuntimeError("a phase ran before the spec was there")
         await run_to_completion(asyncio.to_thread(self._seal, spec))
         try:
-            proof = await registration.swap_in(
-                self.staged, spec, self._places, self._builder.registrar, live=self._request.live
-            )
+            await registration.swap_in(self.staged, spec, self._places, self._builder.registrar)
         except RegistrationError as error:
             findings.error("NOT_REGISTERED", str(error), hint="the former version is back")
             return ()
-        registered = CheckOutcome("registered", True, f"{spec.id} {spec.version}")
-        return (
-            (registered, CheckOutcome("e2e_passes", proof.passed, proof.message)) if proof else (registered,)
-        )
+        return (CheckOutcome("registered", True, f"{spec.id} {spec.version}"),)
 
     def _seal(self, spec: AgentSpec) -> None:
         """Write BUILD.json and take the right to write from the skill's copy."""

@@ -14,6 +14,7 @@ from engine.crew.builder.agent_files import AgentFolderError, read_agent, spec_s
 from engine.crew.builder.agent_folders import SkillFolders
 from engine.crew.builder.builder import Builder
 from engine.crew.builder.built_in_agents import (
+    ACTOR,
     BuiltInAgentError,
     BuiltInAgents,
     CrewRegistrar,
@@ -28,7 +29,6 @@ from engine.crew.builder.findings import (
     build_report,
     phase_line,
 )
-from engine.crew.builder.proof import ACTOR, Prover
 from engine.crew.builder.registration import (
     BuildPaths,
     RegistrationError,
@@ -51,15 +51,13 @@ class Builds:
         crew: registers them.
         root: the sandbox root.
         policy: of the sandbox.
-        thinks: whether there is a model for live proofs.
     """
 
-    def __init__(self, crew: Crew, root: Path, policy: SandboxPolicy, *, thinks: bool) -> None:
+    def __init__(self, crew: Crew, root: Path, policy: SandboxPolicy) -> None:
         self._crew, self._root, self._policy = crew, root, policy
         self.places = BuildPaths(crew.engine.workspace.absolute())
-        self.prover = Prover(crew, thinks=thinks)
         self.shipped = BuiltInAgents()
-        self.registrar = CrewRegistrar(crew, self.prover, self.shipped)
+        self.registrar = CrewRegistrar(crew, self.shipped)
         self.troubles: dict[str, str] = {}
         """Why built-in agents or agents of the workspace are not there, by id."""
         self._repairing: asyncio.Task[None] | None = None
@@ -89,11 +87,9 @@ class Builds:
         await self._crew.stream.commit()
 
     def begin(self) -> None:
-        """Finish or undo what a process that died was registering, and end its proofs."""
-        state = self._crew.state
-        proofs = [handoff.id for handoff in state.open() if handoff.proof and not handoff.context.parent_id]
-        if proofs or self.places.builds.is_dir():
-            self._repairing = asyncio.create_task(self._repaired(proofs), name="repair of builds")
+        """Finish or undo what a process that died was registering."""
+        if self.places.builds.is_dir():
+            self._repairing = asyncio.create_task(self._repaired(), name="repair of builds")
 
     async def settled(self) -> None:
         """Wait until what a process that died left is in order."""
@@ -106,9 +102,7 @@ class Builds:
             self._repairing.cancel()
             await asyncio.gather(self._repairing, return_exceptions=True)
 
-    async def _repaired(self, proofs: list[str]) -> None:
-        for name in proofs:
-            await self._crew.handoffs.endings.cancel(name, "the process that proved it ended", actor=ACTOR)
+    async def _repaired(self) -> None:
         for line in await self._builder().repair():
             self._note(self._new_id(), "registration", "repaired", line.partition(" ")[0].rstrip(":"), line)
         await self._crew.stream.commit()
@@ -274,7 +268,7 @@ def builds_of(crew: Crew) -> Builds | None:
 async def plug_in(crew: Any) -> None:
     """Let a crew build agents, and have the built-in ones."""
     engine = crew.engine
-    builds = crew.builds = Builds(crew, engine.root, engine.config.policy, thinks=engine.model is not None)
+    builds = crew.builds = Builds(crew, engine.root, engine.config.policy)
     crew.service.skills = SkillFolders(builds.places)
     engine.let_read(crew.service.skill_folder)
     await builds.open()

@@ -1,4 +1,4 @@
-"""Registers agents with the crew by events, proved through the manager, and the built-in agents among them.
+"""Registers agents with the crew by events, and the built-in agents among them.
 
 A built-in agent is a skill of the package, read in memory by the first five phases of a build. Nothing is
 written for it but the event that registers it; it is registered anew when its skill has changed. An agent of
@@ -12,11 +12,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.crew.builder.agent_files import AgentFolderError, read_agent, read_instructions
+from engine.crew.builder.agent_files import AgentFolderError, read_instructions
 from engine.crew.builder.findings import BUILDER_VERSION, BUILT_IN, Findings, PendingBuild
 from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState
-from engine.crew.builder.proof import ACTOR, Prover
-from engine.crew.builder.registration import Proof, RegistrationError
+from engine.crew.builder.registration import RegistrationError
 from engine.crew.builder.skill_folder import read_folder
 from engine.crew.builder.tools import WorkspaceTools
 from engine.crew.crew import Crew
@@ -27,6 +26,7 @@ from engine.crew.state import Registered
 from engine.planning.library.plan_library import shipped_agents
 from engine.sandbox.policy import SandboxPolicy
 
+ACTOR = "builder"
 BEFORE_BUILT_IN = "it goes before the built-in agent of this id"
 
 
@@ -50,12 +50,11 @@ class CrewRegistrar:
 
     Args:
         crew: the crew.
-        prover: proves them.
         shipped: the built-in agents, which are there again where the workspace's own one goes.
     """
 
-    def __init__(self, crew: Crew, prover: Prover, shipped: BuiltInAgents) -> None:
-        self._crew, self._prover, self._shipped = crew, prover, shipped
+    def __init__(self, crew: Crew, shipped: BuiltInAgents) -> None:
+        self._crew, self._shipped = crew, shipped
         self._former: dict[str, Registered] = {}
         """What an agent was that has no folder and is being replaced."""
 
@@ -91,15 +90,6 @@ class CrewRegistrar:
             await self._crew.registry.register(built_in.spec, source=built_in.source, actor=ACTOR)
         else:
             await self._crew.registry.remove(agent_id, reason="its registration was undone", actor=ACTOR)
-
-    async def prove(self, spec: AgentSpec, folder: Path) -> Proof:
-        """See `Registrar.prove`; what comes back is the manager's."""
-        try:
-            if await asyncio.to_thread(read_agent, folder) != spec:
-                return Proof(False, f"{folder.name}/agent.yaml says something else")
-        except AgentFolderError as error:
-            return Proof(False, str(error))
-        return await self._prover.prove(spec)
 
 
 class BuiltInAgentError(Exception):

@@ -248,8 +248,6 @@ class PendingBuild:
     """A skill's folder, or its SKILL.md."""
     dry_run: bool = False
     """Everything but registering; nothing is left behind."""
-    live: bool = False
-    """Whether it is proved by a first handoff that its model answers."""
     trust: bool | None = None
     """Whether the folder is trusted; None asks about those that agents can write to, False about any."""
     interactive: bool = False

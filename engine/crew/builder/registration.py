@@ -1,6 +1,6 @@
-"""Phase 7 of a build: stages, swaps by rename, registers and proves; a failure restores the former version.
+"""Phase 7 of a build: stages, swaps by rename and registers; a failure restores the former version.
 
-`.builds/ID.registering.json` records the registration from before the first rename until after the proof, so
+`.builds/ID.registering.json` records the registration from before the first rename until it is over, so
 that a process that dies in between is repaired at the next start.
 """
 
@@ -182,14 +182,6 @@ class RegistrationError(Exception):
     """An agent could not be registered; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """The result of a real handoff to a newly registered agent."""
-
-    passed: bool
-    message: str
-
-
 class Registrar(Protocol):
     """Who knows the agents of a workspace: the manager of handoffs, or the folders themselves."""
 
@@ -206,14 +198,9 @@ class Registrar(Protocol):
     async def remove(self, agent_id: str) -> None:
         """Take an agent away; its history stays."""
 
-    async def prove(self, spec: AgentSpec, folder: Path) -> Proof:
-        """Delegate to the agent for real: admission, run, result of its model."""
 
-
-async def swap_in(
-    staged: Path, spec: AgentSpec, places: BuildPaths, registrar: Registrar, *, live: bool = False
-) -> Proof | None:
-    """Put a staged folder in the place of an agent and register it; gives the proof of a `live` one.
+async def swap_in(staged: Path, spec: AgentSpec, places: BuildPaths, registrar: Registrar) -> None:
+    """Put a staged folder in the place of an agent and register it.
 
     Raises:
         RegistrationError: it failed; the former version is back, and answers.
@@ -223,24 +210,19 @@ async def swap_in(
     record = places.builds / f"{spec.id}{_RECORD}"
     try:
         await run_to_completion(asyncio.to_thread(_swap, staged, spec, places, record))
-        proof = await _proven(spec, places.agent(spec.id), registrar, live=live)
+        await _registered(spec, places.agent(spec.id), registrar)
     except BaseException:
         await run_to_completion(_undo(spec.id, staged, places, registrar, record))
         raise
     await run_to_completion(asyncio.to_thread(_done, spec.id, places, record))
-    return proof
 
 
-async def _proven(spec: AgentSpec, folder: Path, registrar: Registrar, *, live: bool) -> Proof | None:
+async def _registered(spec: AgentSpec, folder: Path, registrar: Registrar) -> None:
     await registrar.register(spec, folder)
     registered = await registrar.resolve(spec.id)
     if registered is None or registered.version != spec.version:
         resolved = "nothing" if registered is None else registered.version
         raise RegistrationError(f"{spec.id} resolves to {resolved} and not to {spec.version}")
-    proof = await registrar.prove(spec, folder) if live else None
-    if proof is not None and not proof.passed:
-        raise RegistrationError(f"the first handoff failed: {proof.message}")
-    return proof
 
 
 def _swap(staged: Path, spec: AgentSpec, places: BuildPaths, record: Path) -> None:

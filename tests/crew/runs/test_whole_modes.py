@@ -46,6 +46,8 @@ async def test_order_is_kept_under_random_delays_and_half_are_enough(tmp_path: P
         name, late = asker(seen), chance.randrange(40)
         if name in fails:
             return GIVES_UP
+        if name == "Synthesizer":
+            return returns("[a] and [c] say so; b is missing.")
         said = returns(f"text of {name}")
         return Reply(tool=said.tool, tool_input=said.tool_input, first_byte_delay_ms=late)
 
