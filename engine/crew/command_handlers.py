@@ -253,12 +253,8 @@ async def _debate(crew: Crew, command: cc.Debate, actor: str) -> Receipt:
 
 def _ad_hoc(command: cc.Debate) -> dict[str, Any]:
     sides = [
-        {"label": "for", "agent_id": command.pro, "stance": f"For the motion: {command.motion[:1_900]}"},
-        {
-            "label": "against",
-            "agent_id": command.con,
-            "stance": f"Against the motion: {command.motion[:1_900]}",
-        },
+        {"label": label, "agent_id": agent, "stance": f"{label.title()} the motion: {command.motion[:1_900]}"}
+        for label, agent in (("for", command.pro), ("against", command.con))
     ]
     return {
         "id": "debate",
@@ -276,42 +272,42 @@ def _ad_hoc(command: cc.Debate) -> dict[str, Any]:
 
 
 async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: str) -> Receipt:
-    name, data = handoff.id, {"handoff": handoff.id}
+    name = about = handoff.id
     match command:
         case cc.CancelHandoff():
-            if not await crew.handoffs.endings.cancel(name, command.reason, actor=actor):
-                return Receipt(ok=True, message=f"{name} is over already: {handoff.state.words}", data=data)
-            return Receipt(ok=True, message=f"{name} is {crew.state.handoffs[name].state.words}", data=data)
+            open_ = await crew.handoffs.endings.cancel(name, command.reason, actor=actor)
+            words = crew.state.handoffs[name].state.words
+            message = f"{name} is {words}" if open_ else f"{name} is over already: {words}"
         case cc.RetryHandoff():
-            after = await crew.answers.retry(handoff, actor)
-            return Receipt(ok=True, message=f"{after} tries {name} again", data={"handoff": after})
+            about = await crew.answers.retry(handoff, actor)
+            message = f"{about} tries {name} again"
         case cc.PauseHandoff():
             await crew.handoffs.pause(name, actor)
-            return Receipt(ok=True, message=f"{name} is paused", data=data)
+            message = f"{name} is paused"
         case cc.ResumeHandoff():
             await crew.handoffs.resume(name, actor)
-            return Receipt(ok=True, message=f"{name} goes on", data=data)
+            message = f"{name} goes on"
+        case cc.SetPriority() | cc.StepMode() if not handoff.open:
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
         case cc.SetPriority():
-            if not handoff.open:
-                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
             crew.stream.append(ce.PriorityChanged(handoff=name, priority=command.priority), actor=actor)
             crew.handoffs.dispatch()
-            return Receipt(ok=True, message=f"{name} has priority {command.priority}", data=data)
+            message = f"{name} has priority {command.priority}"
         case cc.StepMode():
-            if not handoff.open:
-                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
             if not handoff.halts:
                 message = f"{name} has no phases and no rounds to halt after: {handoff.agent} is no pipeline"
                 raise HandoffError(ErrorCode.BAD_CONTEXT, f"{message} and no debate")
             crew.stream.append(ce.StepModeSet(handoff=name, on=command.on), actor=actor)
             how = "halts after each part and asks" if command.on else "goes through without a halt"
-            return Receipt(ok=True, message=f"{name} {how}", data=data)
+            message = f"{name} {how}"
         case cc.TakeOver():
-            taken = await crew.returns.take_over(handoff, command.text, actor)
-            return Receipt(ok=True, message=f"{taken} has your text as its result", data={"handoff": taken})
+            about = await crew.returns.take_over(handoff, command.text, actor)
+            message = f"{about} has your text as its result"
         case cc.GuidedMove():
             return await _guided(crew, command, handoff, actor)
-    return Receipt(ok=False, message=f"{command.do} is not known here")
+        case _:
+            return Receipt(ok=False, message=f"{command.do} is not known here")
+    return Receipt(ok=True, message=message, data={"handoff": about})
 
 
 async def _guided(crew: Crew, command: cc.GuidedMove, handoff: Handoff, actor: str) -> Receipt:

@@ -58,8 +58,3 @@ def from_text(text: str | bytes) -> SkillFolder:
     """A skill that is nothing but its SKILL.md."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return SkillFolder(None, {"SKILL.md": data}, source="text")
-
-
-async def no_agent(_agent_id: str) -> AgentSpec | None:
-    """Resolves nothing: no agent is registered."""
-    return None

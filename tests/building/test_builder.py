@@ -45,10 +45,11 @@ def staging(workspace: Path) -> list[str]:
 
 
 class Refusing(FolderRegistrar):
-    """Registers nothing."""
+    """Registers no second version."""
 
     async def register(self, spec: AgentSpec, folder: Path) -> None:
-        raise RegistrationError("the database is locked")
+        if spec.version == "1.0.1":
+            raise RegistrationError("the database is locked")
 
 
 async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_version_back(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from engine.crew.builder.agent_files import agent_files, spec_text
 from engine.crew.builder.drafts import check_graph, draft_graph, draft_handoffs
 from engine.crew.builder.findings import Findings, PendingBuild
-from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState
+from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.skill import SkillDefinition, parse_skill, slug, unique
 from engine.crew.builder.tools import WorkspaceTools, check_tools, draft_tools
 from engine.crew.builder.yaml_text import read_mapping, split_frontmatter, write_mapping
@@ -25,7 +25,7 @@ from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.selection import Signal, choose, edges_of, graph_of
 from engine.sandbox.policy import SandboxPolicy
 from tests.building.corpus import SKILLS, lay, plain, skill
-from tests.building.folders import from_text, no_agent
+from tests.building.folders import from_text
 from tests.rounds import rounds
 
 
@@ -49,8 +49,7 @@ async def drafted(
 ) -> tuple[BuildState, list[Findings]]:
     """A skill through the five phases that write nothing, each with what it found."""
     folder = from_text(data)
-    around = BuildEnvironment(tools or tools_at(tmp_path), no_agent)
-    work = BuildState(PendingBuild(tmp_path, overrides=overrides), around, folder)
+    work = BuildState(PendingBuild(tmp_path, overrides=overrides), tools or tools_at(tmp_path), folder)
     told = []
     for _, phase in PHASES:
         found = Findings()

@@ -32,7 +32,7 @@ from engine.crew.builder.findings import (
     PhaseRecord,
     Status,
 )
-from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState, NeedsOperatorError
+from engine.crew.builder.phases import PHASES, BuildState, NeedsOperatorError
 from engine.crew.builder.registration import BUILD, Build, BuildPaths, Registrar, RegistrationError, Version
 from engine.crew.builder.skill import slug
 from engine.crew.builder.skill_folder import hashes
@@ -86,7 +86,7 @@ class Builder:
     ) -> None:
         self.places = BuildPaths(workspace.absolute())
         self.registrar = registrar
-        self._around = BuildEnvironment(tools, registrar.resolve)
+        self._tools = tools
         self._told, self._now = on_phase, now
 
     async def build(self, request: PendingBuild) -> BuildResult:
@@ -137,7 +137,7 @@ class _Run:
     def __init__(self, builder: Builder, request: PendingBuild) -> None:
         self._builder, self._request = builder, request
         self._places = builder.places
-        self._work = BuildState(request, builder._around)
+        self._work = BuildState(request, builder._tools)
         self._records: list[PhaseRecord] = []
         self._began = time.monotonic()
         self._files: dict[str, bytes] = {}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.core.text import clean_line
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill import SkillDefinition, words_of
 from engine.crew.ontology.context import SLOTS, ConversationSummary, HandoffContext, ProblemClarity
-from engine.crew.ontology.kinds import RESERVED, AgentType, ReturnBehavior
+from engine.crew.ontology.kinds import AgentType, ReturnBehavior
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.ontology.spec import ANYBODY, AgentSpec
+from engine.crew.ontology.spec import AgentSpec
 from engine.crew.selection import Signal, choose, edges_of, graph_of, normalise, normalised
 
 MOST_TRIGGERS = 20
@@ -133,46 +132,9 @@ def draft_handoffs(skill: SkillDefinition, findings: Findings) -> dict[str, Any]
     return {"receives": receives, "returns": returns if returns["score_names"] else {}}
 
 
-def routes_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
-    """Ids of agents that a spec's routing names, by path."""
+def check_protocol(spec: AgentSpec, findings: Findings) -> tuple[bool, bool]:
+    """Whether what it receives and what it returns hold."""
     routing = spec.handoff.routing
-    callers = routing.can_be_called_by if routing.can_be_called_by != ANYBODY else ()
-    return {
-        "handoff.routing.can_delegate_to": routing.can_delegate_to,
-        "handoff.routing.can_be_called_by": callers,
-    }
-
-
-def chains_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
-    """Ids of agents that a spec's chaining names, by path."""
-    return {
-        "chaining.precedes": tuple(edge.id for edge in spec.chaining.precedes),
-        "chaining.follows": tuple(edge.id for edge in spec.chaining.follows),
-    }
-
-
-def note_pending_routes(
-    named: Mapping[str, tuple[str, ...]], exists: Callable[[str], bool], findings: Findings
-) -> None:
-    """Tell of agents that are named and not registered; they may come later."""
-    for path, ids in named.items():
-        for agent_id in ids:
-            if agent_id not in RESERVED and not exists(agent_id):
-                findings.warn(
-                    "PENDING", f"{agent_id} is not registered; this is looked at again when it is", path
-                )
-
-
-def check_protocol(spec: AgentSpec, exists: Callable[[str], bool], findings: Findings) -> tuple[bool, bool]:
-    """Whether what it receives and what it returns hold; routes to agents that are not there are reported.
-
-    Args:
-        spec: the agent.
-        exists: whether an agent is registered.
-        findings: receives every finding.
-    """
-    routing = spec.handoff.routing
-    note_pending_routes(routes_of(spec), exists, findings)
     if spec.type is AgentType.ROLE and routing.return_behavior is ReturnBehavior.ITERATE:
         words = "a role talks and returns no partial results"
         where = "handoff.routing.return_behavior"

@@ -6,7 +6,7 @@ What agent.yaml beside SKILL.md and the operator say takes precedence over what 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +19,10 @@ from engine.crew.builder.architecture import (
     version_key,
 )
 from engine.crew.builder.drafts import (
-    chains_of,
     check_graph,
     check_protocol,
     draft_graph,
     draft_handoffs,
-    note_pending_routes,
-    routes_of,
 )
 from engine.crew.builder.findings import CheckOutcome, Choice, Findings, PendingBuild
 from engine.crew.builder.registration import BuildPaths
@@ -89,21 +86,12 @@ class NeedsOperatorError(Exception):
         self.choice = choice
 
 
-@dataclass(frozen=True, slots=True)
-class BuildEnvironment:
-    """What a build asks of the workspace."""
-
-    tools: WorkspaceTools
-    resolve: Callable[[str], Awaitable[AgentSpec | None]]
-    """The version of an agent that new handoffs get; None for one that is not registered."""
-
-
 @dataclass(slots=True)
 class BuildState:
     """A build under way."""
 
     request: PendingBuild
-    around: BuildEnvironment
+    tools: WorkspaceTools
     folder: SkillFolder | None = None
     skill: SkillDefinition | None = None
     sidecar: Mapping[str, Any] = field(default_factory=dict)
@@ -216,8 +204,7 @@ async def protocol(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
             CheckOutcome("receives_defined", "receives" not in bad),
             CheckOutcome("returns_defined", "receives" in bad and len(bad) == 1),
         )
-    there = await _registered(work, routes_of(spec))
-    receives, returns = check_protocol(spec, there.__contains__, findings)
+    receives, returns = check_protocol(spec, findings)
     needs = ", ".join(spec.handoff.receives.required) or "nothing"
     return (
         CheckOutcome(
@@ -235,7 +222,7 @@ async def assembly(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
     spec = work.read(4, findings)
     if spec is None:
         return (CheckOutcome("tools_available", False, "the tools cannot be read"),)
-    facts = await check_tools(spec, work.around.tools, findings)
+    facts = await check_tools(spec, work.tools, findings)
     work.draft["tools"]["degraded"] = list(facts.degraded)
     work.read(4, findings)
     why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
@@ -252,21 +239,11 @@ async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckOutco
     spec = work.read(5, findings)
     if spec is None or findings.errors:
         return (CheckOutcome("schema_valid", False, "the rows cannot be read"),)
-    chains = chains_of(spec)
-    note_pending_routes(chains, (await _registered(work, chains)).__contains__, findings)
     good = check_graph(spec, findings)
     found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
     return (
         CheckOutcome("schema_valid", good, found_by),
         CheckOutcome("queries_generated", good, "found by its own triggers" if good else ""),
-    )
-
-
-async def _registered(work: BuildState, named: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Which of the named agents are there."""
-    ids = {agent_id for several in named.values() for agent_id in several}
-    return frozenset(
-        [agent_id for agent_id in sorted(ids) if await work.around.resolve(agent_id) is not None]
     )
 
 

@@ -11,12 +11,7 @@ from typing import Any
 
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill_folder import Document, SkillFolder, parse_markdown
-from engine.crew.builder.yaml_text import (
-    STANDARD,
-    Frontmatter,
-    parse_frontmatter,
-    split_frontmatter,
-)
+from engine.crew.builder.yaml_text import STANDARD, Frontmatter, parse_frontmatter, split_frontmatter
 from engine.tools.mcp.names import tokens_of
 
 _MOST = 64
