@@ -63,12 +63,12 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
     workspace = tmp_path / "workspace"
     first = await built_of(workspace, folder)
     assert (first.status, first.spec.version, len(first.phases)) == (Status.BUILT, "1.0.0", 7)
-    assert set(first.code_files) == {"agent.yaml", "instructions.md"}
+    assert first.files == ("agent.yaml", "instructions.md")
     assert staging(workspace) == []
     before = state(workspace)
     again = await built_of(workspace, folder)
     assert (again.status, again.spec, again.output_path) == (Status.UP_TO_DATE, first.spec, first.output_path)
-    assert again.code_files.keys() >= first.code_files.keys()
+    assert again.files == first.files
     assert state(workspace) == before
 
     (folder / "notes.md").write_text("changed", encoding="utf-8")
@@ -124,7 +124,6 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
     assert (result.status, result.success, len(result.phases)) == (Status.DRY_RUN, True, 6)
     assert staging(tmp_path / "ws") == []
     assert not (tmp_path / "ws" / "agents").exists()
-    assert result.code_files["instructions.md"] == "# One\r\n\r\ntext\r\n"
 
 
 @pytest.mark.parametrize(
@@ -323,7 +322,7 @@ async def test_only_the_last_five_versions_are_kept(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     built = await built_of(workspace, laid(tmp_path, "on"))
     places, registrar = BuildPaths(workspace), FolderRegistrar(BuildPaths(workspace))
-    whole = {path: data.encode() for path, data in built.code_files.items()}
+    whole = {path: (Path(built.output_path) / path).read_bytes() for path in built.files}
     build = json.loads((Path(built.output_path) / "BUILD.json").read_text(encoding="utf-8"))
     for number in range(1, 8):
         spec = built.spec.model_copy(update={"version": f"1.0.{number}"})

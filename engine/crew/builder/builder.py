@@ -243,10 +243,7 @@ class _Run:
         if not await self._same(build, agent):
             return None
         work.spec = work.former
-        self._files = {
-            path: text.encode()
-            for path, text in (await asyncio.to_thread(registration.read_files, agent)).items()
-        }
+        self._files = dict.fromkeys(build.files, b"")
         return self._result(Status.UP_TO_DATE, output=agent)
 
     async def _same(self, build: Build, agent: Path) -> bool:
@@ -322,15 +319,11 @@ class _Run:
     def _result(
         self, status: Status, *, output: Path | None = None, choice: Choice | None = None
     ) -> BuildResult:
-        texts = {
-            path: data.decode("utf-8")
-            for path, data in self._files.items()
-            if not path.startswith(f"{SKILL}/")
-        }
+        files = tuple(sorted(path for path in self._files if not path.startswith(f"{SKILL}/")))
         return BuildResult(
             status,
             self._work.spec,
-            texts,
+            files,
             str(output) if output else "",
             tuple(self._records),
             tuple(finding for record in self._records for finding in record.findings),

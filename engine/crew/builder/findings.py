@@ -165,8 +165,8 @@ class BuildResult:
 
     status: Status
     spec: AgentSpec | None = None
-    code_files: dict[str, str] = field(default_factory=dict)
-    """Text by path in the agent's folder."""
+    files: tuple[str, ...] = ()
+    """Those that were made, by their paths in the agent's folder; the skill's copy is none of them."""
     output_path: str = ""
     """The agent's folder; of a failed build the staging folder, when it is kept."""
     phases: tuple[PhaseRecord, ...] = ()
@@ -199,7 +199,7 @@ class BuildResult:
             "version": self.spec.version if self.spec else "",
             "spec": self.spec.model_dump(mode="json", exclude_defaults=True) if self.spec else None,
             "output_path": self.output_path,
-            "files": sorted(self.code_files),
+            "files": list(self.files),
             "phases": [
                 phase.as_json() | {"duration_seconds": round(phase.duration_seconds, 3)}
                 for phase in self.phases
@@ -217,13 +217,13 @@ def read_record(given: Mapping[str, Any]) -> PhaseRecord:
 
 
 def read_result(given: Mapping[str, Any]) -> BuildResult:
-    """The result of a build, read from its JSON (`BuildResult.as_json`); files are named only."""
+    """The result of a build, read from its JSON (`BuildResult.as_json`)."""
     choice, spec = given.get("choice"), given.get("spec")
     findings = TypeAdapter(tuple[Finding, ...]).validate_python([*given["errors"], *given["warnings"]])
     return BuildResult(
         Status(given["status"]),
         AgentSpec.model_validate(spec) if spec else None,
-        dict.fromkeys(given["files"], ""),
+        tuple(given["files"]),
         str(given["output_path"]),
         tuple(map(read_record, given["phases"])),
         findings,
@@ -282,7 +282,7 @@ def build_report(result: BuildResult) -> str:
     head = {
         Status.BUILT: f"built {who} in {result.output_path}",
         Status.UP_TO_DATE: f"{who} is up to date in {result.output_path}",
-        Status.DRY_RUN: f"{who} would be built of {len(result.code_files)} files; nothing was written",
+        Status.DRY_RUN: f"{who} would be built of {len(result.files)} files; nothing was written",
         Status.NEEDS_OPERATOR: "needs you",
         Status.FAILED: "failed" + _in_phase(result),
     }[result.status]

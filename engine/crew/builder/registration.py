@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.crew.builder.agent_files import SKILL, AgentFolderError, read_agent
+from engine.crew.builder.agent_files import AgentFolderError, read_agent
 from engine.crew.builder.architecture import version_key
 from engine.crew.ontology.spec import KEBAB, AgentSpec
 from engine.sandbox.completion import run_to_completion
@@ -154,17 +154,6 @@ def remove_tree(folder: Path) -> None:
             with suppress(OSError):
                 os.chmod(Path(path, name), 0o700)  # noqa: PTH101
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def read_files(folder: Path) -> dict[str, str]:
-    """The generated text files of an agent's folder, the skill apart; blocking."""
-    names = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    paths = {path.relative_to(folder).as_posix(): path for path in names}
-    return {
-        name: path.read_text(encoding="utf-8")
-        for name, path in paths.items()
-        if not name.startswith(f"{SKILL}/") and "__pycache__" not in name
-    }
 
 
 def clear_old(places: BuildPaths, now: float) -> None:
