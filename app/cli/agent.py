@@ -43,7 +43,6 @@ from engine.crew.state import CrewState
 def pending_build(options: argparse.Namespace) -> PendingBuild:
     """The build that a command line asks for."""
     overrides = {"type": options.type} if options.type else {}
-    overrides |= {"mcp": "optional"} if options.optional_mcp else {}
     interactive, trust = sys.stdin.isatty(), True if options.trust else None
     return filled(PendingBuild, options, trust=trust, interactive=interactive, overrides=overrides)
 
@@ -60,12 +59,8 @@ async def build_agent(builds: Builds, pending: PendingBuild, *, quiet: bool) -> 
 
 
 def exit_code(result: BuildResult) -> int:
-    """0 for an agent that is there, 3 where the operator is needed, 78 without a jail, else 1."""
-    if result.success:
-        return 0
-    if result.status is Status.NEEDS_OPERATOR:
-        return 3
-    return 78 if any(error.code == "NO_JAIL" for error in result.errors) else 1
+    """0 for an agent that is there, 3 where the operator is needed, else 1."""
+    return 0 if result.success else 3 if result.status is Status.NEEDS_OPERATOR else 1
 
 
 def list_agents(state: CrewState, broken: Mapping[str, str]) -> Answer:
@@ -130,15 +125,6 @@ async def _unknown(builds: Builds, agent_id: str) -> str:
     return f"there is no agent {agent_id}" + (f"; the nearest: {', '.join(near)}" if near else "")
 
 
-async def watch_skill(builds: Builds, pending: PendingBuild) -> Answer:
-    """`pilothouse agent watch`: until it is interrupted."""
-    folder = pending.path if await asyncio.to_thread(pending.path.is_dir) else pending.path.parent
-    if not await asyncio.to_thread(folder.is_dir):
-        return 2, {}, f"there is no folder {folder}"
-    await builds.watch(pending, lambda result: print(build_report(result), file=sys.stderr))
-    return 0, {}, "the watch has ended"
-
-
 async def run_agent_command(options: Any, workspace: Path, config: EngineConfig, *, quiet: bool) -> Answer:
     """What a parsed command line of `pilothouse agent` asks for, in the workspace, which is opened for it.
 
@@ -171,8 +157,6 @@ async def _carried_out(options: Any, builds: Builds, state: CrewState, *, quiet:
             return await list_versions(builds, options.agent)
         case "rollback":
             return await roll_back(builds, options.agent, options.version)
-    if options.what == "watch":
-        return await watch_skill(builds, pending_build(options))
     return await build_agent(builds, pending_build(options), quiet=quiet)
 
 
@@ -194,21 +178,11 @@ def add_arguments(agent: argparse.ArgumentParser) -> None:
     def verb(name: str, words: str) -> argparse.ArgumentParser:
         return what.add_parser(name, parents=[parents()], help=words)
 
-    for parser in (verb("build", "an agent of a SKILL.md"), verb("watch", "build again after each change")):
-        parser.add_argument("path", type=Path, metavar="PATH", help="a folder with a SKILL.md, or the file")
-        parser.add_argument(
-            "--strict", action="store_true", help="refuse what the standard's validator refuses"
-        )
-        parser.add_argument(
-            "--type", choices=KINDS, default="", help="its type, where the text does not tell"
-        )
-        parser.add_argument(
-            "--optional-mcp", action="store_true", help="servers that the skill requires may be down"
-        )
-        parser.add_argument("--trust", action="store_true", help="also where agents can write")
-        if parser.prog.endswith("build"):
-            parser.add_argument("--dry-run", action="store_true", help="everything but registering")
-            parser.add_argument("--live", action="store_true", help="the first handoff asks the model")
+    build = verb("build", "an agent of a SKILL.md")
+    build.add_argument("path", type=Path, metavar="PATH", help="a folder with a SKILL.md, or the file")
+    build.add_argument("--type", choices=KINDS, default="", help="its type, where the text does not tell")
+    build.add_argument("--trust", action="store_true", help="also where agents can write")
+    build.add_argument("--dry-run", action="store_true", help="everything but registering")
     verb("list", "the agents of the workspace")
     for parser in (
         verb("remove", "take an agent away"),

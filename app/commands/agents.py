@@ -15,10 +15,9 @@ SKILL = r"\S*/|[.~]|\S*\.[mM][dD](\s|\Z)"
 
 
 def build_command(_context: Context, values: Values) -> mm.StartJob:
-    """The job that builds an agent of a skill, once or after each change."""
-    options = {name: value for name, value in values.items() if name not in ("path", "watch")}
-    verb = "agent_watch" if values.get("watch") else "agent_build"
-    return start(verb, values["path"].strip("\"'"), options)
+    """The job that builds an agent of a skill."""
+    options = {name: value for name, value in values.items() if name != "path"}
+    return start("agent_build", values["path"].strip("\"'"), options)
 
 
 def _specification(text: str, _context: Context) -> str:
@@ -41,10 +40,9 @@ AGENT_TYPES = pairs(
     ("asl_agent", "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
 )
 BUILD: tuple[Argument, ...] = (
-    *(Flag(name, behind=True) for name in ("strict", "dry-run", "live", "watch")),
+    Flag("dry-run", behind=True),
     Flag("type", "TYPE", behind=True),
     Flag("trust", behind=True),
-    Flag("optional-mcp", behind=True, hidden=True),
     Rest("path", "the path of a folder with a SKILL.md", shown="PATH", offers=paths),
 )
 
@@ -64,10 +62,10 @@ command = Group("Agents", "improve", PREVIEW)
 COMMANDS = (
     command(
         "build",
-        "build an agent of a folder with a SKILL.md, test and register it",
+        "build an agent of a folder with a SKILL.md and register it",
         Submit(build_command),
         *BUILD,
-        examples=("build skills/minto --dry-run", "build --watch skills/minto"),
+        examples=("build skills/minto --dry-run",),
     ),
     command(
         "agent_create",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Request, Values
@@ -19,12 +17,10 @@ from engine.crew.crew import Crew
 from engine.crew.handoffs.contexts import read_sources
 from engine.crew.ontology.context import ORCHESTRATOR
 from engine.crew.ontology.kinds import ErrorCode, HandoffState
-from engine.crew.ontology.spec import DebateSpec, Side
 from engine.crew.ports import HandoffError
-from engine.crew.selection import MOST_ROWS, Selection, Signal, choose, graph_of, signal_in
+from engine.crew.selection import Selection, Signal, choose, graph_of, signal_in
 from engine.crew.state import CrewState, Handoff, Idea
 from engine.crew.thinker.prompt import context_prompt
-from engine.models.capabilities import capabilities_of
 from engine.tools.mcp.health import ServerState
 
 RESTS = (HandoffState.WAITING_HUMAN, HandoffState.PAUSED)
@@ -244,8 +240,6 @@ class SelectionExplanation:
     signal: Signal
     """What of the text counted."""
     selection: Selection
-    seeds: Mapping[str, float]
-    """What the seed's own query would have scored, by agent; those that it does not find are missing."""
 
     @property
     def standing(self) -> str:
@@ -258,13 +252,12 @@ class SelectionExplanation:
 
 
 def explain_selection(crew: Crew, text: str) -> SelectionExplanation:
-    """Ask the selection graph, as the manager does, by both ways of scoring."""
+    """Ask the selection graph, as the manager does."""
     state = crew.state
     graph = graph_of((entry.spec for entry in state.agents.values()), state.uses)
     able = (entry.spec.id for entry in state.agents.values() if entry.enabled and entry.spec.selectable)
     signal = signal_in(text, graph, previous=state.finished(), available=tuple(able), limit=CANDIDATES)
-    literal = choose(graph, replace(signal, limit=MOST_ROWS), "literal")
-    return SelectionExplanation(signal, choose(graph, signal), {row.id: row.score for row in literal.rows})
+    return SelectionExplanation(signal, choose(graph, signal))
 
 
 async def show_selection(host: CommandHost, values: Values) -> Answer:
@@ -272,12 +265,10 @@ async def show_selection(host: CommandHost, values: Values) -> Answer:
     explained = explain_selection(await host.engine.crew(), values["text"])
     lines, rows = [explained.standing], []
     for row in explained.selection.rows:
-        seed = explained.seeds.get(row.id)
         parts = {"T": row.T, "P": row.P, "C": row.C, "R": row.R}
-        rows.append({"agent": row.id, "score": row.score, **parts, "literal": seed, "why": list(row.why)})
+        rows.append({"agent": row.id, "score": row.score, **parts, "why": list(row.why)})
         shown = "  ".join(f"{name} {value:g}" for name, value in parts.items())
-        by_seed = f"{seed:g}" if seed is not None else "-"
-        lines.append(f"{row.score:<9g} {row.id:<24} {shown}  (seed {by_seed})  {' '.join(row.why)}")
+        lines.append(f"{row.score:<9g} {row.id:<24} {shown}  {' '.join(row.why)}")
     lost = [{"agent": each.candidate.id, "reason": each.reason} for each in explained.selection.lost]
     lines += [f"{'-':<9} {each['agent']:<24} {each['reason']}" for each in lost]
     answer = {
@@ -327,7 +318,7 @@ async def preview_crew(host: CommandHost, request: Request) -> Preview:
             f"{clean_line(name)} ({len(text):,} characters)" for name, text in texts.items()
         )
     if isinstance(command, cc.Debate):
-        facts |= _of_debate(command, model, crew)
+        facts["cost"] = "one call for each side and each round with the openings, and two for the judge"
     if isinstance(command, cc.TakeIdea | cc.DropIdea) and crew is not None and command.idea in crew.ideas:
         facts["text"] = clean_line(crew.ideas[command.idea].text, limit=VALUE_LIMIT)
     if isinstance(command, BEGINS_WORK) or (isinstance(command, cc.TakeIdea) and command.to):
@@ -336,64 +327,3 @@ async def preview_crew(host: CommandHost, request: Request) -> Preview:
     undo = "cancel HANDOFF ends it with all that it handed over"
     facts["undo"] = undo if isinstance(command, BEGINS_WORK) else _UNDO.get(command.do, "no")
     return Preview(request.line, request.command.help, tuple(facts.items()))
-
-
-def _of_debate(command: cc.Debate, model: str, crew: CrewState | None) -> dict[str, str]:
-    """Who argues how often, in how many calls, and for about how much where earlier debates tell."""
-    debate = _debate(command, crew)
-    if debate is None:
-        return {"cost": "one call for each side and each round with the openings, and two for the judge"}
-    sides = ", ".join(f"{side.label} {side.agent_id}" for side in debate.sides)
-    turns = f"{len(debate.sides)} sides, {1 + debate.rounds} turns each, and 2 passes of the judge"
-    return {
-        "sides": clean_line(f"{sides}; judged by {debate.judge_agent}", limit=VALUE_LIMIT),
-        "cost": f"{debate.calls} model calls at most, without repairs: {turns}",
-        "estimate": _estimate(debate, model, crew),
-    }
-
-
-def _debate(command: cc.Debate, crew: CrewState | None) -> DebateSpec | None:
-    """The debate that a line asks for; None where nobody knows it here."""
-    if command.pro:
-        sides = [("for", command.pro), ("against", command.con)]
-        return DebateSpec(
-            sides=tuple(Side(label=label, agent_id=agent, stance=label) for label, agent in sides),
-            judge_agent=command.judge or "judge",
-            rounds=command.rounds or ROUNDS,
-        )
-    entry = crew.agents.get(command.agent_id or DEBATER) if crew is not None else None
-    debate = entry.spec.debate if entry is not None else None
-    if debate is None or command.rounds is None:
-        return debate
-    return debate.model_copy(update={"rounds": command.rounds})
-
-
-def _estimate(debate: DebateSpec, model: str, crew: CrewState | None) -> str:
-    """About what it costs: as calls of earlier debates did, else by the model's prices."""
-    if not model:
-        return "nothing: there is no model, and a debate needs one"
-    calls, usd = _taken(crew) if crew is not None else (0, 0.0)
-    if calls:
-        about = usd / calls * debate.calls
-        return f"about ${about:.2f}: the {calls} calls of earlier debates took ${usd:.2f}"
-    price = capabilities_of(model).price(PROMPT_TOKENS)
-    if price is None:
-        return f"unknown: there is no price of {clean_line(model, limit=80)}"
-    # Each turn reads all turns of the rounds before, the judge reads all of them twice.
-    turn, sides = round(debate.max_words * TURN_TOKENS_A_WORD), len(debate.sides)
-    turns = sides * (1 + debate.rounds)
-    read = sum(sides * (PROMPT_TOKENS + done * sides * turn) for done in range(1 + debate.rounds))
-    read, written = read + 2 * (PROMPT_TOKENS + turns * turn), turns * turn + 2 * JUDGED_TOKENS
-    cost = (read * price.input + written * price.output) / Decimal(1_000_000)
-    how = f"at {debate.max_words} words a turn: about {read:,} tokens read and {written:,} written"
-    return f"about ${cost:.2f} {how}"
-
-
-def _taken(crew: CrewState) -> tuple[int, float]:
-    """Calls and US dollars of all turns and judgements so far."""
-    usages = [
-        handoff.result.usage
-        for handoff in crew.handoffs.values()
-        if handoff.result is not None and isinstance(handoff.context.metadata.get("debate"), dict)
-    ]
-    return sum(usage.calls for usage in usages), sum(usage.usd for usage in usages)

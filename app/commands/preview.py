@@ -45,14 +45,9 @@ START_EFFECTS: Mapping[str, tuple[str, str, str]] = {
     ),
     "introspect": ("tells what a role is to be, by a model where there is one", "", CHANGES_NOTHING),
     "agent_build": (
-        "builds an agent of a skill in seven phases, tests it in the sandbox and registers it",
+        "builds an agent of a skill in seven phases and registers it",
         "its type where the text does not tell, and about folders that agents can write to",
         "agent_remove takes it out; versions before it are kept",
-    ),
-    "agent_watch": (
-        "builds an agent of a skill now, and again after each change",
-        "",
-        "job_cancel ends it; agent_remove takes the agent out",
     ),
     "agent_create": (
         "has the model say what the agent is to do, and shows it",

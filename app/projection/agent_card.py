@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 
 from app.projection.event_lines import short_duration
@@ -131,21 +131,19 @@ def _handoffs(state: CrewState, name: str, now: datetime) -> list[str]:
     ]
 
 
-def selection(text: str, result: Selection, seeds: Mapping[str, float], standing: str) -> SelectionModel:
-    """Who would be selected for a text, beside what plain keyword scoring would have said.
+def selection(text: str, result: Selection, standing: str) -> SelectionModel:
+    """Who would be selected for a text.
 
     Args:
         text: what is to be done.
         result: of the selection graph.
-        seeds: the score of plain keyword scoring, by agent.
         standing: what of the text counted, and where it goes.
     """
-    rows = [_candidate(row, seeds, place) for place, row in enumerate(result.rows, 1)]
-    rows += [_candidate(loser.candidate, seeds, 0, loser.reason) for loser in result.lost]
+    rows = [_candidate(row, place) for place, row in enumerate(result.rows, 1)]
+    rows += [_candidate(loser.candidate, 0, loser.reason) for loser in result.lost]
     return SelectionModel(text, tuple(rows), standing)
 
 
-def _candidate(candidate: Candidate, seeds: Mapping[str, float], place: int, lost: str = "") -> CandidateRow:
+def _candidate(candidate: Candidate, place: int, lost: str = "") -> CandidateRow:
     parts = (candidate.T, candidate.P, candidate.C, candidate.R)
-    seed = seeds.get(candidate.id)
-    return CandidateRow(candidate.id, candidate.score, parts, seed, candidate.why, place, lost)
+    return CandidateRow(candidate.id, candidate.score, parts, candidate.why, place, lost)

@@ -14,9 +14,9 @@ from app.projection.fleet_views import (
     value_text,
 )
 from engine.core.agents import PIPELINE
+from engine.crew.builder.agent_files import spec_text
 from engine.crew.builder.findings import BuildResult, CheckOutcome, Finding, Level, Status
 from engine.crew.builder.findings import PhaseRecord as BuildRecord
-from engine.crew.builder.generated_code import spec_text
 from engine.crew.builder.phases import PHASES
 from engine.crew.methods.pipeline import PhaseRecord, PipelineRun, next_phase
 from engine.crew.ontology.context import HumanRequest
@@ -151,7 +151,7 @@ def _why_not(handoff: Handoff, request: HumanRequest | None) -> str:
 
 # ------------------------------------------------------------------ builds
 
-_LATER = ("code generation", "registration")
+_LATER = ("files", "registration")
 """The phases that write."""
 _STANDING = {
     Status.BUILT: "✓ built",

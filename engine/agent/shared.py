@@ -254,8 +254,6 @@ class SharedServices:
     """Whose turn it is."""
     permits: Permits | None = None
     """Limits the calls of models for those that work on handoffs; None while there is no crew."""
-    scripted: Callable[[AgentState], ModelClient | None] = lambda _state: None
-    """Who answers instead of a model while a new agent is proved; None for all other runs."""
 
     def thinks(self, state: AgentState) -> bool:
         """Whether an agent may call a model."""
@@ -329,11 +327,7 @@ class SharedServices:
                 thinker = self._claude(state, client, stream, name, repairs)
         if state.agent_type in RUN_TYPES:
             calls: RunModelCalls | None = None
-            if (script := self.scripted(state)) is not None:
-                # It costs nothing, so it draws on no budget.
-                stream, client = ModelStreamRecorder(script), None
-                calls = RunModelCalls(script, str, stream)
-            elif stream is not None and client is not None and model is not None:
+            if stream is not None and client is not None and model is not None:
                 calls = RunModelCalls(client, model.of_tier, stream, client.aside)
             thinker = self.run_thinkers.thinker(state, calls)
         return AgentEnvironment(

@@ -23,7 +23,6 @@ from engine.core import events as ev
 from engine.core.agents import ForServers
 from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
 from engine.core.ports import Permits, Ports
-from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.store.sqlite import open_store
 from engine.core.store.verify import workspace_head
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from engine.crew.worker import Runs
     from engine.improve.agents import AgentService
     from engine.improve.mastermind import Mastermind
-    from engine.models.completion import ModelClient
     from engine.tools.mcp.health import ServerView
 
 
@@ -341,10 +339,6 @@ class Engine(WorkspaceQueries):
         )
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
         return self._runs
-
-    def script_proofs(self, scripted: Callable[[AgentState], ModelClient | None]) -> None:
-        """Say who answers runs that prove a new agent, instead of the model; None for all other runs."""
-        self._shared.scripted = scripted
 
     def let_read(self, lent: Callable[[str], Path | None]) -> None:
         """Say where programs of an agent may read besides what its policy says, as the files of its skill."""

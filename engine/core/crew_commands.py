@@ -53,28 +53,22 @@ class Delegate(_Work):
 
     do: Literal["crew_delegate"] = "crew_delegate"
     to: _Agent
-    returns: Literal["", "synthesize", "passthrough", "iterate"] = ""
-    """What is done with the answer; empty passes it through."""
 
 
 class Sequence(_Work):
-    """One agent after the other, each with the findings of those before."""
+    """One agent after the other, each with the findings of those before; a failure ends it."""
 
     do: Literal["crew_sequence"] = "crew_sequence"
     to: Annotated[tuple[_Agent, ...], Field(min_length=1, max_length=32)]
-    on_fail: Literal["stop", "continue"] = "stop"
-    returns: Literal["synthesize", "passthrough"] = "passthrough"
 
 
 class Parallel(_Work):
-    """Several agents at once, none with a view of the others."""
+    """Several agents at once, none with a view of the others; their answers are brought together."""
 
     do: Literal["crew_parallel"] = "crew_parallel"
     to: Annotated[tuple[_Agent, ...], Field(min_length=1, max_length=32)]
     min_success: Annotated[int | None, Field(ge=1, le=32)] = None
     """None takes half of them, rounded up."""
-    fail_fast: bool = False
-    returns: Literal["synthesize", "passthrough"] = "synthesize"
 
 
 class Select(_Work):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from engine.core import crew as ce
@@ -12,11 +11,10 @@ from engine.core import crew_commands as cc
 from engine.core.command import Receipt
 from engine.core.goals import AdoptGoal
 from engine.core.text import clean_line
-from engine.crew.choice import OperatorDecider, iterate
 from engine.crew.crew import Crew
 from engine.crew.handoffs.admission import key_by_prefix
 from engine.crew.handoffs.contexts import HandoffDraft, operator_context, with_sources
-from engine.crew.methods.debate import ROUNDS, with_rounds
+from engine.crew.methods.debate import ROUNDS
 from engine.crew.ontology.kinds import (
     ErrorCode,
     HandoffMode,
@@ -26,7 +24,6 @@ from engine.crew.ontology.kinds import (
     Priority,
     ReturnBehavior,
 )
-from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.operator_requests import GUIDED
 from engine.crew.ports import HandoffError, HandoffRequest
@@ -136,37 +133,27 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
 async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
     command = await with_sources(command, crew.state, crew.engine.root)
     match command:
-        case cc.Delegate(returns="synthesize"):
-            drafts = _many(crew, command, (command.to,), HandoffMode.PARALLEL, actor)
-            return _in_parallel(crew, drafts, min_success=1, fail_fast=False, synthesize=True)
         case cc.Delegate():
             crew.registry.entry(command.to)
-            returns = ReturnBehavior(command.returns or ReturnBehavior.PASSTHROUGH)
-            context = operator_context(
-                crew.state, crew.handoffs.setting, _ask(command, command.to), clarity=command.clarity,
-                returns=returns,
-            )  # fmt: skip
-            return await _begun(
-                crew, HandoffDraft(context, actor=actor), iterates=returns is ReturnBehavior.ITERATE
-            )
+            ask = _ask(command, command.to)
+            context = operator_context(crew.state, crew.handoffs.setting, ask, clarity=command.clarity)
+            return await _begun(crew, HandoffDraft(context, actor=actor))
         case cc.Debate():
             return await _debate(crew, command, actor)
         case cc.Sequence():
-            drafts = _many(crew, command, command.to, HandoffMode.SEQUENTIAL, actor)
+            drafts = _many(crew, command, HandoffMode.SEQUENTIAL, actor)
             group = crew.groups.begin(HandoffMode.SEQUENTIAL, drafts)
-            work = crew.groups.sequential(
-                drafts, group=group, on_fail=command.on_fail, synthesize=command.returns == "synthesize"
-            )
-            crew.handoffs.moves.own(work, f"sequence {group}")
+            crew.handoffs.moves.own(crew.groups.sequential(drafts, group), f"sequence {group}")
             return Receipt(
                 ok=True, message=f"{group} begins: {' → '.join(command.to)}", data={"group": group}
             )
         case cc.Parallel():
-            drafts = _many(crew, command, command.to, HandoffMode.PARALLEL, actor)
-            return _in_parallel(
-                crew, drafts, min_success=command.min_success, fail_fast=command.fail_fast,
-                synthesize=command.returns == "synthesize",
-            )  # fmt: skip
+            drafts = _many(crew, command, HandoffMode.PARALLEL, actor)
+            least = command.min_success or -(-len(drafts) // 2)
+            group = crew.groups.begin(HandoffMode.PARALLEL, drafts, min_success=least)
+            work = crew.groups.parallel(drafts, group=group, min_success=least, synthesize=True)
+            crew.handoffs.moves.own(work, f"parallel {group}")
+            return Receipt(ok=True, message=f"{group} begins: {', '.join(command.to)}", data={"group": group})
         case cc.Select():
             return await _selected(crew, command, actor)
     raise HandoffError(ErrorCode.BAD_CONTEXT, f"{command.do} is no work")
@@ -186,67 +173,31 @@ def _ask(command: cc.Delegate | cc.Sequence | cc.Parallel | cc.Select, to: str) 
 
 
 def _many(
-    crew: Crew,
-    command: cc.Delegate | cc.Sequence | cc.Parallel,
-    to: Sequence[str],
-    mode: HandoffMode,
-    actor: str,
+    crew: Crew, command: cc.Sequence | cc.Parallel, mode: HandoffMode, actor: str
 ) -> list[HandoffDraft]:
-    for agent in to:
+    together = mode is HandoffMode.PARALLEL
+    returns = ReturnBehavior.SYNTHESIZE if together else ReturnBehavior.PASSTHROUGH
+    drafts = []
+    for agent in command.to:
         crew.registry.entry(agent)
-    returns = ReturnBehavior.SYNTHESIZE if command.returns == "synthesize" else ReturnBehavior.PASSTHROUGH
-    return [
-        HandoffDraft(
-            operator_context(crew.state, crew.handoffs.setting, _ask(command, agent), clarity=command.clarity,
-                      mode=mode, returns=returns),
-            actor=actor,
+        ask, setting = _ask(command, agent), crew.handoffs.setting
+        context = operator_context(
+            crew.state, setting, ask, clarity=command.clarity, mode=mode, returns=returns
         )
-        for agent in to
-    ]  # fmt: skip
+        drafts.append(HandoffDraft(context, actor=actor))
+    return drafts
 
 
-async def _begun(crew: Crew, draft: HandoffDraft, *, iterates: bool = False, note: str = "") -> Receipt:
+async def _begun(crew: Crew, draft: HandoffDraft) -> Receipt:
     name = await crew.handoffs.hand_over(draft)
     handoff = crew.state.handoffs[name]
     data = {"handoff": name, "state": str(handoff.state)}
     if handoff.state is HandoffState.REJECTED and handoff.result is not None:
-        return Receipt(
-            ok=False,
-            message=f"{name} {handoff.result.error_code}: {handoff.result.error}",
-            data={**data, "code": str(handoff.result.error_code)},
-        )
-    if iterates:
-        decides = OperatorDecider(crew.requests, crew.handoffs, draft, attended=crew.attended)
-        handed = [name]
-
-        async def conduct(draft: HandoffDraft) -> HandoffResult:
-            last, result = await crew.handoffs.conduct(draft, handed=handed.pop() if handed else "")
-            decides.last = last
-            return result
-
-        crew.handoffs.moves.own(iterate(draft, conduct, decides), f"iterate {name}")
-    else:
-        crew.handoffs.moves.own(crew.handoffs.conduct(draft, handed=name), f"conduct {name}")
+        code, error = handoff.result.error_code, handoff.result.error
+        return Receipt(ok=False, message=f"{name} {code}: {error}", data={**data, "code": str(code)})
+    crew.handoffs.moves.own(crew.handoffs.conduct(draft, handed=name), f"conduct {name}")
     task = clean_line(draft.context.task_description, limit=80)
-    return Receipt(ok=True, message=f"{name} goes to {handoff.agent}: {task}{note}", data=data)
-
-
-def _in_parallel(
-    crew: Crew, drafts: list[HandoffDraft], *, min_success: int | None, fail_fast: bool, synthesize: bool
-) -> Receipt:
-    least = min_success if min_success is not None else -(-len(drafts) // 2)
-    group = crew.groups.begin(HandoffMode.PARALLEL, drafts, min_success=least)
-
-    async def run() -> None:
-        together = await crew.groups.parallel(
-            drafts, group=group, min_success=min_success, fail_fast=fail_fast, synthesize=synthesize
-        )
-        if together.code is ErrorCode.QUORUM and not fail_fast:
-            crew.answers.missed(together)
-
-    crew.handoffs.moves.own(run(), f"parallel {group}")
-    names = ", ".join(draft.context.to_agent for draft in drafts)
-    return Receipt(ok=True, message=f"{group} begins: {names}", data={"group": group})
+    return Receipt(ok=True, message=f"{name} goes to {handoff.agent}: {task}", data=data)
 
 
 async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
@@ -292,25 +243,18 @@ async def _debate(crew: Crew, command: cc.Debate, actor: str) -> Receipt:
     metadata: dict[str, Any] = {**command.metadata, "motion": command.motion}
     if spec is None and command.rounds is not None:
         metadata[ROUNDS] = command.rounds
-        debate = with_rounds(debate, metadata)
     ask = HandoffRequest(to, command.motion, priority=Priority(command.priority), timeout_s=command.timeout_s,
               metadata=metadata)  # fmt: skip
     context = operator_context(
         crew.state, crew.handoffs.setting, ask, clarity=command.clarity, mode=HandoffMode.DEBATE
     )
-    return await _begun(
-        crew, HandoffDraft(context, spec, actor=actor), note=f" (up to {debate.calls} model calls)"
-    )
+    return await _begun(crew, HandoffDraft(context, spec, actor=actor))
 
 
 def _ad_hoc(command: cc.Debate) -> dict[str, Any]:
     sides = [
-        {"label": "for", "agent_id": command.pro, "stance": f"For the motion: {command.motion[:1_900]}"},
-        {
-            "label": "against",
-            "agent_id": command.con,
-            "stance": f"Against the motion: {command.motion[:1_900]}",
-        },
+        {"label": label, "agent_id": agent, "stance": f"{label.title()} the motion: {command.motion[:1_900]}"}
+        for label, agent in (("for", command.pro), ("against", command.con))
     ]
     return {
         "id": "debate",
@@ -328,42 +272,42 @@ def _ad_hoc(command: cc.Debate) -> dict[str, Any]:
 
 
 async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: str) -> Receipt:
-    name, data = handoff.id, {"handoff": handoff.id}
+    name = about = handoff.id
     match command:
         case cc.CancelHandoff():
-            if not await crew.handoffs.endings.cancel(name, command.reason, actor=actor):
-                return Receipt(ok=True, message=f"{name} is over already: {handoff.state.words}", data=data)
-            return Receipt(ok=True, message=f"{name} is {crew.state.handoffs[name].state.words}", data=data)
+            open_ = await crew.handoffs.endings.cancel(name, command.reason, actor=actor)
+            words = crew.state.handoffs[name].state.words
+            message = f"{name} is {words}" if open_ else f"{name} is over already: {words}"
         case cc.RetryHandoff():
-            after = await crew.answers.retry(handoff, actor)
-            return Receipt(ok=True, message=f"{after} tries {name} again", data={"handoff": after})
+            about = await crew.answers.retry(handoff, actor)
+            message = f"{about} tries {name} again"
         case cc.PauseHandoff():
             await crew.handoffs.pause(name, actor)
-            return Receipt(ok=True, message=f"{name} is paused", data=data)
+            message = f"{name} is paused"
         case cc.ResumeHandoff():
             await crew.handoffs.resume(name, actor)
-            return Receipt(ok=True, message=f"{name} goes on", data=data)
+            message = f"{name} goes on"
+        case cc.SetPriority() | cc.StepMode() if not handoff.open:
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
         case cc.SetPriority():
-            if not handoff.open:
-                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
             crew.stream.append(ce.PriorityChanged(handoff=name, priority=command.priority), actor=actor)
             crew.handoffs.dispatch()
-            return Receipt(ok=True, message=f"{name} has priority {command.priority}", data=data)
+            message = f"{name} has priority {command.priority}"
         case cc.StepMode():
-            if not handoff.open:
-                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
             if not handoff.halts:
                 message = f"{name} has no phases and no rounds to halt after: {handoff.agent} is no pipeline"
                 raise HandoffError(ErrorCode.BAD_CONTEXT, f"{message} and no debate")
             crew.stream.append(ce.StepModeSet(handoff=name, on=command.on), actor=actor)
             how = "halts after each part and asks" if command.on else "goes through without a halt"
-            return Receipt(ok=True, message=f"{name} {how}", data=data)
+            message = f"{name} {how}"
         case cc.TakeOver():
-            taken = await crew.returns.take_over(handoff, command.text, actor)
-            return Receipt(ok=True, message=f"{taken} has your text as its result", data={"handoff": taken})
+            about = await crew.returns.take_over(handoff, command.text, actor)
+            message = f"{about} has your text as its result"
         case cc.GuidedMove():
             return await _guided(crew, command, handoff, actor)
-    return Receipt(ok=False, message=f"{command.do} is not known here")
+        case _:
+            return Receipt(ok=False, message=f"{command.do} is not known here")
+    return Receipt(ok=True, message=message, data={"handoff": about})
 
 
 async def _guided(crew: Crew, command: cc.GuidedMove, handoff: Handoff, actor: str) -> Receipt:

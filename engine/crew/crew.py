@@ -17,9 +17,8 @@ from engine.core.command import Command, Receipt
 from engine.core.crew import CrewSettings
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore
-from engine.crew.choice import SelectiveMode
 from engine.crew.event_stream import EventStream
-from engine.crew.groups import HandoffGroups
+from engine.crew.groups import HandoffGroups, SelectiveMode
 from engine.crew.handoffs.admission import AdmissionChecks, AgentRegistry, ServerHealth, key_by_prefix
 from engine.crew.handoffs.contexts import SessionContext
 from engine.crew.handoffs.lifecycle import Handoffs
@@ -92,25 +91,22 @@ class Crew:
         self.escalations = Escalations(self.requests)
         self.returns = ResultReceiver(self.handoffs, self.requests)
         self.registry = AgentRegistry(stream)
-        self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations)
+        self.attended = settings.attended
+        """Whether an operator can be asked."""
+        self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations, attended=self.attended)
         self.groups = HandoffGroups(self.handoffs)
-        self.selective = SelectiveMode(self.handoffs, self.requests, self.groups, self.returns)
+        self.selective = SelectiveMode(self.handoffs, self.groups)
         self.answers = OperatorAnswers(
-            self.handoffs, self.requests, self.returns, self.escalations, self.floor, self.groups
+            self.handoffs, self.requests, self.returns, self.escalations, self.floor
         )
         self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
-        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended, self._budget_looked_at]
-        self.attended = settings.attended
+        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builder.builds.builds_of`)."""
 
     @classmethod
     async def open(
-        cls,
-        engine: CrewEngine,
-        *,
-        worker: Worker | None = None,
-        health: ToolAvailability | None = None,
+        cls, engine: CrewEngine, *, worker: Worker | None = None, health: ToolAvailability | None = None
     ) -> Self:
         """Read what there is, plug in the parts that are there, and settle what the last session left.
 
@@ -140,12 +136,7 @@ class Crew:
         await self._alarms.close()
         await self.stream.close()
 
-    def plug(
-        self,
-        *,
-        worker: Worker | None = None,
-        health: ToolAvailability | None = None,
-    ) -> None:
+    def plug(self, *, worker: Worker | None = None, health: ToolAvailability | None = None) -> None:
         """Take a part in; it takes the place of the one before."""
         self.handoffs.moves.worker = worker or self.handoffs.moves.worker
         self.checks.health = health or self.checks.health
@@ -158,20 +149,9 @@ class Crew:
         return self.stream.state
 
     @property
-    def attended(self) -> bool:
-        """Whether an operator can be asked about ties and failures."""
-        return self.groups.attended
-
-    @attended.setter
-    def attended(self, there: bool) -> None:
-        self.groups.attended = self.floor.attended = there
-
-    @property
     def needs(self) -> tuple[HumanRequest, ...]:
         """What waits for the operator, the most severe first, then the oldest; no turns of a conversation."""
-        handoffs = self.state.handoffs
-        proofs = {handoff.id for handoff in handoffs.values() if handoff.open and handoff.proof}
-        asked = (request for request in self.state.open_requests() if request.handoff_id not in proofs)
+        asked = self.state.open_requests()
         return tuple(request for request in asked if request.reason_code != CONVERSATION)
 
     def handoff(self, name: str) -> Handoff:
@@ -203,21 +183,9 @@ class Crew:
 
     # -------------------------------------------------------------- budgets
 
-    def _priority(self, name: str) -> int:
-        return self.handoffs.moves.priority(name)
-
     def _no_budget(self, run: str) -> str:
         for standing in self.engine.budgets(run):
             for line in standing.lines:
                 if line.limit and line.left is not None and line.left <= 0:
                     return f"nothing is left of the budget of {standing.budget}: {line.kind}"
         return ""
-
-    def _budget_looked_at(self, _handoff: Handoff, _result: HandoffResult) -> None:
-        shares = [
-            line.taken / line.limit
-            for standing in self.engine.budgets("")
-            for line in standing.lines
-            if line.limit
-        ]
-        self.escalations.budget(max(shares, default=0.0))

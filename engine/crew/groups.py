@@ -1,4 +1,4 @@
-"""Runs several handoffs that belong together, one after the other or all at once, and joins their answers.
+"""Runs several handoffs that belong together: one after the other, all at once, or the best of several.
 
 The internal agent `synthesizer` writes one text of them; that it names every source and every missing member
 is checked in code.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from engine.core import crew as ce
 from engine.crew.handoffs.contexts import HandoffDraft, failed_result, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.handoffs.schedule import utc_after
-from engine.crew.ontology.context import HandoffContext, PreviousAnalysis
-from engine.crew.ontology.kinds import ErrorCode, HandoffMode, HandoffState
+from engine.crew.ontology.context import ORCHESTRATOR, USER, HandoffContext, PreviousAnalysis
+from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, HandoffState
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.ports import HandoffRequest
+from engine.crew.ports import HandoffError, HandoffRequest
+from engine.crew.selection import CLARIFIER, Candidate, choose, graph_of, signal_in
 from engine.crew.state import CrewState
 
 SYNTHESIZER = "synthesizer"
@@ -137,7 +137,6 @@ def _says(text: str, word: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text, re.IGNORECASE) is not None
 
 
-OnFailure = Literal["stop", "continue"]
 NOT_STARTED = "not started"
 
 
@@ -177,8 +176,6 @@ class HandoffGroups:
 
     def __init__(self, handoffs: Handoffs) -> None:
         self._handoffs = handoffs
-        self.attended = True
-        """Whether an operator can be asked about ties."""
 
     def begin(
         self,
@@ -222,7 +219,6 @@ class HandoffGroups:
         *,
         group: str = "",
         min_success: int | None = None,
-        fail_fast: bool = False,
         synthesize: bool = False,
     ) -> GroupResult:
         """Hand the same moment's work to several, each without a view of the others.
@@ -233,21 +229,17 @@ class HandoffGroups:
             drafts: the members.
             group: the group's id, where it was begun.
             min_success: how many have to succeed; None is half of them, rounded up.
-            fail_fast: whether the first failure cancels the others.
             synthesize: whether what comes back is brought together.
         """
         least = min_success if min_success is not None else -(-len(drafts) // 2)
         group = group or self.begin(HandoffMode.PARALLEL, drafts, min_success=least)
         tasks: list[asyncio.Task[tuple[str, HandoffResult]]] = []
-        first: list[str] = []
         try:
             for draft in drafts:
                 draft = replace(draft, group=group)
-                first.append(await self._handoffs.hand_over(draft))
-                work = self._handoffs.conduct(draft, handed=first[-1])
-                tasks.append(asyncio.create_task(work, name=f"{group} {first[-1]}"))
-            if fail_fast:
-                await self._fail_fast(tasks, first)
+                name = await self._handoffs.hand_over(draft)
+                work = self._handoffs.conduct(draft, handed=name)
+                tasks.append(asyncio.create_task(work, name=f"{group} {name}"))
             done = await asyncio.gather(*tasks)
         except BaseException:
             for task in tasks:
@@ -259,19 +251,6 @@ class HandoffGroups:
         if together.ok and synthesize:
             together = await self._brought_together(together, drafts[0])
         return self.end(together)
-
-    async def _fail_fast(
-        self, tasks: Sequence[asyncio.Task[tuple[str, HandoffResult]]], names: Sequence[str]
-    ) -> None:
-        left = set(tasks)
-        while left:
-            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            if any(not task.result()[1].success for task in done):
-                others = [name for name, task in zip(names, tasks, strict=True) if task in left]
-                await asyncio.gather(
-                    *(self._handoffs.endings.cancel(other, "another one failed") for other in others)
-                )
-                return
 
     def _counted(
         self, group: str, names: tuple[str, ...], results: tuple[HandoffResult, ...], least: int
@@ -290,23 +269,13 @@ class HandoffGroups:
         )
         return replace(together, output=made.output, synthesis=made.handoff, warnings=made.warnings)
 
-    async def sequential(
-        self,
-        drafts: Sequence[HandoffDraft],
-        *,
-        group: str = "",
-        on_fail: OnFailure = "stop",
-        synthesize: bool = False,
-    ) -> GroupResult:
-        """One after the other, each with what those before it found.
+    async def sequential(self, drafts: Sequence[HandoffDraft], group: str) -> GroupResult:
+        """One after the other, each with what those before it found; a failure ends it.
 
         Args:
             drafts: the members, in order.
-            group: the group's id, where it was begun.
-            on_fail: what follows a failure.
-            synthesize: whether what comes back is brought together.
+            group: the group's id.
         """
-        group = group or self.begin(HandoffMode.SEQUENTIAL, drafts)
         analyses: list[PreviousAnalysis] = []
         names: list[str] = []
         results: list[HandoffResult] = []
@@ -322,7 +291,7 @@ class HandoffGroups:
                 spec = self._handoffs.state.handoffs[name].spec
                 title = spec.name if spec is not None else ""
                 analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
-            elif on_fail != "continue":
+            else:
                 for rest in drafts[index + 1 :]:
                     made = self.never(replace(rest, group=group))
                     names.append(made.handoff_id)
@@ -331,10 +300,7 @@ class HandoffGroups:
         good = all(result.success for result in results)
         message = f"{sum(result.success for result in results)} of {len(results)} succeeded"
         failed = next((result.error_code for result in results if not result.success), None)
-        together = GroupResult(group, tuple(names), tuple(results), good, failed, message)
-        if synthesize and together.successes:
-            together = await self._brought_together(together, drafts[0])
-        return self.end(together)
+        return self.end(GroupResult(group, tuple(names), tuple(results), good, failed, message))
 
     def never(self, draft: HandoffDraft, reason: str = NOT_STARTED) -> HandoffResult:
         """The entry of a member that was never begun."""
@@ -342,3 +308,132 @@ class HandoffGroups:
         result = failed_result(made, ErrorCode.CANCELLED, reason, HandoffState.CANCELLED)
         self._handoffs.moves.finish(made.id, HandoffState.CANCELLED, result, reason=reason)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAgent:
+    """An agent that a selection considered."""
+
+    agent: str
+    score: float
+    parts: dict[str, float] = field(default_factory=dict)
+    """What the score is made of, as `T`, `P`, `C`, `R`."""
+    why: tuple[str, ...] = ()
+    """In sentences."""
+    lost: str = ""
+    """Why it cannot be chosen although something speaks for it; empty for one that can."""
+
+
+def by_graph(
+    state: CrewState, text: str, caller: str, previous: Sequence[str], available: Sequence[str]
+) -> Sequence[ScoredAgent]:
+    """Score by the selection graph; behind who can be selected come those that fit as well, with why not."""
+    graph = graph_of((entry.spec for entry in state.agents.values()), state.uses)
+    signal = signal_in(
+        text,
+        graph,
+        caller=None if caller in (USER, ORCHESTRATOR) else caller,
+        previous=tuple(previous),
+        available=tuple(available),
+    )
+    selection = choose(graph, signal)
+    lost = [_scored(standing.candidate, standing.reason) for standing in selection.lost]
+    return [*map(_scored, selection.rows), *lost]
+
+
+def _scored(candidate: Candidate, lost: str = "") -> ScoredAgent:
+    parts = {"T": candidate.T, "P": candidate.P, "C": candidate.C, "R": candidate.R}
+    return ScoredAgent(candidate.id, candidate.score, parts, candidate.why, lost)
+
+
+FALLBACKS = 2
+"""How many others are tried where one cannot begin."""
+
+
+class SelectiveMode:
+    """Chooses, hands over, and falls back.
+
+    Args:
+        handoffs: what it makes.
+        groups: the record of it.
+    """
+
+    def __init__(self, handoffs: Handoffs, groups: HandoffGroups) -> None:
+        self._handoffs, self._groups = handoffs, groups
+
+    def candidates(
+        self, text: str, among: Sequence[str], caller: str, previous: Sequence[str]
+    ) -> tuple[ScoredAgent, ...]:
+        """Who could do a task, the best first; the clarifier where nothing speaks for anyone.
+
+        Raises:
+            HandoffError: there is no candidate.
+        """
+        agents = self._handoffs.state.agents
+        for candidate in among:
+            if candidate not in agents:
+                raise HandoffError(ErrorCode.UNKNOWN_AGENT, f"no agent {candidate} is registered")
+        able = [entry.spec.id for entry in agents.values() if entry.enabled and entry.spec.selectable]
+        available = [agent for agent in able if agent in among] if among else able
+        scored = by_graph(self._handoffs.state, text, caller, previous, available)
+        selection = [candidate for candidate in scored if candidate.agent in (*able, CLARIFIER)]
+        clarifier = agents.get(CLARIFIER)
+        if all(candidate.lost for candidate in selection) and clarifier is not None and clarifier.enabled:
+            selection = [
+                ScoredAgent(CLARIFIER, 0.0, why=("nothing in the task speaks for another agent",)),
+                *selection,
+            ]
+        if all(candidate.lost for candidate in selection):
+            raise HandoffError(ErrorCode.UNKNOWN_AGENT, "nothing in the task speaks for any agent")
+        return tuple(selection)
+
+    async def run(
+        self, candidates: Sequence[ScoredAgent], make: Callable[[str], HandoffDraft], *, group: str = ""
+    ) -> GroupResult:
+        """Hand a task to the best candidate; one that cannot begin is followed by the next.
+
+        Args:
+            candidates: the candidates, the best first.
+            make: the handoff to a candidate.
+            group: the group's id, where it was begun.
+        """
+        group = group or self.begin(candidates, make)
+        lost = {candidate.agent: candidate.lost for candidate in candidates if candidate.lost}
+        order = [candidate for candidate in candidates if not candidate.lost]
+        name, result = "", None
+        tried: list[str] = []
+        for candidate in order[: FALLBACKS + 1]:
+            name, result = await self._handoffs.conduct(
+                replace(make(candidate.agent), group=group), retries=False
+            )
+            tried.append(candidate.agent)
+            if not _cannot_begin(result):
+                break
+            lost[candidate.agent] = f"it could not begin: {result.error}"
+        assert result is not None
+        used = self._handoffs.state.handoffs[name].agent
+        for candidate in candidates:
+            if candidate.agent != used and candidate.agent not in lost:
+                why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
+                lost[candidate.agent] = why
+        together = GroupResult(
+            group, (name,), (result,), result.success, result.error_code, f"{used} was used", result.output
+        )
+        return self._groups.end(together, lost)
+
+    def begin(self, candidates: Sequence[ScoredAgent], make: Callable[[str], HandoffDraft]) -> str:
+        """Write the selection down, with every candidate's score; gives its group's id."""
+        drafts = [make(candidate.agent) for candidate in candidates if not candidate.lost]
+        rows = [asdict(candidate) for candidate in candidates]
+        return self._groups.begin(HandoffMode.SELECTIVE, drafts, min_success=1, candidates=rows)
+
+    def clarifies(self, candidates: Sequence[ScoredAgent]) -> bool:
+        """Whether the best candidate is a role, which takes the floor instead of a task."""
+        entry = self._handoffs.state.agents.get(candidates[0].agent)
+        return (
+            entry is not None and entry.spec.type is AgentType.ROLE and entry.spec.handoff.supports.transfer
+        )
+
+
+def _cannot_begin(result: HandoffResult) -> bool:
+    return result.state is HandoffState.REJECTED or result.error_code is ErrorCode.TOOL_UNAVAILABLE

@@ -293,7 +293,6 @@ RETRY = Option(id="retry", label="Try again", effect=Effect.RETRY)
 ACCEPT = Option(id="accept", label="Take what there is", effect=Effect.ACCEPT)
 TAKEOVER = Option(id="takeover", label="Write the result by hand", effect=Effect.TAKEOVER)
 ABORT = Option(id="abort", label="Leave it", effect=Effect.ABORT)
-GO_ON = Option(id="go_on", label="Go on", effect=Effect.RESUME)
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "QUALITY_GATE": (RETRY, ACCEPT, TAKEOVER, ABORT),
@@ -303,12 +302,9 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     "DEBATE_INCOMPLETE": (RETRY, TAKEOVER, ABORT),
     "CLARITY_REFUSED": (RETRY, TAKEOVER, ABORT),
     "URGENT_TIMEOUT": (RETRY, ACCEPT, TAKEOVER, ABORT),
-    "BUDGET_80": (GO_ON, TAKEOVER),
-    "BUDGET_100": (GO_ON, TAKEOVER, ABORT),
-    "SELECTION_TIE": (TAKEOVER, ABORT),
     "FLOOR_FAILED": (RETRY, TAKEOVER, ABORT),
 }
-"""The options of each reason; those of a tie come after one for each candidate."""
+"""The options of each reason."""
 _FAILURES = {
     ErrorCode.QUALITY_GATE: "QUALITY_GATE",
     ErrorCode.CHECKPOINT: "CHECKPOINT",
@@ -317,29 +313,20 @@ _FAILURES = {
 }
 TEXT = 8_000
 """Characters of a question of the manager's own."""
-NOTICE_SHARE, FULL_SHARE = 0.8, 1.0
 
 
 def question_of(
-    code: str,
-    title: str,
-    text: str,
-    *,
-    first: tuple[Option, ...] = (),
-    blocking: bool = False,
-    context: str = "",
-    leave_out: tuple[Option, ...] = (),
+    code: str, title: str, text: str, *, context: str = "", leave_out: tuple[Option, ...] = ()
 ) -> OperatorQuestion:
     """A question of the manager's own, with the options of its reason."""
-    options = tuple(usual for usual in OPTIONS[code] if usual not in leave_out)
     return OperatorQuestion(
         RequestKind.DECISION,
         code,
         clean_line(title, limit=80),
         text[:TEXT],
         context=context[:TEXT],
-        options=(*first, *options),
-        blocking=blocking,
+        options=tuple(usual for usual in OPTIONS[code] if usual not in leave_out),
+        blocking=False,
     )
 
 
@@ -375,7 +362,7 @@ class Escalations:
 
     def ended(self, handoff: Handoff, result: HandoffResult) -> None:
         """Ask the operator about an end, where it is one of those."""
-        if not handoff.proof and (code := reason_of(self._requests.state, handoff, result)):
+        if code := reason_of(self._requests.state, handoff, result):
             leave_out = () if result.output.strip() else (ACCEPT,)
             reason = result.error or result.human_input_reason
             title = f"{handoff.agent}: {reason}"
@@ -387,21 +374,6 @@ class Escalations:
         """Tell that the floor went back."""
         title = f"{handoff.agent} ended; {back_to} has the floor again"
         self._requests.open(handoff, question_of("FLOOR_FAILED", title, why))
-
-    def budget(self, share: float) -> None:
-        """Tell that most of the budget, or all of it, is taken; once while that stands open."""
-        if share < NOTICE_SHARE:
-            return
-        code = "BUDGET_100" if share >= FULL_SHARE else "BUDGET_80"
-        asked = {request.reason_code for request in self._requests.state.requests.values()
-                 if request.state is RequestState.OPEN}  # fmt: skip
-        if code not in asked:
-            consequence = (
-                "nothing is begun any more until it is raised" if share >= FULL_SHARE else "work goes on"
-            )
-            text = f"{min(share, 9.99):.0%} of the workspace's budget is taken; {consequence}"
-            question = question_of(code, text, text, blocking=share >= FULL_SHARE)
-            self._requests.open(None, question)
 
     def text_for(self, request: HumanRequest, answer: Answer) -> str:
         """What an answer makes the result of the handoff that it is about.

@@ -71,21 +71,6 @@ class CrewBuilds(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BuildPhaseResult:
-    """How a phase of a build went."""
-
-    passed: bool
-    said: str
-    """In lines."""
-    data: Mapping[str, Any] = field(default_factory=dict)
-    """The phase's record as JSON, or the result of a build that is over."""
-    asks: str = ""
-    """What the operator is to decide before it goes on; empty for nothing."""
-    about: str = ""
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RunningHandoff:
     """A handoff as its run sees it."""
 
@@ -135,9 +120,6 @@ class RunService(Protocol):
         """The files that came with the skill of a run's agent, with what stands in those that it has opened;
         None where none did.
         """
-
-    def delegating_role(self, run: str) -> AgentSpec | None:
-        """The role that handed this run its work; None where no role did."""
 
     async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
         """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
@@ -196,18 +178,6 @@ class RunService(Protocol):
 
     def parked(self, run: str) -> Sequence[str]:
         """What the agent of a run has parked and that was neither taken up nor dropped, oldest first."""
-
-    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> BuildPhaseResult:
-        """Go on, up to a phase (from 1), with the build of the agent that the run's handoff asks for.
-
-        Args:
-            run: a run of the agent that builds agents.
-            phase: its number.
-            decided: what the operator decided where the build could not go on, by what was asked about.
-
-        Raises:
-            HandoffError: no skill is named, or no agents are built here.
-        """
 
 
 class Worker(Protocol):

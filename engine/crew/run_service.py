@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,11 @@ from engine.crew.handoffs.results import ResultReceiver
 from engine.crew.handoffs.transitions import OpenHandoff
 from engine.crew.ontology.context import Answer, new_handoff_id
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
-from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import ANYBODY, AgentSpec, SkillFiles
 from engine.crew.operator_requests import OperatorRequests
-from engine.crew.ports import (
-    BuildPhaseResult,
-    HandoffError,
-    HandoffRequest,
-    OperatorQuestion,
-    RunningHandoff,
-    Worker,
-)
+from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, RunningHandoff, Worker
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import Handoff
 
@@ -110,7 +103,6 @@ def _keeps(handoff: Handoff) -> bool:
     return handoff.spec is not None and handoff.spec.type.keeps_progress
 
 
-Phases = Callable[[Handoff, int, Mapping[str, str]], Awaitable[BuildPhaseResult]]
 BUILT = "agents/"
 """How the source of an agent begins that has a folder in the workspace."""
 
@@ -136,8 +128,6 @@ class CrewRunService:
     ) -> None:
         self._handoffs, self._requests, self._returns = handoffs, requests, returns
         self._groups, self._floor = groups, floor
-        self.build_phase: Phases | None = None
-        """Runs a phase of a build; None where no agents are built."""
         self.skills: SkillFolders | None = None
         """Finds the files that came with skills; None where there are none."""
 
@@ -183,13 +173,6 @@ class CrewRunService:
         """See `RunService`."""
         folder = self.skill_folder(run)
         return await asyncio.to_thread(read_files, folder, opened) if folder is not None else None
-
-    def delegating_role(self, run: str) -> AgentSpec | None:
-        """See `RunService`."""
-        handoff = self._handoffs.state.handoff_of(run)
-        above = self._handoffs.state.handoffs.get(handoff.context.parent_id) if handoff is not None else None
-        spec = above.spec if above is not None else None
-        return spec if spec is not None and spec.type is AgentType.ROLE else None
 
     async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
         """See `RunService`."""
@@ -268,13 +251,6 @@ class CrewRunService:
         state = self._handoffs.state
         handoff = state.handoff_of(run)
         return tuple(idea.text for idea in state.parked(handoff.agent)) if handoff is not None else ()
-
-    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> BuildPhaseResult:
-        """See `RunService`."""
-        handoff = await self._of(run)
-        if self.build_phase is None:
-            raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
-        return await self.build_phase(handoff, phase, decided)
 
     # -------------------------------------------------------------- what the engine tells
 

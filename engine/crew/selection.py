@@ -1,8 +1,7 @@
 """The selection graph: which agents fit a signal, in what order and why.
 
 The graph is what the registered specs declare, with how their uses ended, and a pure function of both.
-Words are compared as wholes: no stemming, and no parts of words. `corrected` is the definition that counts;
-`literal` gives the numbers of the seed's query with its grouping mended, for comparison.
+Words are compared as wholes: no stemming, and no parts of words.
 """
 
 from __future__ import annotations
@@ -18,9 +17,6 @@ from engine.core.text import clean_line
 from engine.crew.ontology.spec import ANYBODY, AgentSpec
 
 Rel = Literal["CHAINS_TO", "GOOD_FOR", "USED_BY"]
-Policy = Literal["corrected", "literal"]
-MOST_ROWS = 1_000
-"""Rows that can be asked for."""
 CLARIFIER = "larry"
 """Who is asked when nothing fits: clarity comes first, never an agent at random."""
 LOST_LIMIT = 20
@@ -87,13 +83,9 @@ class Node:
     """An agent that can be selected; its words are normalised."""
 
     id: str
-    name: str
-    type: str
     triggers: tuple[str, ...] = ()
     problem_types: tuple[str, ...] = ()
     """How sure the agent is of each stands in its GOOD_FOR edges."""
-    version: str = "1.0.0"
-    description: str = ""
     enabled: bool = True
     callers: tuple[str, ...] = (ANYBODY,)
     """Ids of agents that may call it; `*` for all."""
@@ -118,12 +110,8 @@ def node_of(spec: AgentSpec) -> Node:
     callers = spec.handoff.routing.can_be_called_by
     return Node(
         spec.id,
-        spec.name,
-        spec.type.value,
         normalised(spec.triggers.keywords),
         normalised(fit.type for fit in spec.triggers.problem_types),
-        spec.version,
-        spec.description,
         spec.selectable,
         (ANYBODY,) if callers == ANYBODY else tuple(callers),
     )
@@ -169,7 +157,7 @@ class Signal:
     """What a selection is asked."""
 
     triggers: tuple[str, ...] = ()
-    """As they were said; they are normalised for comparing, save under the literal policy."""
+    """As they were said; they are normalised for comparing."""
     problem_types: tuple[str, ...] = ()
     previous: tuple[str, ...] = ()
     """Ids of agents that have finished."""
@@ -188,14 +176,9 @@ class Signal:
         return frozenset(self.previous)
 
     @cached_property
-    def _normalised(self) -> tuple[frozenset[str], frozenset[str]]:
+    def compared(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Triggers and problem types as they are compared."""
         return frozenset(normalised(self.triggers)), frozenset(normalised(self.problem_types))
-
-    def compared(self, policy: Policy) -> tuple[frozenset[str], frozenset[str]]:
-        """Triggers and problem types as the policy compares them: the seed's query takes them as they are."""
-        if policy == "literal":
-            return frozenset(self.triggers), frozenset(self.problem_types)
-        return self._normalised
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +190,6 @@ class Facts:
     """Problem type → confidence."""
     before: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Who chains to it → the weights of the parallel edges."""
-    after: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Whom it chains to → the weights of the parallel edges."""
     uses: int = 0
     successes: int = 0
 
@@ -248,11 +229,10 @@ class Candidate:
     P: float
     """Up to 0.4, by how good it is for the type of problem."""
     C: float
-    """Up to 0.3, by the chains from what has finished (literal: to it, without an upper end)."""
+    """Up to 0.3, by the chains from what has finished."""
     R: float
     """-0.05 to 0.05, by its record."""
     evidence: Evidence
-    policy: Policy = "corrected"
 
     @property
     def id(self) -> str:
@@ -272,8 +252,6 @@ class Candidate:
     @property
     def fits(self) -> bool:
         """Whether anything of the signal speaks for it."""
-        if self.policy == "literal":
-            return self.T + self.P > 0
         return self.T + self.P + self.C > 0
 
     @property
@@ -303,7 +281,6 @@ class Standing:
 class Selection:
     """What was selected, and which others fitted and why they were not."""
 
-    policy: Policy
     rows: tuple[Candidate, ...]
     lost: tuple[Standing, ...]
     """At most 20, best first."""
@@ -336,15 +313,11 @@ def barred(node: Node, signal: Signal) -> str:
     return ""
 
 
-def evidence_of(facts: Facts, signal: Signal, policy: Policy) -> Evidence:
+def evidence_of(facts: Facts, signal: Signal) -> Evidence:
     """What of a signal speaks for an agent."""
-    words, types = signal.compared(policy)
+    words, types = signal.compared
     node = facts.node
     triggers = tuple(word for word in node.triggers if word in words)
-    if policy == "literal":
-        listed = tuple(good for good in node.problem_types if good in types)
-        chains = [(other, w) for other, weights in facts.after.items() for w in weights]
-        return Evidence(triggers, (), listed, _sorted(chains, signal))
     rated = tuple(sorted((good, value) for good, value in facts.good_for.items() if good in types))
     listed = tuple(good for good in node.problem_types if good in types and good not in facts.good_for)
     chains = [(other, max(map(_clamped, ws))) for other, ws in facts.before.items() if other != node.id]
@@ -360,50 +333,43 @@ def _clamped(weight: float) -> float:
     return min(1.0, max(0.0, weight))
 
 
-def measured(facts: Facts, signal: Signal, policy: Policy) -> Candidate:
+def measured(facts: Facts, signal: Signal) -> Candidate:
     """An agent with what it scores, whether or not it could be selected."""
-    evidence = evidence_of(facts, signal, policy)
+    evidence = evidence_of(facts, signal)
     trigger = TRIGGER if evidence.triggers else 0.0
-    if policy == "literal":
-        # As the seed's query counts: no confidence, no record, no upper end.
-        problem, chain, record = PROBLEM if evidence.confidence else 0.0, CHAIN * evidence.chain, 0.0
-    else:
-        problem, chain = PROBLEM * evidence.confidence, CHAIN * min(1.0, evidence.chain)
-        share = (evidence.successes + 1) / (evidence.uses + 2) if evidence.uses else 0.5
-        record = RECORD * (share - 0.5)
-    return Candidate(facts.node, trigger, problem, chain, record, evidence, policy)
+    problem, chain = PROBLEM * evidence.confidence, CHAIN * min(1.0, evidence.chain)
+    share = (evidence.successes + 1) / (evidence.uses + 2) if evidence.uses else 0.5
+    return Candidate(facts.node, trigger, problem, chain, RECORD * (share - 0.5), evidence)
 
 
-def choose(graph: Iterable[Facts], signal: Signal, policy: Policy = "corrected") -> Selection:
+def choose(graph: Iterable[Facts], signal: Signal) -> Selection:
     """Select among all agents of a graph: those that fit, sorted, barred ones apart.
 
     Args:
         graph: what is known of each agent.
         signal: what is asked.
-        policy: how it is scored; the literal one knows no bars, as the seed's query does not.
     """
-    candidates = (measured(facts, signal, policy) for facts in graph)
+    candidates = (measured(facts, signal) for facts in graph)
     ranked = sorted((row for row in candidates if row.fits), key=lambda row: row.order)
     open_to: list[Candidate] = []
     lost: list[Standing] = []
     for row in ranked:
         if len(open_to) >= signal.limit and len(lost) == LOST_LIMIT:
             break
-        if reason := barred(row.node, signal) if policy == "corrected" else "":
+        if reason := barred(row.node, signal):
             lost.append(Standing(row, 0, reason))
             continue
         open_to.append(row)
         if len(open_to) > signal.limit:
             place = len(open_to)
             lost.append(Standing(row, place, f"It came {_ordinal(place)}; {signal.limit} were asked for."))
-    return Selection(policy, tuple(open_to[: signal.limit]), tuple(lost[:LOST_LIMIT]))
+    return Selection(tuple(open_to[: signal.limit]), tuple(lost[:LOST_LIMIT]))
 
 
 def facts_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Facts]:
     """What is known of each agent, out of plain rows."""
     good_for: dict[str, dict[str, float]] = {}
     before: dict[str, dict[str, tuple[float, ...]]] = {}
-    after: dict[str, dict[str, tuple[float, ...]]] = {}
     uses: dict[str, list[float]] = {}
     for edge in edges:
         if edge.rel == "GOOD_FOR":
@@ -411,15 +377,13 @@ def facts_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[Facts]:
         elif edge.rel == "USED_BY":
             uses.setdefault(edge.src, []).append(edge.value)
         else:
-            for side, here, there in ((before, edge.dst, edge.src), (after, edge.src, edge.dst)):
-                others = side.setdefault(here, {})
-                others[there] = (*others.get(there, ()), edge.value)
+            others = before.setdefault(edge.dst, {})
+            others[edge.src] = (*others.get(edge.src, ()), edge.value)
     return [
         Facts(
             node,
             good_for.get(node.id, {}),
             before.get(node.id, {}),
-            after.get(node.id, {}),
             len(uses.get(node.id, ())),
             int(sum(uses.get(node.id, ()))),
         )
@@ -437,9 +401,8 @@ def _reasons(candidate: Candidate) -> Iterable[str]:
         yield f"Good for {', '.join(types)}: {candidate.P:+.2f}."
     if evidence.chains:
         message = ", ".join(f"{name} ({weight:g})" for name, weight in evidence.chains)
-        capped = ", counted as 1" if candidate.policy == "corrected" and evidence.chain > 1 else ""
-        verb = "Leads to" if candidate.policy == "literal" else "Follows"
-        yield f"{verb} {message}{capped}: {candidate.C:+.2f}."
+        capped = ", counted as 1" if evidence.chain > 1 else ""
+        yield f"Follows {message}{capped}: {candidate.C:+.2f}."
     if evidence.uses:
         yield f"{evidence.successes} of {evidence.uses} uses succeeded: {candidate.R:+.3f}."
 

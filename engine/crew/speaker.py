@@ -24,12 +24,14 @@ class SpeakerStack:
         handoffs: each holder works on one.
         requests: how a holder listens.
         escalations: how the operator learns that a holder failed.
+        attended: whether an operator is there to speak with.
     """
 
-    def __init__(self, handoffs: Handoffs, requests: OperatorRequests, escalations: Escalations) -> None:
+    def __init__(
+        self, handoffs: Handoffs, requests: OperatorRequests, escalations: Escalations, *, attended: bool
+    ) -> None:
         self._handoffs, self._requests, self._escalations = handoffs, requests, escalations
-        self.attended = True
-        """Whether an operator is there to speak with."""
+        self._attended = attended
 
     @property
     def state(self) -> CrewState:
@@ -145,7 +147,7 @@ class SpeakerStack:
         talks = entry is not None and entry.enabled and entry.spec.handoff.supports.transfer
         has_it = CLARIFIER in {holder.agent for holder in self.state.floor}
         mine = not handoff.caller and handoff.context.handoff_type is HandoffType.DELEGATE
-        if len(refused) > 1 or not talks or has_it or not mine or handoff.proof or not self.attended:
+        if len(refused) > 1 or not talks or has_it or not mine or not self._attended:
             return False
         task = handoff.context.task_description
         reason = f"{result.error}. Find out what is missing for {handoff.agent}, which is to do this: {task}"

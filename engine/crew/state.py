@@ -13,8 +13,6 @@ from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
 
-LIVE, SCRIPTED = "live", "scripted"
-
 
 @dataclass(frozen=True, slots=True)
 class Registered:
@@ -88,7 +86,7 @@ class Handoff:
 
     @property
     def proof(self) -> bool:
-        """Whether it only proves that a new agent answers: no use of it, and nothing for the operator."""
+        """Whether it only proved that a new agent answers, as version 0.1 had it: no use of it."""
         return bool(self.context.metadata.get(PROOF))
 
     @property

@@ -20,7 +20,7 @@ from engine.agent.live_agents import LiveAgents
 from engine.agent.steering.rules import rule_text
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import CREW, HANDOFF, PROGRESS, PROOF, RETURNED, SPEC
+from engine.core.agents import CREW, HANDOFF, PROGRESS, RETURNED, SPEC
 from engine.core.approvals import Scope
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, JournalClosed
@@ -34,7 +34,6 @@ from engine.crew.ontology.kinds import ErrorCode
 from engine.crew.ontology.results import Usage
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import HandoffError, RunningHandoff, RunObserver
-from engine.crew.state import LIVE
 from engine.crew.thinker.model_calls import RUN
 from engine.crew.thinker.spec_thinker import SpecThinker
 from engine.sandbox.policy import SandboxPolicy
@@ -123,8 +122,6 @@ SETTINGS: dict[str, Any] = {
     "stuck": "off",
     "recovery": {"max_consecutive_errors": ERRORS_MOST},
 }
-LIVE_CALLS = 2
-"""Calls of a model that a live proof of a new agent may take."""
 _CODES = {
     FailureKind.NETWORK_ERROR: ErrorCode.MODEL_NETWORK,
     FailureKind.RATE_LIMIT_ERROR: ErrorCode.RATE_LIMIT,
@@ -241,8 +238,6 @@ class Runs:
             await self._equipment.ready(spec)
         if self._policy is not None and (narrower := narrowed_policy(spec, self._policy)):
             config["sandbox"] = narrower
-        if handoff.context.metadata.get(PROOF) == LIVE:
-            config["budget"] = {"calls": LIVE_CALLS}
         if parent in self._live.here:
             config["parent"] = parent
         run = await self._new_id(spec.id)

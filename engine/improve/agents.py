@@ -247,7 +247,6 @@ class AgentJobs:
             "introspect": self.introspect,
             "deploy": self.deploy,
             "agent_build": self.build,
-            "agent_watch": self.watch,
         }
 
     async def create(self, asked: JobRequest, progress: Progress) -> JobResult:
@@ -328,18 +327,6 @@ class AgentJobs:
         builds = await self._builds()
         return _build_result(await builds.build(_pending_build(asked), report, actor=asked.actor))
 
-    async def watch(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`agent_watch`: build an agent, and again after each change, until the job is cancelled."""
-        results: list[BuildResult] = []
-
-        def report(result: BuildResult) -> None:
-            results.append(result)
-            first_line = build_report(result).partition("\n")[0]
-            progress.tell(len(results), 0, f"build {len(results)}: {first_line}")
-
-        await (await self._builds()).watch(_pending_build(asked), report)
-        return JobResult(JobStatus.DONE, "the watch has ended")
-
     async def _builds(self) -> Builds:
         builds = builds_of(await self._service.host.crew())
         if builds is None:
@@ -355,12 +342,9 @@ def _pending_build(asked: JobRequest) -> PendingBuild:
     if not place.is_dir() and place.name.lower() != "skill.md":
         raise JobRefused(f"{clean_line(path, limit=200)} is no folder with a SKILL.md")
     overrides = {"type": options["type"]} if options.get("type") else {}
-    overrides |= {"mcp": "optional"} if options.get("optional-mcp") else {}
     return PendingBuild(
         place,
-        strict=bool(options.get("strict")),
         dry_run=bool(options.get("dry-run")),
-        live=bool(options.get("live")),
         trust=True if options.get("trust") else None,
         interactive=True,
         overrides=overrides,

@@ -20,7 +20,6 @@ from engine.crew.ontology.context import (
 from engine.crew.ontology.kinds import (
     MOVES,
     AgentType,
-    ClarityLevel,
     ConfidenceSource,
     Effect,
     ErrorCode,
@@ -47,7 +46,6 @@ def test_the_mean_is_ready_and_an_agent_that_requires_success_refuses() -> None:
     clarity = ProblemClarity(what="a", what_clarity=1.0, who="b", who_clarity=0.8)
     assert clarity.overall_clarity == pytest.approx(0.6)
     assert clarity.is_ready_for_analysis
-    assert clarity.clarity_level is ClarityLevel.MOSTLY_CLEAR
     assert "success" in Receives(requires_success=True).refusal(clarity)
     assert not Receives(requires_success=False).refusal(clarity)
 

@@ -125,10 +125,9 @@ CREW = [
     ("agent_remove pws", cc.RemoveAgent(who="pws")),
     ("build ~/skills/a", mm.StartJob(verb="agent_build", argument="~/skills/a")),
     (
-        "build my skills/a --strict --type role",
-        mm.StartJob(verb="agent_build", argument="my skills/a", options={"strict": True, "type": "role"}),
+        "build my skills/a --trust --type role",
+        mm.StartJob(verb="agent_build", argument="my skills/a", options={"trust": True, "type": "role"}),
     ),
-    ("build --watch ./a", mm.StartJob(verb="agent_watch", argument="./a")),
     (
         "agent_create ./a --dry-run",
         mm.StartJob(verb="agent_build", argument="./a", options={"dry-run": True}),

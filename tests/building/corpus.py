@@ -179,7 +179,6 @@ SKILLS: dict[str, dict[str, bytes]] = {
             plain("extra-fields") + "\ntype: component\neffort: high\ndisable-model-invocation: true"
         ),
     },
-    "fuzzer-type": {"SKILL.md": skill(plain("fuzzer-type") + "\ntype: fuzzer")},
     "hint-in-brackets": {"SKILL.md": skill(plain("hint-in-brackets") + "\nargument-hint: [file] [mode]")},
     "comma-tools": {
         "SKILL.md": skill(plain("comma-tools") + "\nallowed-tools: Bash(git add:*), Bash(jq:*) Read,Task"),
@@ -190,7 +189,9 @@ SKILLS: dict[str, dict[str, bytes]] = {
     "inline-metadata": {
         "SKILL.md": skill(plain("inline-metadata") + "\nmetadata: {author: me, version: 1.10}")
     },
-    "version-ten": {"SKILL.md": skill(plain("version-ten") + "\nversion: 1.10\nlicense: MIT")},
+    "version-ten": {
+        "SKILL.md": skill(plain("version-ten") + "\nlicense: MIT\nmetadata:\n  mindrian-version: 1.10")
+    },
     "another-folder": {"SKILL.md": skill("name: My Great Skill!\ndescription: Its name is not its folder's")},
     "no-name": {"SKILL.md": skill("description: The folder names it")},
     "long-name": {"SKILL.md": skill("name: " + "abcdefghi-" * 7 + "x\ndescription: 71 letters")},
@@ -228,7 +229,7 @@ SKILLS: dict[str, dict[str, bytes]] = {
     },
     "methodology": {
         "SKILL.md": skill(
-            plain("methodology") + "\ntype: workflow",
+            plain("methodology") + "\nmetadata:\n  mindrian-type: pipeline",
             "\n# M\n\n## Methodology\n\n1. First\n2. Second\n   1. inner\n3. Third\n\n"
             "## Common pitfalls\n\n1. Not this\n",
         ),

@@ -42,7 +42,7 @@ def test_an_agent_is_built_listed_taken_away_and_brought_back(
     assert (code, "no agent comma-tool; the nearest: comma-tools" in err) == (2, True)
     assert run(capsys, "remove", "comma-tools")[0] == 0
     listed = json.loads(run(capsys, "list", "--json")[1])["agents"]
-    assert [one["id"] for one in listed][:2] == ["agent-builder", "bmc-wizard"]
+    assert [one["id"] for one in listed][:2] == ["bmc-wizard", "decision-debate"]
     assert run(capsys, "rollback", "comma-tools")[:2] == (0, "comma-tools 1.0.0 answers again\n")
     assert run(capsys, "rollback", "comma-tools", "9.9.9")[0] == 2
 
@@ -60,13 +60,12 @@ def test_what_fails_is_told_in_lines_with_phase_place_and_hint(
     assert (code, json.loads(out)["errors"][0]["code"]) == (1, "NO_SKILL_MD")
     lay(tmp_path / "new", {"SKILL.md": skill("name: new\ndescription: Replace with description")})
     assert run(capsys, "build", "new", "--quiet")[:2] == (
-        3,
-        "needs you\n  SKILL.md:3: warning PLACEHOLDER: the description is still the template's\n"
-        "The description is still the template's; what does the skill do?\n",
+        1,
+        "failed in phase 1, SKILL analysis\n  SKILL.md:3: error PLACEHOLDER: the description is still the "
+        "template's (say what it does and when to use it)\n",
     )
     assert run(capsys, "build")[0] == 2
     assert run(capsys, "build", "bad", "--type", "gizmo")[0] == 2
-    assert run(capsys, "watch", "nowhere/at/all")[0] == 2
 
 
 def test_a_workspace_that_cannot_be_used_is_told_in_a_line(

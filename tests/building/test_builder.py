@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from engine.crew.builder import registration as registering
-from engine.crew.builder.agent_base import open_agent
+from engine.crew.builder.agent_files import read_agent
 from engine.crew.builder.findings import BuildResult, PendingBuild, Status
-from engine.crew.builder.registration import BuildPaths, Proof, RegistrationError, read_build, repair, swap_in
-from engine.crew.builder.skill_folder import watch
+from engine.crew.builder.registration import BuildPaths, RegistrationError, read_build, repair, swap_in
 from engine.crew.builder.tools import WorkspaceTools
 from engine.crew.ontology.spec import AgentSpec
 from engine.sandbox.policy import SandboxPolicy
@@ -46,21 +45,11 @@ def staging(workspace: Path) -> list[str]:
 
 
 class Refusing(FolderRegistrar):
-    """Proves nothing, for one version."""
-
-    def __init__(self, places: BuildPaths, version: str, how: str) -> None:
-        super().__init__(places)
-        self._version, self._how = version, how
+    """Registers no second version."""
 
     async def register(self, spec: AgentSpec, folder: Path) -> None:
-        if (spec.version, self._how) == (self._version, "register"):
+        if spec.version == "1.0.1":
             raise RegistrationError("the database is locked")
-        await super().register(spec, folder)
-
-    async def e2e(self, spec: AgentSpec, folder: Path, *, live: bool) -> Proof:
-        if (spec.version, self._how) == (self._version, "e2e"):
-            return Proof(False, "no answer")
-        return await super().e2e(spec, folder, live=live)
 
 
 async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_version_back(
@@ -74,40 +63,30 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
     workspace = tmp_path / "workspace"
     first = await built_of(workspace, folder)
     assert (first.status, first.spec.version, len(first.phases)) == (Status.BUILT, "1.0.0", 7)
-    assert set(first.code_files) == {
-        *("agent.py", "agent.yaml", "graph.json", "instructions.md", "schema.cypher"),
-        *("tests/test_agent.py", "tests/test_handoff.py"),
-    }
+    assert first.files == ("agent.yaml", "instructions.md")
     assert staging(workspace) == []
     before = state(workspace)
     again = await built_of(workspace, folder)
     assert (again.status, again.spec, again.output_path) == (Status.UP_TO_DATE, first.spec, first.output_path)
-    assert again.code_files.keys() >= first.code_files.keys()
+    assert again.files == first.files
     assert state(workspace) == before
 
     (folder / "notes.md").write_text("changed", encoding="utf-8")
-    for how in ("register", "e2e"):
-        registrar = Refusing(BuildPaths(workspace), "1.0.1", how)
-        failed = await built_of(workspace, folder, registrar=registrar)
-        assert (failed.status, codes(failed), failed.phases[-1].number) == (
-            Status.FAILED,
-            ["NOT_REGISTERED"],
-            7,
-        )
-        now = await registrar.resolve("release-train")
-        assert now is not None
-        assert now == first.spec
-        assert (await registrar.e2e(now, Path(first.output_path), live=False)).passed
-        assert state(Path(first.output_path)).keys() == {
-            one[21:] for one in before if one.startswith("agents/release-train/")
-        }
-        assert len(staging(workspace)) == (1 if how == "register" else 2)
+    registrar = Refusing(BuildPaths(workspace))
+    failed = await built_of(workspace, folder, registrar=registrar)
+    last = failed.phases[-1].number
+    assert (failed.status, codes(failed), last) == (Status.FAILED, ["NOT_REGISTERED"], 7)
+    assert await registrar.resolve("release-train") == first.spec
+    assert state(Path(first.output_path)).keys() == {
+        one[21:] for one in before if one.startswith("agents/release-train/")
+    }
+    assert len(staging(workspace)) == 1
 
     builder = builder_of(workspace)
     second = await builder.build(PendingBuild(folder))
     assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
     (earlier,) = await builder.versions("release-train")
-    assert open_agent(earlier.folder).spec == first.spec
+    assert read_agent(earlier.folder) == first.spec
     assert (await builder.roll_back("release-train")).version == "1.0.0"
     assert (await FolderRegistrar(BuildPaths(workspace)).resolve("release-train")) == first.spec
     assert [one.version for one in await builder.versions("release-train")] == ["1.0.1"]
@@ -117,11 +96,10 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
     assert len(await builder.versions("release-train")) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["docx", "brainstorm-ideas", "review-council", "socratic-coach", "odd-unicode"]
 )
-async def test_each_type_is_built_and_its_own_tests_pass(name: str, tmp_path: Path) -> None:
+async def test_each_type_is_built(name: str, tmp_path: Path) -> None:
     """Line 49."""
     result = await built_of(tmp_path / "workspace", laid(tmp_path, name))
     assert result.status is Status.BUILT, [str(one) for one in result.findings]
@@ -130,7 +108,7 @@ async def test_each_type_is_built_and_its_own_tests_pass(name: str, tmp_path: Pa
     assert (agent / "skill" / "SKILL.md").read_bytes() == SKILLS[name]["SKILL.md"]
     build = json.loads((agent / "BUILD.json").read_text(encoding="utf-8"))
     assert [phase["passed"] for phase in build["phases"]] == [True] * 6
-    assert build["type"]["counts"]["points"]
+    assert build["type"]["points"]
 
 
 async def test_two_builds_at_once_make_one_agent(tmp_path: Path) -> None:
@@ -146,15 +124,12 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
     assert (result.status, result.success, len(result.phases)) == (Status.DRY_RUN, True, 6)
     assert staging(tmp_path / "ws") == []
     assert not (tmp_path / "ws" / "agents").exists()
-    assert result.code_files["instructions.md"] == "# One\r\n\r\ntext\r\n"
 
 
 @pytest.mark.parametrize(
     ("data", "more", "status", "code"),
     [
         (b"no skill\n", {}, Status.FAILED, "NO_FRONTMATTER"),
-        (skill(plain("x") + "\nowner: me"), {"strict": True}, Status.FAILED, "UNKNOWN_FIELD"),
-        (skill("name: X y\ndescription: z"), {"strict": True}, Status.FAILED, "BAD_NAME"),
         (skill(plain("x")), {"overrides": {"type": "gizmo"}}, Status.FAILED, "UNKNOWN_TYPE"),
         (skill(plain("x")), {"overrides": {"tools": 7}}, Status.FAILED, "BAD_SPEC"),
         (skill(plain("x")), {"trust": False}, Status.NEEDS_OPERATOR, ""),
@@ -166,12 +141,11 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
         ),
         (skill(plain("x"), "\n## Setup\n\nRequired: `mcp__no__y`.\n"), {}, Status.FAILED, "MCP_DOWN"),
         (
-            skill(plain("x"), "\n## Setup\n\nRequired: `mcp__no__y`.\n"),
-            {"interactive": True},
-            Status.NEEDS_OPERATOR,
-            "MCP_DOWN",
+            skill("name: x\ndescription: Replace with description of the skill"),
+            {},
+            Status.FAILED,
+            "PLACEHOLDER",
         ),
-        (skill("name: x\ndescription: Replace with description of the skill"), {}, Status.NEEDS_OPERATOR, ""),
     ],
 )
 async def test_what_cannot_be_built_ends_clearly(
@@ -192,7 +166,7 @@ async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
     whole = Path.write_bytes
 
     def full(self: Path, data: bytes) -> int:
-        if self.name == "schema.cypher":
+        if self.name == "instructions.md":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
         return whole(self, data)
 
@@ -202,16 +176,13 @@ async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
     assert (staging(tmp_path / "ws"), result.output_path) == ([], "")
 
 
-async def test_what_a_dead_process_left_of_a_trial_goes_and_its_staging_is_kept_for_a_day(
-    tmp_path: Path,
-) -> None:
+async def test_the_staging_that_a_dead_process_left_is_kept_for_a_day(tmp_path: Path) -> None:
     left = tmp_path / "ws" / ".builds"
-    for name in ("b-old", "try-old", "try-new"):
+    for name, age in (("b-new", 700), ("b-old", 25 * 3600)):
         lay(left / name, {"log": b"x"})
-        if name != "try-new":
-            os.utime(left / name, (time.time() - 700,) * 2)
+        os.utime(left / name, (time.time() - age,) * 2)
     assert (await built_of(tmp_path / "ws", laid(tmp_path, "on"))).status is Status.BUILT
-    assert staging(tmp_path / "ws") == ["b-old", "try-new"]
+    assert staging(tmp_path / "ws") == ["b-new"]
 
 
 class Connecting(WorkspaceTools):
@@ -276,7 +247,7 @@ async def test_a_kill_during_the_swap_is_repaired_at_the_next_start(tmp_path: Pa
     assert done.returncode == -9
     assert read_build(Path(first.output_path)).version == "1.0.1"
     builder = builder_of(workspace)
-    # The folders are the registry here: the new version is in its place, whole, and answers.
+    # The folders are the registry here: the new version is in its place, and whole.
     assert await builder.repair() == ("on 1.0.1: its registration was finished",)
     assert await builder.repair() == ()
     assert [one.version for one in await builder.versions("on")] == ["1.0.0"]
@@ -284,7 +255,7 @@ async def test_a_kill_during_the_swap_is_repaired_at_the_next_start(tmp_path: Pa
     # Killed between the two renames: the agent's place is empty.
     places = BuildPaths(workspace)
     staged = places.builds / "b-20260101T000000-00000000"
-    spec = open_agent(Path(first.output_path)).spec
+    spec = read_agent(Path(first.output_path))
     lay(staged, {"agent.yaml": b"id: x\n"})
     with pytest.raises(OSError, match="power"):
         registering._swap(
@@ -297,7 +268,7 @@ async def test_a_kill_during_the_swap_is_repaired_at_the_next_start(tmp_path: Pa
     assert await repair(places, FolderRegistrar(places)) == (
         "on: its registration was undone; 1.0.1 is back",
     )
-    assert open_agent(places.agent("on")).spec == spec
+    assert read_agent(places.agent("on")) == spec
 
 
 class Unmovable(type(Path())):  # type: ignore[misc]
@@ -351,7 +322,7 @@ async def test_only_the_last_five_versions_are_kept(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     built = await built_of(workspace, laid(tmp_path, "on"))
     places, registrar = BuildPaths(workspace), FolderRegistrar(BuildPaths(workspace))
-    whole = {path: data.encode() for path, data in built.code_files.items()}
+    whole = {path: (Path(built.output_path) / path).read_bytes() for path in built.files}
     build = json.loads((Path(built.output_path) / "BUILD.json").read_text(encoding="utf-8"))
     for number in range(1, 8):
         spec = built.spec.model_copy(update={"version": f"1.0.{number}"})
@@ -361,25 +332,3 @@ async def test_only_the_last_five_versions_are_kept(tmp_path: Path) -> None:
         await swap_in(staged, spec, places, registrar)
     kept = [one.version for one in registering.versions_of(places, "on")]
     assert kept == ["1.0.6", "1.0.5", "1.0.4", "1.0.3", "1.0.2"]
-
-
-async def test_a_watch_builds_once_for_a_burst(tmp_path: Path) -> None:
-    folder = laid(tmp_path, "on")
-    results: asyncio.Queue[BuildResult] = asyncio.Queue()
-    stop, began = asyncio.Event(), asyncio.Event()
-    seen: list[bytes] = []
-
-    async def build() -> BuildResult:
-        seen.append((folder / "SKILL.md").read_bytes())
-        return BuildResult(Status.UP_TO_DATE)
-
-    watching = asyncio.create_task(watch(folder, build, results.put_nowait, stop, began.set))
-    await results.get()
-    await began.wait()
-    for number in range(5):
-        (folder / "SKILL.md").write_bytes(skill(plain(f"on-{number}")))
-    await results.get()
-    stop.set()
-    await watching
-    assert seen == [SKILLS["on"]["SKILL.md"], skill(plain("on-4"))]
-    assert results.empty()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import sys
@@ -14,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.crew.builder.agent_files import agent_files, spec_text
 from engine.crew.builder.drafts import check_graph, draft_graph, draft_handoffs
 from engine.crew.builder.findings import Findings, PendingBuild
-from engine.crew.builder.generated_code import SCHEMA_CYPHER, generate
-from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState
-from engine.crew.builder.skill import SkillDefinition, class_name, parse_skill, slug, unique
+from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.skill import SkillDefinition, parse_skill, slug, unique
 from engine.crew.builder.tools import WorkspaceTools, check_tools, draft_tools
-from engine.crew.builder.yaml_text import ANCESTOR, body_of, read_mapping, write_mapping
+from engine.crew.builder.yaml_text import read_mapping, split_frontmatter, write_mapping
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.selection import Signal, choose, edges_of, graph_of
 from engine.sandbox.policy import SandboxPolicy
 from tests.building.corpus import SKILLS, lay, plain, skill
-from tests.building.folders import from_text, no_agent
+from tests.building.folders import from_text
 from tests.rounds import rounds
 
 
@@ -50,8 +49,7 @@ async def drafted(
 ) -> tuple[BuildState, list[Findings]]:
     """A skill through the five phases that write nothing, each with what it found."""
     folder = from_text(data)
-    around = BuildEnvironment(tools or tools_at(tmp_path), no_agent)
-    work = BuildState(PendingBuild(tmp_path, overrides=overrides), around, folder)
+    work = BuildState(PendingBuild(tmp_path, overrides=overrides), tools or tools_at(tmp_path), folder)
     told = []
     for _, phase in PHASES:
         found = Findings()
@@ -65,25 +63,20 @@ async def drafted(
     return work, told
 
 
-def test_ids_and_classes_are_made_of_any_name() -> None:
+def test_ids_are_made_of_any_name() -> None:
     assert slug('Devil\'s "Advocate" \\n') == "devils-advocate-n"
     assert slug("Überblick für Straße") == "uberblick-fur-strasse"
     assert slug("日本語").startswith("agent-")
     assert slug("日本語") != slug("日本")
     assert slug("a" * 80) == "a" * 64
-    for name in ("pws-validation", "3d-art", "class", "日本語", "import", "x", "a--b", "Größe!"):
-        made = class_name(slug(name))
-        assert made.isidentifier()
-        assert made.isascii()
-    assert class_name("3d-art") == "A3dArtAgent"
     taken: set[str] = set()
     assert [unique("a", taken) for _ in range(3)] == ["a", "a-2", "a-3"]
 
 
 def test_inputs_and_outputs_are_fields_of_a_handoff() -> None:
     said = definition(
-        plain("x")
-        + "\ninputs: [problem_clarity.who, expected_output, budget]\noutputs: [total, key_findings]",
+        plain("x") + "\nmetadata:\n  mindrian-inputs: problem_clarity.who, expected_output, budget"
+        "\n  mindrian-outputs: total, key_findings",
         "\n## Required inputs\n\nThe success metric.\n",
     )
     found = Findings()
@@ -159,12 +152,10 @@ async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degra
     assert (len(told), codes(told[3])) == (4, {"MCP_DOWN"})
     _, told = await drafted(skill(plain("x"), body.format("nobodys")), tmp_path, tools=servers(tmp_path))
     assert "mcp.json names no server" in told[3].errors[0].message
-    for more, text in (({"mcp": "optional"}, body), ({}, "\nTry `mcp__{}__fail`.\n")):
-        work, told = await drafted(
-            skill(plain("x"), text.format("down")), tmp_path, tools=servers(tmp_path), **more
-        )
-        assert (len(told), codes(told[3])) == (5, {"MCP_DEGRADED"})
-        assert work.spec.tools.degraded == ("down",)
+    text = skill(plain("x"), "\nTry `mcp__down__fail`.\n")
+    work, told = await drafted(text, tmp_path, tools=servers(tmp_path))
+    assert (len(told), codes(told[3])) == (5, {"MCP_DEGRADED"})
+    assert work.spec.tools.degraded == ("down",)
 
 
 async def test_a_custom_function_is_looked_at_in_the_sandbox(tmp_path: Path) -> None:
@@ -175,8 +166,7 @@ async def test_a_custom_function_is_looked_at_in_the_sandbox(tmp_path: Path) -> 
     sidecar = "tools: {{custom_tools: [{{name: add, function: custom_tools.{}.add}}]}}"
     work, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("sums"))
     assert (len(told), codes(told[3])) == (5, set())
-    files = generate(work.spec, work.skill, work.folder, Findings())
-    assert b'"add": "custom_tools.sums.add"' in files["tools.py"]
+    assert "function: custom_tools.sums.add" in spec_text(work.spec)
     _, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("bad"))
     assert (len(told), codes(told[3])) == (4, {"BAD_FUNCTION"})
 
@@ -208,21 +198,15 @@ def spec_of(**more: Any) -> AgentSpec:
     return parse_spec({"id": "x", "name": "X", "type": "operator", "description": "y", **more})
 
 
-async def test_any_name_stands_in_the_graph_and_no_text_of_it_in_cypher(tmp_path: Path) -> None:
+async def test_any_name_stands_in_the_graph(tmp_path: Path) -> None:
     """Line 53."""
     name = 'Devil\'s "Advocate" \\n `$x` {y}'
     work, told = await drafted(
         skill(f"name: {name}\ndescription: 'Use when \"it''s too good\" is said'"), tmp_path
     )
     assert not any(one.errors for one in told), [str(one) for each in told for one in each.errors]
-    found = Findings()
-    files = generate(work.spec, work.skill, work.folder, found)
     assert work.spec.name == name
-    schema, graph = files["schema.cypher"].decode(), json.loads(files["graph.json"])
-    assert schema == SCHEMA_CYPHER
-    assert graph["node"]["name"] == name
     store = graph_of((work.spec,), {})
-    assert [one.node.name for one in store] == [name]
     row = choose(store, Signal(triggers=("It's  TOO good",))).rows[0]
     assert row.node.id == work.spec.id
 
@@ -266,9 +250,7 @@ def test_triggers_are_declared_or_quoted_or_content_words() -> None:
 
 
 @pytest.mark.parametrize("name", SKILLS)
-async def test_the_generator_gives_the_same_bytes_and_no_text_of_the_skill_in_code(
-    name: str, tmp_path: Path
-) -> None:
+async def test_the_files_of_an_agent_are_the_same_bytes_and_read_back(name: str, tmp_path: Path) -> None:
     """Lines 49 and 56."""
     data = SKILLS[name]["SKILL.md"]
     if name == "no-name":
@@ -277,15 +259,12 @@ async def test_the_generator_gives_the_same_bytes_and_no_text_of_the_skill_in_co
     for _ in range(2):
         work, told = await drafted(data, tmp_path)
         assert not any(one.errors for one in told), [str(one) for each in told for one in each.errors]
-        made.append(generate(work.spec, work.skill, work.folder, Findings()))
+        made.append(agent_files(work.spec, work.skill.body, work.folder))
     assert made[0] == made[1]
     files = made[0]
     assert files["instructions.md"] == work.skill.body
     assert data.endswith(files["instructions.md"])
     assert parse_spec(read_mapping(files["agent.yaml"].decode(), typed=True)[0]) == work.spec
-    for path in ("agent.py", "tests/test_agent.py", "tests/test_handoff.py"):
-        ast.parse(files[path])
-        assert files[path].isascii()
 
 
 ODD = st.recursive(
@@ -304,7 +283,7 @@ ODD = st.recursive(
     ),
     max_leaves=6,
 )
-FIELDS = ["metadata", "allowed-tools", "license", "compatibility", *ANCESTOR]
+FIELDS = ["metadata", "allowed-tools", "license", "compatibility", "type", "version", "triggers"]
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=5), st.sampled_from(list(SKILLS.values())))
@@ -313,7 +292,9 @@ def test_odd_fields_build_or_end_in_a_phase_with_a_place(
     fields: dict[str, Any], files: dict[str, bytes]
 ) -> None:
     head = "".join(f"\n{key}: {json.dumps(value)}" for key, value in fields.items())
-    body = body_of(files["SKILL.md"]).decode()
+    parted = split_frontmatter(files["SKILL.md"], Findings())
+    assert parted is not None
+    body = parted.body.decode()
     with TemporaryDirectory() as place:
         work, told = asyncio.run(drafted(skill(plain("x") + head, body), Path(place)))
         errors = [one for found in told for one in found.errors]
@@ -321,9 +302,8 @@ def test_odd_fields_build_or_end_in_a_phase_with_a_place(
         if not errors:
             assert work.spec is not None
             assert work.skill is not None
-            found = Findings()
-            assert generate(work.spec, work.skill, work.folder, found)["instructions.md"] == body.encode()
-            assert found.errors == ()
+            written = agent_files(work.spec, work.skill.body, work.folder)
+            assert written["instructions.md"] == body.encode()
 
 
 def test_yaml_says_what_it_was_given() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -20,11 +19,6 @@ from tests.building.corpus import SKILLS, laid, lay, plain, skill
 from tests.building.folders import from_text
 from tests.rounds import rounds
 
-DIFFERENCES = {"dashes-in-value", "inline-metadata"}
-"""Where skills-ref is narrower than its own spec (§2.2): it refuses these, we do not."""
-RECORDED = json.loads(Path(__file__).with_name("skills_ref_verdicts.json").read_text(encoding="utf-8"))
-"""What skills-ref 0.1.1 says of each skill of the corpus: whether it is valid."""
-
 
 def read(folder: Path) -> tuple[SkillDefinition | None, Findings]:
     found = Findings()
@@ -41,19 +35,6 @@ def codes(found: Findings) -> set[str]:
     return {one.code for one in found.all}
 
 
-@pytest.mark.parametrize("name", SKILLS)
-def test_strict_verdicts_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
-    """Line 46."""
-    _, found = read(laid(tmp_path, name))
-    assert found.strict_ok == (RECORDED[name] or name in DIFFERENCES)
-
-
-def test_the_recorded_verdicts_are_those_of_the_package(tmp_path: Path) -> None:
-    """Line 46, where skills-ref is installed."""
-    validator = pytest.importorskip("skills_ref.validator")
-    assert {name: not validator.validate(laid(tmp_path, name)) for name in SKILLS} == RECORDED
-
-
 def test_heads_are_read_as_specified(tmp_path: Path) -> None:
     """Line 47."""
     said = {name: read(laid(tmp_path, name))[0] for name in SKILLS}
@@ -66,11 +47,10 @@ def test_heads_are_read_as_specified(tmp_path: Path) -> None:
     assert said["long-name"].name == "abcdefghi-" * 7 + "x"
     assert len(said["long-name"].id) == 64
     assert said["unquoted-colon"].description == "Use when: the user asks: why"
-    assert said["hint-in-brackets"].extra["argument-hint"] == "[file] [mode]"
     assert said["comma-tools"].allowed_tools == ("Bash(git add:*)", "Bash(jq:*)", "Read", "Task")
     assert said["block-tools"].allowed_tools == ("Read", "Bash(npm run test:*)")
     assert said["inline-metadata"].metadata == {"author": "me", "version": "1.10"}
-    assert said["version-ten"].extra["version"] == "1.10"
+    assert said["version-ten"].declared("version") == "1.10"
     assert (said["on"].name, said["on"].description) == ("on", "yes")
     assert tokens_of("Bash(git add:*), Bash(jq:*)\nRead") == ("Bash(git add:*)", "Bash(jq:*)", "Read")
 
@@ -168,7 +148,7 @@ def test_a_broken_skill_is_read_or_told_with_its_place(whole: bytes, data: st.Da
     assert all(one.where.startswith("SKILL.md") for one in found.errors)
     if definition is not None:
         assert bytes(said).endswith(definition.body)
-        assert all(one.line <= said.count(b"\n") + 1 for one in definition.steps)
+        assert all(one.line <= said.count(b"\n") + 1 for one in definition.document.steps)
 
 
 def test_heads_that_clients_read_are_repaired_and_faults_told_where_they_are() -> None:
@@ -179,7 +159,7 @@ def test_heads_that_clients_read_are_repaired_and_faults_told_where_they_are() -
     said, found = read_text(head)
     assert said is not None
     assert said.description == "Does it. Use when: asked twice"
-    assert (said.extra["summary"], said.metadata) == ("In short: it does", {"a": "b"})
+    assert said.metadata == {"a": "b"}
     told = [(one.code, one.where) for one in found.warnings if one.code == "YAML_REPAIRED"]
     assert told == [("YAML_REPAIRED", "SKILL.md:3"), ("YAML_REPAIRED", "SKILL.md:6")]
     assert "more" not in found.warnings[0].message
@@ -192,7 +172,7 @@ def test_heads_that_clients_read_are_repaired_and_faults_told_where_they_are() -
 def test_many_faults_of_a_kind_are_cut_and_still_count(tmp_path: Path) -> None:
     head = skill(plain("x") + "".join(f"\nfield{n}: y" for n in range(300)))
     _, found = read(lay(tmp_path / "x", {"SKILL.md": head}))
-    assert (len(found.all), found.strict_ok) == (51, False)
+    assert len(found.all) == 51
     assert "more than 50" in found.all[-1].message
 
 
@@ -202,7 +182,7 @@ def test_many_lines_are_read_in_good_time(line: str) -> None:
     definition, found = read_text(skill(plain("x"), f"\n{body}\n"))
     assert definition is not None
     assert len(found.all) < 60
-    assert definition.sections == () or definition.sections[-1].line >= 30_000
+    assert definition.document.sections == () or definition.document.sections[-1].line >= 30_000
     assert len(sub_agents_of(definition, Findings())) == 3
 
 
@@ -218,7 +198,7 @@ def test_long_lines_are_read_in_good_time(piece: str) -> None:
     body = piece * (400_000 // len(piece))
     definition, _ = read_text(skill(plain("x"), f"\n{body}\n# Workflow\n\n1. a\n2. b\n"))
     assert definition is not None
-    assert [step.title for step in definition.steps] == ["a", "b"]
+    assert [step.title for step in definition.document.steps] == ["a", "b"]
 
 
 def test_places_are_told_with_their_lines() -> None:
@@ -229,19 +209,19 @@ def test_places_are_told_with_their_lines() -> None:
 def test_code_is_no_heading_and_a_section_holds_its_parts(tmp_path: Path) -> None:
     """Line 48."""
     fences, _ = read(laid(tmp_path, "tilde-fences"))
-    assert [section.title for section in fences.sections] == ["Real", "Also real"]
+    assert [section.title for section in fences.document.sections] == ["Real", "Also real"]
     release, _ = read(laid(tmp_path, "release-train"))
-    assert [(step.number, step.title) for step in release.steps] == [
+    assert [(step.number, step.title) for step in release.document.steps] == [
         (1, "Prepare"),
         (2, "Build"),
         (3, "Publish"),
         (4, "Phase 4"),
     ]
-    prepare = next(section for section in release.sections if section.title == "Phase 1: Prepare")
+    prepare = next(section for section in release.document.sections if section.title == "Phase 1: Prepare")
     assert "### Phase 1.1 of something nested" in prepare.text
     methodology, _ = read(laid(tmp_path, "methodology"))
-    assert [step.title for step in methodology.steps] == ["First", "Second", "Third"]
-    assert "inner" in methodology.steps[1].text
+    assert [step.title for step in methodology.document.steps] == ["First", "Second", "Third"]
+    assert "inner" in methodology.document.steps[1].text
 
 
 def test_numbered_headings_count_under_a_process_only_and_keywords_go_before() -> None:
@@ -296,8 +276,7 @@ def test_a_folder_has_limits_and_names_that_can_be_shown(tmp_path: Path) -> None
         ("review-council", AgentType.COLLABORATIVE, "points"),
         ("socratic-coach", AgentType.ROLE, "points"),
         ("team-canvas", AgentType.GUIDED, "declared"),
-        ("fuzzer-type", AgentType.OPERATOR, "foreign"),
-        ("methodology", AgentType.PIPELINE, "foreign"),
+        ("methodology", AgentType.PIPELINE, "declared"),
     ],
 )
 def test_the_type_is_told_from_what_the_skill_says(
@@ -309,7 +288,6 @@ def test_the_type_is_told_from_what_the_skill_says(
     decision = decide_type(definition, {}, {}, found)
     assert (decision.type, decision.rule) == (kind, rule)
     assert decision.confidence >= 0.6
-    assert ("FOREIGN_TYPE" in codes(found)) == (rule == "foreign")
 
 
 def test_a_type_that_cannot_be_told_is_flagged_and_never_guessed() -> None:
@@ -319,7 +297,7 @@ def test_a_type_that_cannot_be_told_is_flagged_and_never_guessed() -> None:
     decision = decide_type(definition, {}, {}, found)
     assert (decision.type, decision.confidence, decision.rule) == (AgentType.OPERATOR, 0.4, "ambiguous")
     assert codes(found) == {"TYPE_AMBIGUOUS"}
-    unknown, _ = read_text(skill("name: x\ndescription: y\ntype: gizmo"))
+    unknown, _ = read_text(skill("name: x\ndescription: y\nmetadata:\n  mindrian-type: gizmo"))
     found = Findings()
     assert decide_type(unknown, {}, {}, found).rule == "points"
     assert codes(found) == {"UNKNOWN_TYPE"}

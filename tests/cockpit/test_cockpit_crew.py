@@ -234,7 +234,7 @@ async def test_the_inbox_leads_to_the_board_and_lines_to_the_dialogs(manned: Man
     await flight.no_dialog()
     await flight.type("select validate the idea")
     await flight.dialog(SelectionDialog)
-    await flight.shows("validate · it goes to pws", "T ▓▓▓▓▓", "seed 0.6")
+    await flight.shows("validate · it goes to pws", "T ▓▓▓▓▓")
     await flight.press("enter")
     await flight.until(
         lambda: flight.app.query_one("#command").input.value == "delegate pws validate the idea",  # type: ignore[attr-defined]

@@ -197,8 +197,7 @@ async def test_the_timeline_has_lineage_brackets_bars_and_all_that_is_known(flig
     assert model.standing == "2 handoffs · 1 running · 1 waiting"
     await flight.do(cc.AnswerRequest(request="hr-1", option="1"))
     await flight.until(lambda: flight.state(top).terminal)
-    group = (await flight.do(cc.Parallel(to=("pws", "devil"), task="judge it", clarity=CLEAR,
-                                         returns="passthrough")))["group"]  # fmt: skip
+    group = (await flight.do(cc.Parallel(to=("pws", "devil"), task="judge it", clarity=CLEAR)))["group"]
     await flight.crew.wait_group(group)
     model = timeline(state, now(flight), shown=top)
     first = model.lines[0]
@@ -224,9 +223,9 @@ async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> N
     await flight.register("pws", triggers={"keywords": ["validate"]})
     await flight.crew.wait(await flight.hand("minto"))
     why = explain_selection(flight.crew, "Validate the structure")
-    model = selection("Validate the structure", why.selection, why.seeds, why.standing)
+    model = selection("Validate the structure", why.selection, why.standing)
     pws, minto = model.rows
-    assert (pws.agent, pws.score, pws.parts, pws.literal) == ("pws", 0.87, (0.6, 0.0, 0.27, 0.0), 0.6)
+    assert (pws.agent, pws.score, pws.parts) == ("pws", 0.87, (0.6, 0.0, 0.27, 0.0))
     assert (minto.place, minto.lost) == (0, "It has finished already.")
     assert model.standing == "structure, validate; finished: minto · it goes to pws"
 

@@ -41,7 +41,6 @@ def starting(path: Path) -> list[str]:
 
 
 EXCEPTED = {
-    "engine/crew/builder/sandbox_trial.py": "runs in the jail only, and forks there for an agent's tests",
     "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
     "engine/improve/code/analysis.py": "a program of ours that parses files and runs none of them",
     "engine/improve/code/metrics.py": "ruff without the tree's configuration; it parses and runs nothing",

@@ -21,17 +21,15 @@ def _some(words: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 @st.composite
-def graphs(draw: st.DrawFn, *, plain: bool = False) -> tuple[list[Node], list[Edge]]:
-    """A few agents; plain ones have neither confidences nor records nor bars."""
+def graphs(draw: st.DrawFn) -> tuple[list[Node], list[Edge]]:
+    """A few agents with confidences, records and bars."""
     nodes = [
         Node(
             one,
-            one.upper(),
-            "operator",
             draw(_some(WORDS)),
             draw(_some(TYPES)),
-            enabled=plain or draw(st.integers(0, 4)) > 0,
-            callers=("*",) if plain else draw(st.sampled_from([("*",), ("a",), ("zed",)])),
+            enabled=draw(st.integers(0, 4)) > 0,
+            callers=draw(st.sampled_from([("*",), ("a",), ("zed",)])),
         )
         for one in draw(_some(IDS))
     ]
@@ -41,11 +39,10 @@ def graphs(draw: st.DrawFn, *, plain: bool = False) -> tuple[list[Node], list[Ed
         for src, dst, source in draw(st.lists(ends, unique=True, max_size=10))
         if src != dst
     ]
-    if not plain:
-        rated = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(TYPES)), unique=True, max_size=6)
-        edges += [Edge(src, "GOOD_FOR", dst, draw(st.floats(0, 1))) for src, dst in draw(rated)]
-        used = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from("123")), unique=True, max_size=8)
-        edges += [Edge(src, "USED_BY", dst, float(draw(st.booleans()))) for src, dst in draw(used)]
+    rated = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(TYPES)), unique=True, max_size=6)
+    edges += [Edge(src, "GOOD_FOR", dst, draw(st.floats(0, 1))) for src, dst in draw(rated)]
+    used = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from("123")), unique=True, max_size=8)
+    edges += [Edge(src, "USED_BY", dst, float(draw(st.booleans()))) for src, dst in draw(used)]
     return nodes, edges
 
 
@@ -88,8 +85,7 @@ def test_the_order_of_what_is_given_does_not_matter(
         previous=mixed(signal.previous),
     )
     nodes, edges = (list(mixed(tuple(things))) for things in graph)  # type: ignore[arg-type]
-    for policy in ("corrected", "literal"):
-        assert choose(facts_of(nodes, edges), other, policy) == choose(facts_of(*graph), signal, policy)  # type: ignore[arg-type]
+    assert choose(facts_of(nodes, edges), other) == choose(facts_of(*graph), signal)
 
 
 @given(graphs(), SIGNALS, st.integers(0, 9))
@@ -99,7 +95,7 @@ def test_an_unrelated_agent_changes_nothing_and_a_heavier_chain_never_lowers_its
     nodes, edges = graph
     wide = replace(signal, limit=100)
     before = {row.id: row.score for row in choose(facts_of(nodes, edges), wide).rows}
-    stranger = Node("stranger", "Stranger", "operator", ("elsewhere",))
+    stranger = Node("stranger", ("elsewhere",))
     assert {row.id: row.score for row in choose(facts_of([*nodes, stranger], edges), wide).rows} == before
 
     chains = [edge for edge in edges if edge.rel == "CHAINS_TO"]
@@ -108,15 +104,6 @@ def test_an_unrelated_agent_changes_nothing_and_a_heavier_chain_never_lowers_its
         heavier = [replace(edge, value=1.0) if edge is one else edge for edge in edges]
         after = {row.id: row.score for row in choose(facts_of(nodes, heavier), wide).rows}
         assert after.get(one.dst, -1.0) >= before.get(one.dst, -1.0)
-
-
-@given(graphs(plain=True), _some(WORDS), _some(TYPES))
-def test_without_history_the_policies_agree(
-    graph: tuple[list[Node], list[Edge]], words: tuple[str, ...], types: tuple[str, ...]
-) -> None:
-    signal = Signal(words, types)
-    each = [choose(facts_of(*graph), signal, policy).rows for policy in ("corrected", "literal")]  # type: ignore[arg-type]
-    assert [(row.id, row.score) for row in each[0]] == [(row.id, row.score) for row in each[1]]
 
 
 @given(st.text())

@@ -38,7 +38,7 @@ Scores = dict[str, float]
 
 
 def node(name: str, triggers: tuple[str, ...], types: tuple[str, ...], **more: object) -> Node:
-    return Node(IDS.get(name, name), name.title(), "operator", triggers, types, **more)  # type: ignore[arg-type]
+    return Node(IDS.get(name, name), triggers, types, **more)  # type: ignore[arg-type]
 
 
 NODES = tuple(node(name, *words) for name, words in _NODES.items())
@@ -71,8 +71,7 @@ def _hub(nodes: list[Node], edges: list[Edge]) -> None:
 class Example:
     name: str
     signal: Signal
-    literal: Scores
-    corrected: Scores
+    result: Scores
     change: Change | None = None
 
 
@@ -84,55 +83,26 @@ def _signal(triggers: str = "", types: str = "", previous: str = "", **more: obj
     return Signal(split(triggers), split(types), done, **more)  # type: ignore[arg-type]
 
 
-_E2 = {"pws": 1.0, "devil": 0.6, "minto": 0.4}
 EXAMPLES = (
-    Example("E1", _signal("structure", WELL), {"minto": 1.0, "pws": 0.4}, {"minto": 1.0, "pws": 0.4}),
-    Example("E2", _signal("validate", WELL, "minto"), _E2, {"pws": 1.27, "devil": 0.6}),
-    Example(
-        "E3", _signal("structure", WELL, "pws"), {"minto": 1.27, "pws": 0.4}, {"minto": 1.0, "devil": 0.18}
-    ),
-    Example("E4", _signal("brainstorm", "", "scenario"), {}, {"hats": 0.21}),
-    Example("E5", _signal("validate", WELL, "minto|jtbd"), _E2, {"pws": 1.3, "devil": 0.6}),
-    Example("E6", _signal("SCQA |  Structure", "Ill_Defined"), {}, {"minto": 1.0, "jtbd": 0.4, "hats": 0.4}),
-    Example(
-        "E7",
-        _signal("jobs|perspectives", ILL),
-        {"jtbd": 1.0, "hats": 1.0, "minto": 0.4},
-        {"hats": 1.0, "jtbd": 0.92, "minto": 0.4},
-        _rated,
-    ),
-    Example("E8", _signal("validate", WELL), _E2, {"pws": 0.97, "devil": 0.633333, "minto": 0.4}, _used),
-    Example("E9", _signal(), {}, {}),
-    Example("E10", _signal("validate"), {"devil": 0.6, "pws": 0.6}, {"devil": 0.6, "pws": 0.6}),
-    Example(
-        "E11",
-        _signal("validate", WELL, "minto", available=("devil", "jtbd")),
-        _E2,
-        {"devil": 0.6},
-    ),
+    Example("E1", _signal("structure", WELL), {"minto": 1.0, "pws": 0.4}),
+    Example("E2", _signal("validate", WELL, "minto"), {"pws": 1.27, "devil": 0.6}),
+    Example("E3", _signal("structure", WELL, "pws"), {"minto": 1.0, "devil": 0.18}),
+    Example("E4", _signal("brainstorm", "", "scenario"), {"hats": 0.21}),
+    Example("E5", _signal("validate", WELL, "minto|jtbd"), {"pws": 1.3, "devil": 0.6}),
+    Example("E6", _signal("SCQA |  Structure", "Ill_Defined"), {"minto": 1.0, "jtbd": 0.4, "hats": 0.4}),
+    Example("E7", _signal("jobs|perspectives", ILL), {"hats": 1.0, "jtbd": 0.92, "minto": 0.4}, _rated),
+    Example("E8", _signal("validate", WELL), {"pws": 0.97, "devil": 0.633333, "minto": 0.4}, _used),
+    Example("E9", _signal(), {}),
+    Example("E10", _signal("validate"), {"devil": 0.6, "pws": 0.6}),
+    Example("E11", _signal("validate", WELL, "minto", available=("devil", "jtbd")), {"devil": 0.6}),
     Example(
         "E12",
         _signal("validate", WELL, "minto", allow_repeat=True),
-        _E2,
         {"pws": 1.27, "devil": 0.6, "minto": 0.4},
     ),
-    Example(
-        "E13",
-        _signal("structure", WELL, "pws"),
-        {"minto": 1.48, "pws": 0.4},
-        {"minto": 1.0, "devil": 0.18},
-        _parallel,
-    ),
-    Example(
-        "E13 from minto", _signal("validate", WELL, "minto"), _E2, {"pws": 1.27, "devil": 0.6}, _parallel
-    ),
-    Example(
-        "E14",
-        _signal("structure", ILL, "minto|jtbd|hats"),
-        {"hub": 1.3, "minto": 1.0, "jtbd": 0.55, "hats": 0.4},
-        {"hub": 0.4, "pws": 0.3},
-        _hub,
-    ),
+    Example("E13", _signal("structure", WELL, "pws"), {"minto": 1.0, "devil": 0.18}, _parallel),
+    Example("E13 from minto", _signal("validate", WELL, "minto"), {"pws": 1.27, "devil": 0.6}, _parallel),
+    Example("E14", _signal("structure", ILL, "minto|jtbd|hats"), {"hub": 0.4, "pws": 0.3}, _hub),
 )
 
 

@@ -247,8 +247,6 @@ class CandidateRow:
     score: float
     parts: tuple[float, float, float, float]
     """T trigger, P problem, C chain, R record."""
-    literal: float | None
-    """What the seed's own query would have given; None where that does not find it."""
     why: tuple[str, ...] = ()
     place: int = 0
     """From 1; 0 for one that was not selected."""
@@ -268,7 +266,7 @@ class SelectionModel:
 class SelectionDialog(ListDialog[SelectionModel]):
     """The candidates, best first; enter offers to hand the text to the agent under the cursor."""
 
-    HINT, LIST_TITLE, MARKS = "grey: the score of the original query · esc close", "Candidates", False
+    HINT, LIST_TITLE, MARKS = "enter hands it over · esc close", "Candidates", False
     EMPTY = "Nothing speaks for any agent: it has to become clear first what is wanted."
     DEFAULT_CSS = """
     SelectionDialog > Vertical { height: 96%; max-width: 140; }
@@ -305,10 +303,9 @@ def _candidate_rows(candidate: CandidateRow) -> list[Row]:
         pieces += [Piece(f"{name} ", "dim"), *bar(value / most, CELLS, style="accent"), Piece(" ")]
     style = "success" if candidate.parts[3] > 0 else "error" if candidate.parts[3] < 0 else "dim"
     pieces.append(Piece(f"R {candidate.parts[3]:+.3f}", style))
-    literal = f"  seed {candidate.literal:.4g}" if candidate.literal is not None else "  seed -"
     sentences = (*candidate.why, *((candidate.lost,) if candidate.lost else ()))
     copy = " ".join((clean_line(candidate.agent), f"{candidate.score:.6g}", *map(clean_line, sentences)))
-    rows = [Row(candidate.agent, tuple(pieces), tail=(Piece(literal, "dim"),), copy=copy)]
+    rows = [Row(candidate.agent, tuple(pieces), copy=copy)]
     for at, sentence in enumerate(sentences):
         words: Pieces = (Piece("   "), Piece(clean_line(sentence, limit=600), "dim"))
         rows.append(Row(f"{candidate.agent} {at}", words, selectable=False, indent=3, most=3))

@@ -342,7 +342,7 @@ class FleetBoard:
         explanation = explain_selection(await self._crew.open(), text)
         if self._context.no_dialog:
             self._selected_text = text
-            model = selection(text, explanation.selection, explanation.seeds, explanation.standing)
+            model = selection(text, explanation.selection, explanation.standing)
             self._context.push(SelectionDialog(model))
 
     def on_selection_dialog_chosen(self, agent: str) -> None:

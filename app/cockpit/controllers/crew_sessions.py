@@ -212,8 +212,6 @@ def _as_options(overrides: dict[str, Any]) -> dict[str, str]:
         options["type"] = str(overrides["type"])
     if overrides.get("trusted") == "trust":
         options["trust"] = ""
-    if overrides.get("mcp") == "optional":
-        options["optional-mcp"] = ""
     return options
 
 
@@ -293,8 +291,7 @@ class Builds:
         if option == "abort":
             self._look("it is left as it is; b builds it again")
             return
-        if option != "retry":
-            self._overrides[choice.key] = option
+        self._overrides[choice.key] = option
         self._begin()
         self._look()
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.crew.builder.generated_code import SKILL
+from engine.crew.builder.agent_files import SKILL
 from engine.crew.builder.registration import BuildPaths, read_build, versions_of
 from engine.crew.ontology.spec import TEXT_LIMIT, SkillFiles
 

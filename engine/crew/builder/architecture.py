@@ -57,53 +57,10 @@ _PIPELINE_SAID = re.compile(r"\bworkflows?\b|\bpipelines?\b|\bphases\b|\bend-to-
 _ROLE_SAID = re.compile(r"\bpersona\b|\bpersonality\b|\bdevil['’]s advocate\b|\bcoach\b", re.I)
 _OUTPUT_SECTION = re.compile(r"\b(output|template|format)s?\b", re.I)
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
-PARALLEL_CUES, GATE_CUES = _PARALLEL, _GATE
 
 
-@dataclass(frozen=True, slots=True)
-class CueCounts:
-    """What was counted in a skill."""
-
-    words: int
-    steps: int
-    asks: int
-    parallel: int
-    persona: int
-    gate: int
-    points: dict[AgentType, int]
-
-    @property
-    def ranked(self) -> list[tuple[AgentType, int]]:
-        """Types with their points, best first."""
-        return sorted(self.points.items(), key=lambda pair: (-pair[1], pair[0].value))
-
-    @property
-    def margin(self) -> int:
-        """Points between the best and the next."""
-        (_, first), (_, second), *_ = self.ranked
-        return first - second
-
-    def as_json(self) -> dict[str, Any]:
-        """Its JSON."""
-        return {
-            "words": self.words,
-            "steps": self.steps,
-            "cues": {
-                "asks": self.asks,
-                "parallel": self.parallel,
-                "persona": self.persona,
-                "gate": self.gate,
-            },
-            "points": {str(kind): points for kind, points in self.points.items()},
-            "margin": self.margin,
-        }
-
-    def __str__(self) -> str:
-        return ", ".join(f"{kind} {points}" for kind, points in self.ranked)
-
-
-def count_cues(skill: SkillDefinition) -> CueCounts:
-    """Count cues and give each type its points."""
+def count_cues(skill: SkillDefinition) -> dict[AgentType, int]:
+    """Count cues and give each type its points; types with their points, best first."""
     prose = skill.document.prose
     words = len(_WORD.findall(prose))
 
@@ -112,29 +69,20 @@ def count_cues(skill: SkillDefinition) -> CueCounts:
         return seen if words and seen * 1000 / words >= RATE else 0
 
     asks, parallel, persona, gate = map(counted, (_ASKS, _PARALLEL, _PERSONA, _GATE))
-    n, description = len(skill.steps), skill.description
-    shaped = any(_OUTPUT_SECTION.search(section.title) for section in skill.sections)
+    n, said = len(skill.document.steps), skill.description
+    shaped = any(_OUTPUT_SECTION.search(section.title) for section in skill.document.sections)
+    guided = 2 * bool(_GUIDED_SAID.search(said)) + (asks >= 3) + (asks >= 8) + (asks >= 3 and n >= 2)
+    collaborative = 2 * bool(_COLLABORATIVE_SAID.search(said)) + (parallel >= 4) + (parallel >= 8)
+    pipeline = bool(_PIPELINE_SAID.search(said)) + 2 * (n >= 3) + (n >= 4 and gate >= 2) + (gate >= 4)
+    role = 2 * bool(_ROLE_SAID.search(said)) + (persona >= 3) + (n == 0 and persona >= 5) - 2 * (n >= 3)
     points = {
-        AgentType.GUIDED: 2 * bool(_GUIDED_SAID.search(description))
-        + (asks >= 3)
-        + (asks >= 8)
-        + (asks >= 3 and n >= 2),
-        AgentType.COLLABORATIVE: 2 * bool(_COLLABORATIVE_SAID.search(description))
-        + (parallel >= 4)
-        + (parallel >= 8),
-        AgentType.PIPELINE: bool(_PIPELINE_SAID.search(description))
-        + 2 * (n >= 3)
-        + (n >= 4 and gate >= 2)
-        + (gate >= 4),
-        AgentType.ROLE: 2 * bool(_ROLE_SAID.search(description))
-        + (persona >= 3)
-        + (n == 0 and persona >= 5)
-        - 2 * (n >= 3),
+        AgentType.GUIDED: guided,
+        AgentType.COLLABORATIVE: collaborative,
+        AgentType.PIPELINE: pipeline,
+        AgentType.ROLE: role,
         AgentType.OPERATOR: 1 + (shaped and n < 3),
     }
-    return CueCounts(
-        words, n, asks, parallel, persona, gate, {kind: int(value) for kind, value in points.items()}
-    )
+    return dict(sorted(points.items(), key=lambda pair: (-pair[1], pair[0].value)))
 
 
 _MOST_TEXT, _MOST_PARTS = 4_000, 60
@@ -197,12 +145,12 @@ def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]
 
 def _parts(skill: SkillDefinition, findings: Findings, what: str) -> list[tuple[str, str]]:
     """Title and text of each part: the steps, else the main sections, else the whole skill as one."""
-    named = [(step.title, step.text) for step in skill.steps]
+    named = [(step.title, step.text) for step in skill.document.steps]
     if not named:
-        top = min((section.level for section in skill.sections if section.level > 1), default=0)
+        top = min((section.level for section in skill.document.sections if section.level > 1), default=0)
         named = [
             (section.title, section.text)
-            for section in skill.sections
+            for section in skill.document.sections
             if section.level == top and not _ASIDE.search(section.title)
         ]
         words = f"the text has no steps; {f'{len(named)} sections' if named else 'the whole'} made {what}"
@@ -226,7 +174,7 @@ def _cut(text: str) -> str:
 
 def _gates(text: str) -> list[str]:
     sentences = (clean_line(match_[0], limit=300).lstrip("-*# ") for match_ in _SENTENCE.finditer(text))
-    return list(dict.fromkeys(sentence for sentence in sentences if GATE_CUES.search(sentence)))[:5]
+    return list(dict.fromkeys(sentence for sentence in sentences if _GATE.search(sentence)))[:5]
 
 
 def _key(title: str, number: int) -> str:
@@ -236,20 +184,12 @@ def _key(title: str, number: int) -> str:
 def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
     """Sub-agents: what the section with most cues of parallel work lists, else three general ones."""
     ranked = sorted(
-        (
-            (
-                -len(PARALLEL_CUES.findall(f"{section.title}\n{section.text}")),
-                -section.level,
-                section.line,
-                section,
-            )
-            for section in skill.sections
-        ),
-        key=lambda row: row[:3],
+        (-len(_PARALLEL.findall(f"{each.title}\n{each.text}")), -each.level, each.line, index)
+        for index, each in enumerate(skill.document.sections)
     )
     named: list[tuple[str, str]] = []
-    for cues, _, _, section in ranked:
-        if cues and len(named := _listed(section, skill)) >= 2:
+    for cues, _, _, index in ranked:
+        if cues and len(named := _listed(skill.document.sections[index], skill)) >= 2:
             break
     else:
         named = list(_GENERIC)
@@ -285,15 +225,6 @@ def _listed(section: Section, skill: SkillDefinition) -> list[tuple[str, str]]:
     return [view for view in views if view[0]]
 
 
-_FOREIGN: Mapping[AgentType, str] = {
-    AgentType.GUIDED: "interactive wizard guide tutorial workshop advisor canvas",
-    AgentType.PIPELINE: "workflow process procedure playbook",
-    AgentType.OPERATOR: "component tool technique framework domain fuzzer template",
-    AgentType.ROLE: "persona character",
-    AgentType.COLLABORATIVE: "team panel council swarm multi-agent",
-}
-FOREIGN = {word: kind for kind, words in _FOREIGN.items() for word in words.split()}
-"""Words of others for a type, and ours for them."""
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")
 
 
@@ -304,54 +235,41 @@ class TypeDecision:
     type: AgentType
     confidence: float
     rule: str
-    """`declared`, `override`, `sidecar`, `foreign`, `points` or `ambiguous`."""
-    counts: CueCounts
+    """`declared`, `override`, `sidecar`, `points` or `ambiguous`."""
+    points: dict[AgentType, int]
+    """By `count_cues`."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Its JSON, for BUILD.json."""
-        fields = {"type": str(self.type), "confidence": self.confidence, "rule": self.rule}
-        return fields | {"counts": self.counts.as_json()}
+    @property
+    def told(self) -> str:
+        """The points of each type, in words."""
+        return ", ".join(f"{kind} {points}" for kind, points in self.points.items())
 
 
 def decide_type(
     skill: SkillDefinition, sidecar: Mapping[str, Any], overrides: Mapping[str, Any], findings: Findings
 ) -> TypeDecision | None:
     """The first rule that decides; None when what an operator or a sidecar says is no type."""
-    counts = count_cues(skill)
-    for rule, given in (("override", overrides), ("sidecar", sidecar)):
-        if "type" in given:
-            try:
-                return TypeDecision(AgentType(given["type"]), 1.0, rule, counts)
-            except ValueError:
-                words = f"{clean_line(str(given['type']), limit=60)!r} is no type"
-                findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
-                return None
-    if (declared := _declared(skill, counts, findings)) is not None:
-        return declared
-    (best, _), *_ = counts.ranked
-    if counts.margin >= 1:
-        return TypeDecision(best, 0.75 if counts.margin >= 2 else 0.6, "points", counts)
-    words = f"the text does not tell its type: {counts}; operator is taken"
+    points = count_cues(skill)
+    given = (overrides.get("type"), sidecar.get("type"), skill.declared("type").lower())
+    for rule, word in zip(("override", "sidecar", "declared"), given, strict=True):
+        if not word:
+            continue
+        try:
+            return TypeDecision(AgentType(word), 1.0, rule, points)
+        except ValueError:
+            words = f"{clean_line(str(word), limit=60)!r} is no type"
+        if rule == "declared":
+            findings.warn("UNKNOWN_TYPE", f"{words} and left out", "type")
+        else:
+            findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
+            return None
+    (best, first), (_, second), *_ = points.items()
+    if first > second:
+        return TypeDecision(best, 0.75 if first - second >= 2 else 0.6, "points", points)
+    decision = TypeDecision(AgentType.OPERATOR, 0.4, "ambiguous", points)
+    words = f"the text does not tell its type: {decision.told}; operator is taken"
     findings.warn("TYPE_AMBIGUOUS", words, "type", "say metadata.mindrian-type, or choose one")
-    return TypeDecision(AgentType.OPERATOR, 0.4, "ambiguous", counts)
-
-
-def _declared(skill: SkillDefinition, counts: CueCounts, findings: Findings) -> TypeDecision | None:
-    declared = skill.declared("type")
-    if not isinstance(declared, str) or not declared.strip():
-        return None
-    word = declared.strip().lower()
-    try:
-        return TypeDecision(AgentType(word), 1.0, "declared", counts)
-    except ValueError:
-        pass
-    if (kind := FOREIGN.get(word)) is not None:
-        findings.warn("FOREIGN_TYPE", f"the type {word} is read as {kind}", "type")
-        return TypeDecision(kind, 0.8, "foreign", counts)
-    findings.warn(
-        "UNKNOWN_TYPE", f"the type {clean_line(declared, limit=60)!r} is not known and left out", "type"
-    )
-    return None
+    return decision
 
 
 def draft_spec(
@@ -370,7 +288,7 @@ def draft_spec(
         "name": clean_line(skill.name, limit=200) or skill.id,
         "type": decision.type.value,
         "description": clean(skill.description, limit=10_000).strip(),
-        "instructions": {"system_file": "instructions.md", **_behaviour(skill)},
+        "instructions": {"system_file": "instructions.md"},
         "metadata": {
             "source_sha256": skill.source_sha256,
             "license": clean_line(skill.license, limit=500),
@@ -390,19 +308,6 @@ def draft_spec(
         case _:
             pass
     return draft
-
-
-def _behaviour(skill: SkillDefinition) -> dict[str, Any]:
-    """The ancestor's fields for behaviour."""
-    behaviour: dict[str, Any] = {}
-    rules = skill.extra.get("behavioral_rules")
-    if isinstance(rules, list):
-        behaviour["behavioral_rules"] = [
-            line for rule in rules[:50] if (line := clean_line(str(rule), limit=2_000))
-        ]
-    if isinstance(tone := skill.extra.get("tone"), str):
-        behaviour["tone"] = clean_line(tone, limit=200)
-    return behaviour
 
 
 def read_version(declared: Any, findings: Findings) -> str | None:

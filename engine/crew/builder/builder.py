@@ -14,10 +14,12 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.crew.builder import registration
+from engine.crew.builder.agent_files import SKILL, agent_files, read_agent, spec_sha256
 from engine.crew.builder.findings import (
     BUILDER_VERSION,
     BUILT_IN,
@@ -30,15 +32,13 @@ from engine.crew.builder.findings import (
     PhaseRecord,
     Status,
 )
-from engine.crew.builder.generated_code import SKILL, generate, spec_sha256, trial_files
-from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState, NeedsOperatorError
+from engine.crew.builder.phases import PHASES, BuildState, NeedsOperatorError
 from engine.crew.builder.registration import BUILD, Build, BuildPaths, Registrar, RegistrationError, Version
 from engine.crew.builder.skill import slug
 from engine.crew.builder.skill_folder import hashes
 from engine.crew.builder.tools import WorkspaceTools
 from engine.crew.ontology.spec import AgentSpec
 from engine.sandbox.completion import run_to_completion
-from engine.sandbox.policy import SandboxPolicy
 
 _AGAIN_S = 0.05
 
@@ -71,9 +71,7 @@ class Builder:
         workspace: the directory; staging is `.builds`, agents are in `agents`.
         registrar: who knows the agents.
         tools: what tools there are.
-        policy: of the sandbox in which generated code is tried.
         on_phase: called with each phase when it is over.
-        pace: awaited before each phase, with its number; None goes on at once.
         now: the time, in seconds since 1970.
     """
 
@@ -83,15 +81,13 @@ class Builder:
         *,
         registrar: Registrar,
         tools: WorkspaceTools,
-        policy: SandboxPolicy,
         on_phase: Callable[[PhaseRecord], None] = lambda _record: None,
-        pace: Callable[[int], Awaitable[None]] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.places = BuildPaths(workspace.absolute())
-        self.registrar, self._policy = registrar, policy
-        self._around = BuildEnvironment(tools, registrar.resolve)
-        self._told, self._pace, self._now = on_phase, pace, now
+        self.registrar = registrar
+        self._tools = tools
+        self._told, self._now = on_phase, now
 
     async def build(self, request: PendingBuild) -> BuildResult:
         """Build an agent; whatever goes wrong is in the result.
@@ -141,7 +137,7 @@ class _Run:
     def __init__(self, builder: Builder, request: PendingBuild) -> None:
         self._builder, self._request = builder, request
         self._places = builder.places
-        self._work = BuildState(request, builder._around)
+        self._work = BuildState(request, builder._tools)
         self._records: list[PhaseRecord] = []
         self._began = time.monotonic()
         self._files: dict[str, bytes] = {}
@@ -172,7 +168,7 @@ class _Run:
         await self._look_at_former()
         if (same := await self._up_to_date()) is not None:
             return same
-        for name, phase in (*PHASES[1:], ("code generation", self._generate)):
+        for name, phase in (*PHASES[1:], ("files", self._generate)):
             if not await self._phase(name, phase):
                 return await self._failed()
         if self._request.dry_run:
@@ -192,8 +188,6 @@ class _Run:
 
     async def _phase(self, name: str, phase: _Phase) -> bool:
         """Run a phase and record it; whatever it raises is a finding."""
-        if self._builder._pace is not None:
-            await self._builder._pace(len(self._records) + 1)
         findings, began = Findings(), time.monotonic()
         checks: tuple[CheckOutcome, ...] = ()
         try:
@@ -249,10 +243,7 @@ class _Run:
         if not await self._same(build, agent):
             return None
         work.spec = work.former
-        self._files = {
-            path: text.encode()
-            for path, text in (await asyncio.to_thread(registration.read_files, agent)).items()
-        }
+        self._files = dict.fromkeys(build.files, b"")
         return self._result(Status.UP_TO_DATE, output=agent)
 
     async def _same(self, build: Build, agent: Path) -> bool:
@@ -269,19 +260,16 @@ class _Run:
     # ------------------------------------------------------------------ phases 6 and 7
 
     async def _generate(self, work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
-        """Phase 6: files, tried in the sandbox. Checks compiles and tests_pass."""
+        """Phase 6: the files. Checks files_written and reads_back."""
         if work.spec is None or work.skill is None or work.folder is None:
             raise RuntimeError("a phase ran before the spec was there")
-        self._files = generate(work.spec, work.skill, work.folder, findings)
-        if findings.errors:
-            return ()
+        self._files = agent_files(work.spec, work.skill.body, work.folder)
         await run_to_completion(asyncio.to_thread(self._stage, work))
-        tried = await trial_files(self._files, self._places.builds, self._builder._policy, findings)
-        if tried.output:
-            await asyncio.to_thread(
-                registration.write_files, self.staged, {"tests.log": tried.output.encode()}
-            )
-        return tried.compiles, tried.tests_pass
+        same = await asyncio.to_thread(read_agent, self.staged) == work.spec
+        if not same:
+            findings.error("BAD_SPEC", "agent.yaml would not say what the spec says", "agent.yaml")
+        written = CheckOutcome("files_written", True, f"{len(self._files)} files")
+        return written, CheckOutcome("reads_back", same)
 
     def _stage(self, work: BuildState) -> None:
         assert work.folder is not None
@@ -291,22 +279,17 @@ class _Run:
         registration.write_files(self.staged, self._files, run)
 
     async def _register(self, work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
-        """Phase 7: swapped in, registered, proved. Checks registered and e2e_passes."""
+        """Phase 7: swapped in and registered. Checks registered."""
         spec = work.spec
         if spec is None:
             raise RuntimeError("a phase ran before the spec was there")
         await run_to_completion(asyncio.to_thread(self._seal, spec))
         try:
-            proof = await registration.swap_in(
-                self.staged, spec, self._places, self._builder.registrar, live=self._request.live
-            )
+            await registration.swap_in(self.staged, spec, self._places, self._builder.registrar)
         except RegistrationError as error:
             findings.error("NOT_REGISTERED", str(error), hint="the former version is back")
             return ()
-        return (
-            CheckOutcome("registered", True, f"{spec.id} {spec.version}"),
-            CheckOutcome("e2e_passes", proof.passed, proof.message),
-        )
+        return (CheckOutcome("registered", True, f"{spec.id} {spec.version}"),)
 
     def _seal(self, spec: AgentSpec) -> None:
         """Write BUILD.json and take the right to write from the skill's copy."""
@@ -323,7 +306,7 @@ class _Run:
             "spec_sha256": spec_sha256(spec),
             "files": hashes(self._files.items()),
             "phases": [record.as_json() for record in self._records],
-            "type": work.decision.as_json(),
+            "type": asdict(work.decision),
             "license": spec.metadata.license,
             "scope": PROJECT,
             "source": work.folder.source,
@@ -336,15 +319,11 @@ class _Run:
     def _result(
         self, status: Status, *, output: Path | None = None, choice: Choice | None = None
     ) -> BuildResult:
-        texts = {
-            path: data.decode("utf-8")
-            for path, data in self._files.items()
-            if not path.startswith(f"{SKILL}/")
-        }
+        files = tuple(sorted(path for path in self._files if not path.startswith(f"{SKILL}/")))
         return BuildResult(
             status,
             self._work.spec,
-            texts,
+            files,
             str(output) if output else "",
             tuple(self._records),
             tuple(finding for record in self._records for finding in record.findings),

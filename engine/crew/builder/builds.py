@@ -1,39 +1,34 @@
-"""Runs the builds of an open workspace: each phase is an event, and the agent is registered with the crew.
+"""Runs the builds of an open workspace, and registers agents with the crew by events.
 
-For the agent that builds agents, a build goes one phase at a time, as that agent passes its checkpoints.
+Each phase of a build is an event. A built-in agent is a skill of the package, read in memory by the first
+five phases of a build; nothing is written for it but the event that registers it, and it is registered anew
+when its skill has changed. An agent of the workspace with the same id takes precedence.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from engine.core import crew as ce
 from engine.core.text import clean, clean_line
-from engine.crew.builder.agent_base import AgentFolderError, read_agent
+from engine.crew.builder.agent_files import AgentFolderError, read_agent, read_instructions, spec_sha256
 from engine.crew.builder.agent_folders import SkillFolders
 from engine.crew.builder.builder import Builder
-from engine.crew.builder.built_in_agents import (
-    BuiltInAgentError,
-    BuiltInAgents,
-    CrewRegistrar,
-    source_of,
-    without_file_text,
-)
 from engine.crew.builder.findings import (
+    BUILDER_VERSION,
     BUILT_IN,
     BuildResult,
+    Findings,
     PendingBuild,
     PhaseRecord,
     build_report,
     phase_line,
 )
-from engine.crew.builder.generated_code import spec_sha256
-from engine.crew.builder.proof import ACTOR, Prover
+from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.registration import (
     BuildPaths,
     RegistrationError,
@@ -42,92 +37,191 @@ from engine.crew.builder.registration import (
     pending,
     read_build,
 )
-from engine.crew.builder.skill_folder import watch
+from engine.crew.builder.skill_folder import read_folder
 from engine.crew.builder.tools import WorkspaceTools
 from engine.crew.crew import Crew
-from engine.crew.ontology.kinds import ErrorCode
-from engine.crew.ontology.results import HandoffResult
-from engine.crew.ports import BuildPhaseResult, HandoffError
-from engine.crew.state import Handoff
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ports import HandoffError
+from engine.crew.run_service import BUILT
+from engine.crew.state import Registered
+from engine.planning.library.plan_library import shipped_agents
 from engine.sandbox.policy import SandboxPolicy
 
-_QUOTED = re.compile(r"[`'\"“]([^`'\"”\n]{1,1000})[`'\"”]")
-_PATH = re.compile(r"(?:^|(?<=\s))(~?\.{0,2}/\S+|[\w.-]+(?:/[\w.-]+)+/?|\S*SKILL\.md)", re.I)
+ACTOR = "builder"
+BEFORE_BUILT_IN = "it goes before the built-in agent of this id"
 
 
-def path_in_task(task: str) -> str:
-    """The path that a task names; empty where it names none. In quotes it may have blanks."""
-    for quoted in _QUOTED.finditer(task):
-        if "/" in quoted[1] or quoted[1].lower().endswith("skill.md"):
-            return quoted[1].strip()
-    path = _PATH.search(task)
-    return path[1].rstrip(".,;:!?)") if path else ""
+def source_of(agent_id: str) -> str:
+    """What an agent of the workspace is registered as."""
+    return f"{BUILT}{agent_id}"
 
 
-class StepwiseBuild:
-    """A build under way.
+def with_file_text(spec: AgentSpec, text: str) -> AgentSpec:
+    """A spec with the text of its file in it, so that what counts stands in the journal."""
+    return spec.model_copy(update={"instructions": spec.instructions.model_copy(update={"system": text})})
+
+
+def without_file_text(spec: AgentSpec) -> AgentSpec:
+    """A registered spec as agent.yaml says it, whose text is a file."""
+    return with_file_text(spec, "") if spec.instructions.system_file else spec
+
+
+class CrewRegistrar:
+    """Registers agents with a crew (`engine.crew.builder.registration.Registrar`).
 
     Args:
-        begin: builds; it reports each phase, and waits before each until it may begin.
-        decided: what the operator had decided when it began.
+        crew: the crew.
+        shipped: the built-in agents, which are there again where the workspace's own one goes.
     """
 
-    def __init__(
-        self,
-        begin: Callable[
-            [Callable[[PhaseRecord], None], Callable[[int], Awaitable[None]]], Awaitable[BuildResult]
-        ],
-        decided: Mapping[str, str],
-    ) -> None:
-        self.decided = dict(decided)
-        self._records: list[PhaseRecord] = []
-        self._leave = 0
-        self._news = asyncio.Event()
-        self._task = asyncio.ensure_future(begin(self._told, self._pace))
-        self._task.add_done_callback(lambda _task: self._tell())
+    def __init__(self, crew: Crew, shipped: BuiltInAgents) -> None:
+        self._crew, self._shipped = crew, shipped
+        self._former: dict[str, Registered] = {}
+        """What an agent was that has no folder and is being replaced."""
 
-    async def phase(self, number: int) -> PhaseRecord | BuildResult:
-        """Let the build go on up to a phase; its record, or the result where there is no such phase.
+    async def resolve(self, agent_id: str) -> AgentSpec | None:
+        """See `Registrar.resolve`."""
+        entry = self._crew.state.agents.get(agent_id)
+        return without_file_text(entry.spec) if entry is not None else None
 
-        A cancellation of who waits leaves the build where it is.
+    async def register(self, spec: AgentSpec, folder: Path) -> None:
+        """See `Registrar.register`."""
+        source = source_of(spec.id)
+        before = self._crew.state.agents.get(spec.id)
+        if before is not None and before.source != source:
+            self._former[spec.id] = before
+        warnings = (BEFORE_BUILT_IN,) if spec.id in await self._shipped.ids() else ()
+        try:
+            text = await asyncio.to_thread(read_instructions, folder, spec)
+            await self._crew.registry.register(
+                with_file_text(spec, text), source=source, actor=ACTOR, warnings=warnings
+            )
+        except (AgentFolderError, HandoffError) as error:
+            raise RegistrationError(str(error)) from error
+
+    async def remove(self, agent_id: str) -> None:
+        """See `Registrar.remove`; what was there before the agent had a folder is there again."""
+        former = self._former.pop(agent_id, None)
+        now = self._crew.state.agents.get(agent_id)
+        if now is None:
+            return
+        if former is not None:
+            await self._crew.registry.register(former.spec, source=former.source, actor=ACTOR)
+        elif now.source == source_of(agent_id) and (built_in := await self._shipped.get(agent_id)):
+            await self._crew.registry.register(built_in.spec, source=built_in.source, actor=ACTOR)
+        else:
+            await self._crew.registry.remove(agent_id, reason="its registration was undone", actor=ACTOR)
+
+
+class BuiltInAgentError(Exception):
+    """A skill of the package makes no agent; the message says why. It is a fault of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInAgent:
+    """A built-in agent."""
+
+    spec: AgentSpec
+    """With its whole text."""
+    source: str
+    """`built-in`, and the hash of its skill."""
+
+
+class _Tools(WorkspaceTools):
+    """Tools of no workspace: whether servers are up is asked when a handoff is admitted."""
+
+    async def lacks(self, server: str, tools: Sequence[str]) -> str:
+        """See `WorkspaceTools.lacks`."""
+        return ""
+
+
+_MADE: dict[tuple[Path, str], BuiltInAgent] = {}
+"""Agents by the folder and the hash of their skill: they are the same for every crew of the process."""
+
+
+async def built_in_agent(folder: Path) -> BuiltInAgent:
+    """The agent of a shipped skill; made once as long as the skill stays the same.
+
+    Raises:
+        BuiltInAgentError: it makes none.
+    """
+    files = await asyncio.to_thread(read_folder, folder, Findings())
+    key = (folder, files.sha256 if files is not None else "")
+    if key not in _MADE:
+        _MADE[key] = await _made(folder)
+    return _MADE[key]
+
+
+async def _made(folder: Path) -> BuiltInAgent:
+    nowhere = Path("/nonexistent")
+    work = BuildState(PendingBuild(folder), _Tools(nowhere, nowhere, SandboxPolicy()))
+    for name, phase in PHASES:
+        findings = Findings()
+        checks = await phase(work, findings)
+        if findings.errors or not all(outcome.passed for outcome in checks):
+            message = "; ".join(map(str, findings.errors)) or "its checkpoint does not pass"
+            raise BuiltInAgentError(f"{folder.name}: {name}: {message}")
+    assert work.spec is not None
+    assert work.skill is not None
+    spec = with_file_text(work.spec, work.skill.body.decode("utf-8"))
+    spec = spec.model_copy(update={"metadata": spec.metadata.model_copy(update={"source": BUILT_IN})})
+    return BuiltInAgent(spec, _source(work.skill.source_sha256))
+
+
+def _source(sha256: str) -> str:
+    return f"{BUILT_IN} {BUILDER_VERSION}-{sha256[:16]}"
+
+
+class BuiltInAgents:
+    """The built-in agents of the package."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, Path] = {}
+
+    async def ids(self) -> tuple[str, ...]:
+        """Their ids: the names of their folders."""
+        if not self._folders:
+            folders = await asyncio.to_thread(shipped_agents)
+            self._folders = {folder.name: folder for folder in folders}
+        return tuple(self._folders)
+
+    async def get(self, agent_id: str) -> BuiltInAgent | None:
+        """One of them; None for an id that none has.
+
+        Raises:
+            BuiltInAgentError: its skill makes no agent.
         """
-        self._leave = max(self._leave, number)
-        self._tell()
-        while len(self._records) < number and not self._task.done():
-            await self._news.wait()
-        last = number > len(self._records) or not self._records[number - 1].passed
-        if last or number == _LAST:
-            return await asyncio.shield(self._task)
-        return self._records[number - 1]
+        return await built_in_agent(self._folders[agent_id]) if agent_id in await self.ids() else None
 
-    async def close(self) -> None:
-        """End it where it has not ended; nothing of it runs afterwards."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+    async def register(self, crew: Crew, taken: Collection[str]) -> None:
+        """Register those that are not registered as their skills are now; no other skill is built.
 
-    def _told(self, record: PhaseRecord) -> None:
-        self._records.append(record)
-        self._tell()
+        Args:
+            crew: with whom.
+            taken: ids that the workspace has agents of its own for.
 
-    async def _pace(self, number: int) -> None:
-        while number > self._leave:
-            await self._news.wait()
+        Raises:
+            JournalError: it could not be recorded.
+            BuiltInAgentError: a skill makes no agent.
+        """
+        ids = await self.ids()
+        for name, entry in list(crew.state.agents.items()):
+            if entry.source.startswith(BUILT_IN) and name not in ids:
+                await crew.registry.remove(name, reason="it is no longer shipped")
+        for name in ids:
+            known, removed = crew.state.agents.get(name), crew.state.removed.get(name, "")
+            others = known is not None and not known.source.startswith(BUILT_IN)
+            if name in taken or others or removed.startswith(BUILT_IN):
+                continue
+            files = await asyncio.to_thread(read_folder, self._folders[name], Findings())
+            now = _source(files.sha256) if files is not None else ""
+            if known is None or known.source != now:
+                made = await self.get(name)
+                assert made is not None
+                await crew.registry.register(made.spec, source=made.source, expected=self._folders)
 
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
 
-
-_LAST = 7
-"""The phase after which there is a result."""
-
-
-TRUSTED = "trusted"
-"""What the operator is asked about a folder (`Choice.key`)."""
-TRIED = "tried"
-"""How often the operator had a build begun again."""
 ProgressListener = Callable[[PhaseRecord], None]
-Pace = Callable[[int], Awaitable[None]]
 
 
 class Builds:
@@ -137,20 +231,16 @@ class Builds:
         crew: registers them.
         root: the sandbox root.
         policy: of the sandbox.
-        thinks: whether there is a model for live proofs.
     """
 
-    def __init__(self, crew: Crew, root: Path, policy: SandboxPolicy, *, thinks: bool) -> None:
+    def __init__(self, crew: Crew, root: Path, policy: SandboxPolicy) -> None:
         self._crew, self._root, self._policy = crew, root, policy
         self.places = BuildPaths(crew.engine.workspace.absolute())
-        self.prover = Prover(crew, thinks=thinks)
         self.shipped = BuiltInAgents()
-        self.registrar = CrewRegistrar(crew, self.prover, self.shipped)
+        self.registrar = CrewRegistrar(crew, self.shipped)
         self.troubles: dict[str, str] = {}
         """Why built-in agents or agents of the workspace are not there, by id."""
-        self._steps: dict[str, StepwiseBuild] = {}
         self._repairing: asyncio.Task[None] | None = None
-        crew.handoffs.moves.ended.append(self._ended)
 
     # -------------------------------------------------------------- life
 
@@ -177,11 +267,9 @@ class Builds:
         await self._crew.stream.commit()
 
     def begin(self) -> None:
-        """Finish or undo what a process that died was registering, and end its proofs."""
-        state = self._crew.state
-        proofs = [handoff.id for handoff in state.open() if handoff.proof and not handoff.context.parent_id]
-        if proofs or self.places.builds.is_dir():
-            self._repairing = asyncio.create_task(self._repaired(proofs), name="repair of builds")
+        """Finish or undo what a process that died was registering."""
+        if self.places.builds.is_dir():
+            self._repairing = asyncio.create_task(self._repaired(), name="repair of builds")
 
     async def settled(self) -> None:
         """Wait until what a process that died left is in order."""
@@ -190,15 +278,11 @@ class Builds:
 
     async def close(self) -> None:
         """End what is under way."""
-        for steps in list(self._steps.values()):
-            await steps.close()
         if self._repairing is not None:
             self._repairing.cancel()
             await asyncio.gather(self._repairing, return_exceptions=True)
 
-    async def _repaired(self, proofs: list[str]) -> None:
-        for name in proofs:
-            await self._crew.handoffs.endings.cancel(name, "the process that proved it ended", actor=ACTOR)
+    async def _repaired(self) -> None:
         for line in await self._builder().repair():
             self._note(self._new_id(), "registration", "repaired", line.partition(" ")[0].rstrip(":"), line)
         await self._crew.stream.commit()
@@ -245,11 +329,6 @@ class Builds:
             asyncio.CancelledError: nothing of it runs, and there is no agent that was not there before.
             JournalError: it could not be recorded.
         """
-        return await self._built(request, on_phase, actor=actor)
-
-    async def _built(
-        self, request: PendingBuild, on_phase: ProgressListener, *, actor: str, pace: Pace | None = None
-    ) -> BuildResult:
         await self.settled()
         build, path = self._new_id(), request.path.expanduser().absolute()
         self._note(build, "", "begun", "", str(path), actor=actor)
@@ -264,7 +343,7 @@ class Builds:
             trust = request.trust
             if trust is None:
                 trust = await asyncio.to_thread(self._trusts, path)
-            result = await self._builder(noted, pace).build(replace(request, path=path, trust=trust))
+            result = await self._builder(noted).build(replace(request, path=path, trust=trust))
         except asyncio.CancelledError:
             self._note(build, "", "cancelled", "", "it was cancelled; nothing of it is left", actor=actor)
             raise
@@ -325,67 +404,13 @@ class Builds:
         await self._crew.stream.commit()
         return f"{spec.id} {spec.version} answers again"
 
-    async def watch(self, request: PendingBuild, on_result: Callable[[BuildResult], None]) -> None:
-        """Build, and again after each burst of changes, until this is cancelled."""
-        path = request.path.expanduser().absolute()
-        folder = path if await asyncio.to_thread(path.is_dir) else path.parent
-        stop = asyncio.Event()
-        try:
-            await watch(folder, lambda: self.build(request), on_result, stop)
-        finally:
-            stop.set()
-
     def _trusts(self, path: Path) -> bool:
         """Whether a folder lies where no agent can write."""
         return not path.resolve().is_relative_to(self._root.resolve())
 
-    def _builder(
-        self, on_phase: ProgressListener = lambda _record: None, pace: Pace | None = None
-    ) -> Builder:
+    def _builder(self, on_phase: ProgressListener = lambda _record: None) -> Builder:
         tools = WorkspaceTools(self.places.workspace, self._root, self._policy, self._crew.engine.servers)
-        return Builder(
-            self.places.workspace,
-            registrar=self.registrar,
-            tools=tools,
-            policy=self._policy,
-            on_phase=on_phase,
-            pace=pace,
-        )
-
-    # -------------------------------------------------------------- by the agent that builds
-
-    async def phase(self, handoff: Handoff, number: int, decided: Mapping[str, str]) -> BuildPhaseResult:
-        """See `engine.crew.ports.RunService.build`; a build that was without what is decided is begun again.
-
-        The task names the skill, or `path` in the handoff's metadata does.
-
-        Raises:
-            HandoffError: no skill is named.
-        """
-        steps = self._steps.get(handoff.id)
-        if steps is None or steps.decided != decided:
-            if steps is not None:
-                await steps.close()
-            named = handoff.context.metadata.get("path") or path_in_task(handoff.context.task_description)
-            if not named:
-                message = "the task names no skill: give the path of its folder"
-                raise HandoffError(ErrorCode.CHECKPOINT, message)
-            request = PendingBuild(
-                Path(str(named)),
-                trust=_trusted(handoff, decided),
-                interactive=True,
-                overrides={name: value for name, value in decided.items() if name not in (TRUSTED, TRIED)},
-            )
-
-            async def begin(on_phase: ProgressListener, pace: Pace) -> BuildResult:
-                return await self._built(request, on_phase, actor=handoff.agent, pace=pace)
-
-            steps = self._steps[handoff.id] = StepwiseBuild(begin, decided)
-        return _as_built(await steps.phase(number))
-
-    def _ended(self, handoff: Handoff, _result: HandoffResult) -> None:
-        if (steps := self._steps.pop(handoff.id, None)) is not None:
-            self._crew.handoffs.moves.own(steps.close(), f"build of {handoff.id}")
+        return Builder(self.places.workspace, registrar=self.registrar, tools=tools, on_phase=on_phase)
 
     # -------------------------------------------------------------- events
 
@@ -415,25 +440,6 @@ class Builds:
         self._crew.stream.log.commit_soon()
 
 
-def _as_built(progress: PhaseRecord | BuildResult) -> BuildPhaseResult:
-    if isinstance(progress, PhaseRecord):
-        message = "\n".join((phase_line(progress), *map(str, progress.findings)))
-        return BuildPhaseResult(progress.passed, message, progress.as_json())
-    choice = progress.choice
-    asks, about = (choice.question, choice.key) if choice is not None else ("", "")
-    options = choice.options if choice is not None else ()
-    return BuildPhaseResult(
-        progress.success, build_report(progress), progress.as_json(), asks, about, options
-    )
-
-
-def _trusted(handoff: Handoff, decided: Mapping[str, str]) -> bool | None:
-    """Whether a skill is trusted: what another agent names is asked about in any case."""
-    if TRUSTED in decided:
-        return decided[TRUSTED] == "trust"
-    return None if not handoff.caller else False
-
-
 def builds_of(crew: Crew) -> Builds | None:
     """What builds the agents of a crew; None where none are built."""
     return crew.builds if isinstance(crew.builds, Builds) else None
@@ -442,9 +448,7 @@ def builds_of(crew: Crew) -> Builds | None:
 async def plug_in(crew: Any) -> None:
     """Let a crew build agents, and have the built-in ones."""
     engine = crew.engine
-    builds = crew.builds = Builds(crew, engine.root, engine.config.policy, thinks=engine.model is not None)
-    engine.script_proofs(builds.prover.scripted)
-    crew.service.build_phase = builds.phase
+    builds = crew.builds = Builds(crew, engine.root, engine.config.policy)
     crew.service.skills = SkillFolders(builds.places)
     engine.let_read(crew.service.skill_folder)
     await builds.open()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.core.text import clean_line
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill import SkillDefinition, words_of
 from engine.crew.ontology.context import SLOTS, ConversationSummary, HandoffContext, ProblemClarity
-from engine.crew.ontology.kinds import RESERVED, AgentType, ReturnBehavior
+from engine.crew.ontology.kinds import AgentType, ReturnBehavior
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.ontology.spec import ANYBODY, AgentSpec
+from engine.crew.ontology.spec import AgentSpec
 from engine.crew.selection import Signal, choose, edges_of, graph_of, normalise, normalised
 
 MOST_TRIGGERS = 20
@@ -34,23 +33,18 @@ _STOP = frozenset(_STOP_WORDS.split())
 
 def draft_graph(skill: SkillDefinition, findings: Findings) -> dict[str, Any]:
     """Triggers, problem types and chaining: declared, else taken from name and description."""
-    found_by = {"keywords": _keywords(skill, findings), "problem_types": _problems(skill, findings)}
-    draft: dict[str, Any] = {"triggers": found_by}
-    chains = skill.declared("chains-to")
-    chaining: dict[str, Any] = {}
-    if isinstance(chains, str):
-        pairs = _weighed(chains, DEFAULT_WEIGHT, findings, "chains-to")
-        chaining["precedes"] = [{"id": name, "weight": weight} for name, weight in pairs]
-    ancestor = skill.extra.get("chaining")
-    if isinstance(ancestor, dict):
-        chaining = {**_ancestor_chaining(ancestor, findings), **chaining}
-    return draft | ({"chaining": chaining} if chaining else {})
+    draft: dict[str, Any] = {
+        "triggers": {"keywords": _keywords(skill, findings), "problem_types": _problems(skill, findings)}
+    }
+    pairs = _weighed(skill.declared("chains-to"), DEFAULT_WEIGHT, findings, "chains-to")
+    if pairs:
+        draft["chaining"] = {"precedes": [{"id": name, "weight": weight} for name, weight in pairs]}
+    return draft
 
 
 def _keywords(skill: SkillDefinition, findings: Findings) -> list[str]:
-    declared = skill.declared("triggers")
-    declared_words = declared.get("keywords") if isinstance(declared, dict) else declared
-    words = list(normalised(clean_line(word, limit=120) for word in words_of(declared_words)))
+    declared = words_of(skill.declared("triggers"))
+    words = list(normalised(clean_line(word, limit=120) for word in declared))
     if not words:
         text = skill.description
         quoted = [word[1] or word[2] for word in _QUOTED.finditer(text)]
@@ -59,27 +53,22 @@ def _keywords(skill: SkillDefinition, findings: Findings) -> list[str]:
         content = [word for word in (*named, *when) if len(word) > 2 and word.casefold() not in _STOP]
         words = list(normalised(clean_line(word.strip(" .,;:"), limit=120) for word in (*quoted, *content)))
     if not words:
-        findings.warn(
-            "NO_TRIGGERS", "there are no triggers: it is found by its problem types only", "triggers"
-        )
-    elif len(words) > MOST_TRIGGERS and declared_words:
-        words_told = f"{len(words)} triggers; the first {MOST_TRIGGERS} are taken"
-        findings.warn("MANY_TRIGGERS", words_told, "triggers")
+        message = "there are no triggers: it is found by its problem types only"
+        findings.warn("NO_TRIGGERS", message, "triggers")
+    elif len(words) > MOST_TRIGGERS and declared:
+        message = f"{len(words)} triggers; the first {MOST_TRIGGERS} are taken"
+        findings.warn("MANY_TRIGGERS", message, "triggers")
     return words[:MOST_TRIGGERS]
 
 
 def _problems(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
-    declared = skill.declared("problem-types")
-    pairs: list[tuple[str, float]] = []
-    if isinstance(declared, list):
-        declared = ",".join(name for name in declared if isinstance(name, str))
-    if isinstance(declared, str):
-        pairs = _weighed(declared, DEFAULT_PROBLEM[1], findings, "problem-types", zero=True)
+    pairs = _weighed(
+        skill.declared("problem-types"), DEFAULT_PROBLEM[1], findings, "problem-types", zero=True
+    )
     known = {normalise(name): weight for name, weight in pairs}
     known.pop("", None)
-    return [{"type": name, "confidence": weight} for name, weight in list(known.items())[:MOST_TRIGGERS]] or [
-        {"type": DEFAULT_PROBLEM[0], "confidence": DEFAULT_PROBLEM[1]}
-    ]
+    rows = list(known.items())[:MOST_TRIGGERS] or [DEFAULT_PROBLEM]
+    return [{"type": name, "confidence": weight} for name, weight in rows]
 
 
 def _weighed(
@@ -100,21 +89,6 @@ def _weighed(
             continue
         pairs.append((name.strip(), weight))
     return pairs
-
-
-def _ancestor_chaining(declared: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
-    """The ancestor's field `chaining`: `precedes`/`chains_to` and `follows`, as names or with weights."""
-    chaining: dict[str, Any] = {}
-    for key, ours in (("precedes", "precedes"), ("chains_to", "precedes"), ("follows", "follows")):
-        given = declared.get(key)
-        rows = []
-        for entry in given if isinstance(given, list) else words_of(given):
-            if isinstance(entry, dict):
-                entry = f"{entry.get('id', '')}:{entry.get('weight', DEFAULT_WEIGHT)}"
-            rows += _weighed(str(entry), DEFAULT_WEIGHT, findings, "chains-to")
-        if rows:
-            chaining.setdefault(ours, []).extend({"id": name, "weight": weight} for name, weight in rows)
-    return chaining
 
 
 def check_graph(spec: AgentSpec, findings: Findings) -> bool:
@@ -139,75 +113,28 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 def draft_handoffs(skill: SkillDefinition, findings: Findings) -> dict[str, Any]:
     """What the skill hints at, above the table of its type."""
     receives: dict[str, Any] = {}
-    for section in skill.sections:
+    for section in skill.document.sections:
         if _INPUTS.search(section.title):
             named = (slot for slot, word in _SLOT_WORDS.items() if word.search(section.text))
             receives |= {f"requires_{slot}": True for slot in named}
     models = (HandoffContext, ProblemClarity, ConversationSummary)
     known = {name for model in models for name in model.model_fields}
-    for name in _names(skill.declared("inputs")):
+    for name in words_of(skill.declared("inputs")):
         plain = name.rpartition(".")[2].replace("-", "_").lower()
         if plain in SLOTS:
             receives[f"requires_{plain}"] = True
         elif plain not in known:
             words = f"the input {name} is no field of a handoff; the task has to say it"
             findings.warn("UNKNOWN_INPUT", words, "inputs")
-    scores = [name for name in _names(skill.declared("outputs")) if _NAME.fullmatch(name)]
+    scores = [name for name in words_of(skill.declared("outputs")) if _NAME.fullmatch(name)]
     plain_results = set(HandoffResult.model_fields)
     returns = {"score_names": [name for name in scores if name.replace("-", "_") not in plain_results]}
     return {"receives": receives, "returns": returns if returns["score_names"] else {}}
 
 
-def _names(declared: Any) -> tuple[str, ...]:
-    """Names of a declared list; items may be texts or mappings with a name."""
-    if isinstance(declared, dict):
-        return tuple(map(str, declared))
-    if isinstance(declared, list):
-        named = (entry.get("name") if isinstance(entry, dict) else entry for entry in declared)
-        return tuple(entry.strip() for entry in named if isinstance(entry, str) and entry.strip())
-    return words_of(declared)
-
-
-def routes_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
-    """Ids of agents that a spec's routing names, by path."""
+def check_protocol(spec: AgentSpec, findings: Findings) -> tuple[bool, bool]:
+    """Whether what it receives and what it returns hold."""
     routing = spec.handoff.routing
-    callers = routing.can_be_called_by if routing.can_be_called_by != ANYBODY else ()
-    return {
-        "handoff.routing.can_delegate_to": routing.can_delegate_to,
-        "handoff.routing.can_be_called_by": callers,
-    }
-
-
-def chains_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
-    """Ids of agents that a spec's chaining names, by path."""
-    return {
-        "chaining.precedes": tuple(edge.id for edge in spec.chaining.precedes),
-        "chaining.follows": tuple(edge.id for edge in spec.chaining.follows),
-    }
-
-
-def note_pending_routes(
-    named: Mapping[str, tuple[str, ...]], exists: Callable[[str], bool], findings: Findings
-) -> None:
-    """Tell of agents that are named and not registered; they may come later."""
-    for path, ids in named.items():
-        for agent_id in ids:
-            if agent_id not in RESERVED and not exists(agent_id):
-                findings.warn(
-                    "PENDING", f"{agent_id} is not registered; this is looked at again when it is", path
-                )
-
-
-def check_protocol(spec: AgentSpec, exists: Callable[[str], bool], findings: Findings) -> tuple[bool, bool]:
-    """Whether what it receives and what it returns hold; routes to agents that are not there are reported.
-
-    Args:
-        spec: the agent.
-        exists: whether an agent is registered.
-        findings: receives every finding.
-    """
-    routing = spec.handoff.routing
-    note_pending_routes(routes_of(spec), exists, findings)
     if spec.type is AgentType.ROLE and routing.return_behavior is ReturnBehavior.ITERATE:
         words = "a role talks and returns no partial results"
         where = "handoff.routing.return_behavior"

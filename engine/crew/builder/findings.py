@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from engine.core.text import clean_line
 from engine.crew.ontology.kinds import InvalidError, SpecProblem
 from engine.crew.ontology.spec import AgentSpec
@@ -48,18 +50,10 @@ class Finding:
     """`SKILL.md:12`, or a path in YAML."""
     hint: str = ""
     """What to do."""
-    strict: bool = False
-    """Whether it keeps a skill from being a valid one by the standard."""
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.level} {self.code}: {self.message}" + (f" ({self.hint})" if self.hint else "")
-
-    def as_json(self) -> dict[str, Any]:
-        """Its JSON."""
-        fields = asdict(self)
-        del fields["strict"]
-        return fields
 
 
 def _code_of(problem: SpecProblem) -> str:
@@ -83,18 +77,18 @@ class Findings:
 
     def __init__(self) -> None:
         self.all: list[Finding] = []
-        self._times: Counter[tuple[Level, str, bool]] = Counter()
+        self._times: Counter[tuple[Level, str]] = Counter()
 
     def error(self, code: str, message: str, where: str = "", hint: str = "") -> None:
-        """Something for which the build fails, strict or not."""
-        self._add(Level.ERROR, code, message, where, hint, strict=True)
+        """Something for which the build fails."""
+        self._add(Level.ERROR, code, message, where, hint)
 
-    def warn(self, code: str, message: str, where: str = "", hint: str = "", *, strict: bool = False) -> None:
-        """Something that a client lives with; `strict` when the standard does not."""
-        self._add(Level.WARNING, code, message, where, hint, strict=strict)
+    def warn(self, code: str, message: str, where: str = "", hint: str = "") -> None:
+        """Something that a client lives with."""
+        self._add(Level.WARNING, code, message, where, hint)
 
-    def _add(self, level: Level, code: str, message: str, where: str, hint: str, *, strict: bool) -> None:
-        kind = (level, code, strict)
+    def _add(self, level: Level, code: str, message: str, where: str, hint: str) -> None:
+        kind = (level, code)
         if self._times[kind] > _MOST_OF_A_KIND:
             return
         if self._times[kind] == _MOST_OF_A_KIND:
@@ -105,7 +99,6 @@ class Findings:
             clean_line(message, limit=_MESSAGE),
             clean_line(where, limit=_WHERE),
             clean_line(hint, limit=_MESSAGE),
-            strict,
         )
         if finding not in self.all:
             self._times[kind] += 1
@@ -127,11 +120,6 @@ class Findings:
     def warnings(self) -> tuple[Finding, ...]:
         """The others."""
         return tuple(finding for finding in self.all if finding.level is Level.WARNING)
-
-    @property
-    def strict_ok(self) -> bool:
-        """Whether the standard's validator would say yes."""
-        return not any(finding.strict for finding in self.all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +144,9 @@ class PhaseRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Its JSON, without its duration."""
-        return {
-            "number": self.number,
-            "name": self.name,
-            "passed": self.passed,
-            "checks": list(map(asdict, self.checks)),
-            "findings": [finding.as_json() for finding in self.findings],
-        }
+        fields = asdict(self)
+        del fields["duration_seconds"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +157,6 @@ class Choice:
     options: tuple[str, ...] = ()
     """Values of `overrides[key]` to build again with."""
     key: str = ""
-    counts: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +165,8 @@ class BuildResult:
 
     status: Status
     spec: AgentSpec | None = None
-    code_files: dict[str, str] = field(default_factory=dict)
-    """Text by path in the agent's folder."""
+    files: tuple[str, ...] = ()
+    """Those that were made, by their paths in the agent's folder; the skill's copy is none of them."""
     output_path: str = ""
     """The agent's folder; of a failed build the staging folder, when it is kept."""
     phases: tuple[PhaseRecord, ...] = ()
@@ -216,53 +199,37 @@ class BuildResult:
             "version": self.spec.version if self.spec else "",
             "spec": self.spec.model_dump(mode="json", exclude_defaults=True) if self.spec else None,
             "output_path": self.output_path,
-            "files": sorted(self.code_files),
+            "files": list(self.files),
             "phases": [
                 phase.as_json() | {"duration_seconds": round(phase.duration_seconds, 3)}
                 for phase in self.phases
             ],
-            "errors": [finding.as_json() for finding in self.errors],
-            "warnings": [finding.as_json() for finding in self.warnings],
-            "choice": {
-                "question": self.choice.question,
-                "options": list(self.choice.options),
-                "key": self.choice.key,
-            }
-            if self.choice
-            else None,
+            "errors": [asdict(finding) for finding in self.errors],
+            "warnings": [asdict(finding) for finding in self.warnings],
+            "choice": asdict(self.choice) if self.choice else None,
             "duration_seconds": round(self.duration_seconds, 3),
         }
 
 
 def read_record(given: Mapping[str, Any]) -> PhaseRecord:
     """A phase's record of its JSON, as the journal has it."""
-    return PhaseRecord(
-        int(given["number"]),
-        str(given["name"]),
-        bool(given["passed"]),
-        tuple(CheckOutcome(**check) for check in given["checks"]),
-        tuple(map(_read_finding, given["findings"])),
-        float(given.get("duration_seconds", 0.0)),
-    )
+    return TypeAdapter(PhaseRecord).validate_python(given)
 
 
 def read_result(given: Mapping[str, Any]) -> BuildResult:
-    """The result of a build, read from its JSON (`BuildResult.as_json`); files are named only."""
+    """The result of a build, read from its JSON (`BuildResult.as_json`)."""
     choice, spec = given.get("choice"), given.get("spec")
+    findings = TypeAdapter(tuple[Finding, ...]).validate_python([*given["errors"], *given["warnings"]])
     return BuildResult(
         Status(given["status"]),
         AgentSpec.model_validate(spec) if spec else None,
-        dict.fromkeys(given["files"], ""),
+        tuple(given["files"]),
         str(given["output_path"]),
         tuple(map(read_record, given["phases"])),
-        tuple(map(_read_finding, (*given["errors"], *given["warnings"]))),
+        findings,
         Choice(choice["question"], tuple(choice["options"]), choice["key"]) if choice else None,
         float(given["duration_seconds"]),
     )
-
-
-def _read_finding(given: Mapping[str, Any]) -> Finding:
-    return Finding(**{**given, "level": Level(given["level"])})
 
 
 BUILDER_VERSION = "2"
@@ -279,30 +246,23 @@ class PendingBuild:
 
     path: Path
     """A skill's folder, or its SKILL.md."""
-    strict: bool = False
-    """Whether the skill is read as the standard's validator does, and not as clients do."""
     dry_run: bool = False
     """Everything but registering; nothing is left behind."""
-    live: bool = False
-    """Whether the first handoff uses the configured model."""
     trust: bool | None = None
     """Whether the folder is trusted; None asks about those that agents can write to, False about any."""
     interactive: bool = False
     """Whether an operator can be asked."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Parts of the spec that count above what the skill and its agent.yaml say; `mcp` set to `optional` makes
-    required servers optional.
-    """
+    """Parts of the spec that count above what the skill and its agent.yaml say."""
 
     @property
     def overrides_sha256(self) -> str:
-        """Hash of the overrides, and of how the skill is read."""
-        how = "strict" if self.strict else "lenient"
-        text = json.dumps([dict(self.overrides), how], sort_keys=True, default=str)
+        """Hash of the overrides."""
+        text = json.dumps([dict(self.overrides), "lenient"], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_HINTS = {"type": "--type ", "mcp": "retry, or --optional-mcp: ", "trusted": "--trust: "}
+_HINTS = {"type": "--type ", "trusted": "--trust: "}
 
 
 def phase_line(record: PhaseRecord) -> str:
@@ -322,7 +282,7 @@ def build_report(result: BuildResult) -> str:
     head = {
         Status.BUILT: f"built {who} in {result.output_path}",
         Status.UP_TO_DATE: f"{who} is up to date in {result.output_path}",
-        Status.DRY_RUN: f"{who} would be built of {len(result.code_files)} files; nothing was written",
+        Status.DRY_RUN: f"{who} would be built of {len(result.files)} files; nothing was written",
         Status.NEEDS_OPERATOR: "needs you",
         Status.FAILED: "failed" + _in_phase(result),
     }[result.status]

@@ -6,7 +6,7 @@ What agent.yaml beside SKILL.md and the operator say takes precedence over what 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +19,10 @@ from engine.crew.builder.architecture import (
     version_key,
 )
 from engine.crew.builder.drafts import (
-    chains_of,
     check_graph,
     check_protocol,
     draft_graph,
     draft_handoffs,
-    note_pending_routes,
-    routes_of,
 )
 from engine.crew.builder.findings import CheckOutcome, Choice, Findings, PendingBuild
 from engine.crew.builder.registration import BuildPaths
@@ -75,17 +72,10 @@ _UNREADABLE = frozenset(
     )
 )
 """Findings after which there is no front matter."""
-_LATER = {
-    "handoff": 3,
-    "tools": 4,
-    "triggers": 5,
-    "chaining": 5,
-    "graph": 5,
-}
+_LATER = {"handoff": 3, "tools": 4, "triggers": 5, "chaining": 5, "graph": 5}
 """The phase in which a part of the spec is looked at."""
 _DOERS = (AgentType.OPERATOR, AgentType.PIPELINE, AgentType.COLLABORATIVE)
 """Types that work with tools of their own accord; the others talk."""
-MCP_ANSWERS = ("retry", "optional", "abort")
 
 
 class NeedsOperatorError(Exception):
@@ -96,21 +86,12 @@ class NeedsOperatorError(Exception):
         self.choice = choice
 
 
-@dataclass(frozen=True, slots=True)
-class BuildEnvironment:
-    """What a build asks of the workspace."""
-
-    tools: WorkspaceTools
-    resolve: Callable[[str], Awaitable[AgentSpec | None]]
-    """The version of an agent that new handoffs get; None for one that is not registered."""
-
-
 @dataclass(slots=True)
 class BuildState:
     """A build under way."""
 
     request: PendingBuild
-    around: BuildEnvironment
+    tools: WorkspaceTools
     folder: SkillFolder | None = None
     skill: SkillDefinition | None = None
     sidecar: Mapping[str, Any] = field(default_factory=dict)
@@ -132,9 +113,7 @@ class BuildState:
 
     def read(self, phase: int, findings: Findings) -> AgentSpec | None:
         """The spec with what is drafted so far, sidecar and overrides above it."""
-        above = merge_sidecar(
-            self.sidecar, {key: value for key, value in self.request.overrides.items() if key != "mcp"}
-        )
+        above = merge_sidecar(self.sidecar, self.request.overrides)
         fields = merge_sidecar(
             self.draft, {key: value for key, value in above.items() if _LATER.get(key, 2) <= phase}
         )
@@ -158,13 +137,11 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
     work.skill = await asyncio.to_thread(parse_skill, work.folder, findings)
     sidecar = read_sidecar(work.folder, findings)
     work.sidecar = sidecar or {}
-    if work.request.strict:
-        for finding in [warning for warning in findings.warnings if warning.strict]:
-            findings.error(finding.code, finding.message, finding.where, finding.hint)
-            findings.all.remove(finding)
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
     skill = work.skill
-    measured = f"id {work.agent_id}, {len(skill.steps)} steps" if skill else "no description or no id"
+    measured = (
+        f"id {work.agent_id}, {len(skill.document.steps)} steps" if skill else "no description or no id"
+    )
     return (
         CheckOutcome("valid_yaml", yaml, "a mapping" if yaml else "none"),
         CheckOutcome("required_fields", skill is not None, measured),
@@ -174,17 +151,12 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
 async def architecture(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
     """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
     skill = _given(work.skill)
-    if skill.placeholder and "description" not in {**work.sidecar, **work.request.overrides}:
-        raise NeedsOperatorError(
-            Choice("The description is still the template's; what does the skill do?", (), "description")
-        )
     decision = work.decision = decide_type(skill, work.sidecar, work.request.overrides, findings)
     if decision is None:
         return (CheckOutcome("type_determined", False, "no type"),)
     if decision.rule == "ambiguous" and work.request.interactive:
-        counts = {str(kind): float(points) for kind, points in decision.counts.points.items()}
-        question = f"The text does not tell its type: {decision.counts}. Which is it?"
-        raise NeedsOperatorError(Choice(question, tuple(map(str, AgentType)), "type", counts))
+        question = f"The text does not tell its type: {decision.told}. Which is it?"
+        raise NeedsOperatorError(Choice(question, tuple(map(str, AgentType)), "type"))
     work.draft = draft_spec(skill, decision, findings, {*work.sidecar, *work.request.overrides})
     work.draft["version"] = _version(work, skill, findings)
     spec = work.read(2, findings)
@@ -193,11 +165,10 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckOutco
             CheckOutcome("type_determined", True, str(decision.type)),
             CheckOutcome("model_selected", False),
         )
-    determined = decision.confidence >= 0.6 or decision.rule == "ambiguous"
     model = spec.model.id or "the workspace's model"
-    measured = f"{decision.type}, {decision.confidence:g}, by {decision.rule} ({decision.counts})"
+    measured = f"{decision.type}, {decision.confidence:g}, by {decision.rule} ({decision.told})"
     return (
-        CheckOutcome("type_determined", determined, measured),
+        CheckOutcome("type_determined", True, measured),
         CheckOutcome("model_selected", True, f"tier {spec.model.tier}: {model}"),
     )
 
@@ -233,8 +204,7 @@ async def protocol(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
             CheckOutcome("receives_defined", "receives" not in bad),
             CheckOutcome("returns_defined", "receives" in bad and len(bad) == 1),
         )
-    there = await _registered(work, routes_of(spec))
-    receives, returns = check_protocol(spec, there.__contains__, findings)
+    receives, returns = check_protocol(spec, findings)
     needs = ", ".join(spec.handoff.receives.required) or "nothing"
     return (
         CheckOutcome(
@@ -252,14 +222,7 @@ async def assembly(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
     spec = work.read(4, findings)
     if spec is None:
         return (CheckOutcome("tools_available", False, "the tools cannot be read"),)
-    if work.request.overrides.get("mcp") == "optional":
-        uses = tuple(use.model_copy(update={"required": False}) for use in spec.tools.mcp_servers)
-        spec = spec.model_copy(update={"tools": spec.tools.model_copy(update={"mcp_servers": uses})})
-        work.draft["tools"]["mcp_servers"] = [use.model_dump(mode="json") for use in uses]
-    facts = await check_tools(spec, work.around.tools, findings)
-    if not facts.connected and work.request.interactive:
-        down = "; ".join(finding.message for finding in findings.errors if finding.code == "MCP_DOWN")
-        raise NeedsOperatorError(Choice(f"A required server is down: {down}", MCP_ANSWERS, "mcp"))
+    facts = await check_tools(spec, work.tools, findings)
     work.draft["tools"]["degraded"] = list(facts.degraded)
     work.read(4, findings)
     why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
@@ -276,21 +239,11 @@ async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckOutco
     spec = work.read(5, findings)
     if spec is None or findings.errors:
         return (CheckOutcome("schema_valid", False, "the rows cannot be read"),)
-    chains = chains_of(spec)
-    note_pending_routes(chains, (await _registered(work, chains)).__contains__, findings)
     good = check_graph(spec, findings)
     found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
     return (
         CheckOutcome("schema_valid", good, found_by),
         CheckOutcome("queries_generated", good, "found by its own triggers" if good else ""),
-    )
-
-
-async def _registered(work: BuildState, named: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Which of the named agents are there."""
-    ids = {agent_id for several in named.values() for agent_id in several}
-    return frozenset(
-        [agent_id for agent_id in sorted(ids) if await work.around.resolve(agent_id) is not None]
     )
 
 

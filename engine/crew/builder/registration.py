@@ -1,6 +1,6 @@
-"""Phase 7 of a build: stages, swaps by rename, registers and proves; a failure restores the former version.
+"""Phase 7 of a build: stages, swaps by rename and registers; a failure restores the former version.
 
-`.builds/ID.registering.json` records the registration from before the first rename until after the proof, so
+`.builds/ID.registering.json` records the registration from before the first rename until it is over, so
 that a process that dies in between is repaired at the next start.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.crew.builder.agent_base import AgentFolderError, read_agent
+from engine.crew.builder.agent_files import AgentFolderError, read_agent
 from engine.crew.builder.architecture import version_key
 from engine.crew.ontology.spec import KEBAB, AgentSpec
 from engine.sandbox.completion import run_to_completion
@@ -27,8 +27,6 @@ from engine.sandbox.completion import run_to_completion
 BUILD = "BUILD.json"
 KEPT_VERSIONS = 5
 KEPT_STAGING_S = 24 * 3600.0
-KEPT_TRIAL_S = 600.0
-"""A trial takes at most a minute; what is older was left by a process that died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,23 +156,11 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def read_files(folder: Path) -> dict[str, str]:
-    """The generated text files of an agent's folder, the skill apart; blocking."""
-    names = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    paths = {path.relative_to(folder).as_posix(): path for path in names}
-    return {
-        name: path.read_text(encoding="utf-8")
-        for name, path in paths.items()
-        if not name.startswith("skill/") and "__pycache__" not in name
-    }
-
-
 def clear_old(places: BuildPaths, now: float) -> None:
     """Take away staging that is older than a day; blocking."""
     with suppress(FileNotFoundError):
         for path in places.builds.iterdir():
-            kept = {"b": KEPT_STAGING_S, "try": KEPT_TRIAL_S}.get(path.name.partition("-")[0])
-            if kept is not None and now - path.stat().st_mtime > kept:
+            if path.name.startswith("b-") and now - path.stat().st_mtime > KEPT_STAGING_S:
                 remove_tree(path)
 
 
@@ -183,14 +169,6 @@ _RECORD = ".registering.json"
 
 class RegistrationError(Exception):
     """An agent could not be registered; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """The result of a real handoff to a newly registered agent."""
-
-    passed: bool
-    message: str
 
 
 class Registrar(Protocol):
@@ -209,13 +187,8 @@ class Registrar(Protocol):
     async def remove(self, agent_id: str) -> None:
         """Take an agent away; its history stays."""
 
-    async def e2e(self, spec: AgentSpec, folder: Path, *, live: bool) -> Proof:
-        """Delegate to the agent for real: admission, run, result; scripted unless `live`."""
 
-
-async def swap_in(
-    staged: Path, spec: AgentSpec, places: BuildPaths, registrar: Registrar, *, live: bool = False
-) -> Proof:
+async def swap_in(staged: Path, spec: AgentSpec, places: BuildPaths, registrar: Registrar) -> None:
     """Put a staged folder in the place of an agent and register it.
 
     Raises:
@@ -226,24 +199,19 @@ async def swap_in(
     record = places.builds / f"{spec.id}{_RECORD}"
     try:
         await run_to_completion(asyncio.to_thread(_swap, staged, spec, places, record))
-        proof = await _proven(spec, places.agent(spec.id), registrar, live=live)
+        await _registered(spec, places.agent(spec.id), registrar)
     except BaseException:
         await run_to_completion(_undo(spec.id, staged, places, registrar, record))
         raise
     await run_to_completion(asyncio.to_thread(_done, spec.id, places, record))
-    return proof
 
 
-async def _proven(spec: AgentSpec, folder: Path, registrar: Registrar, *, live: bool) -> Proof:
+async def _registered(spec: AgentSpec, folder: Path, registrar: Registrar) -> None:
     await registrar.register(spec, folder)
     registered = await registrar.resolve(spec.id)
     if registered is None or registered.version != spec.version:
         resolved = "nothing" if registered is None else registered.version
         raise RegistrationError(f"{spec.id} resolves to {resolved} and not to {spec.version}")
-    proof = await registrar.e2e(spec, folder, live=live)
-    if not proof.passed:
-        raise RegistrationError(f"the first handoff failed: {proof.message}")
-    return proof
 
 
 def _swap(staged: Path, spec: AgentSpec, places: BuildPaths, record: Path) -> None:
@@ -322,7 +290,7 @@ async def repair(places: BuildPaths, registrar: Registrar) -> tuple[str, ...]:
 async def _stands(
     agent_id: str, version: str, staged: Path, places: BuildPaths, registrar: Registrar
 ) -> bool:
-    """Whether a version is in its place, whole, registered, and answers."""
+    """Whether a version is in its place, whole and registered."""
     agent = places.agent(agent_id)
 
     def whole() -> bool:
@@ -330,9 +298,7 @@ async def _stands(
         return not staged.exists() and build is not None and build.version == version and intact(agent, build)
 
     spec = await registrar.resolve(agent_id)
-    if spec is None or spec.version != version or not await asyncio.to_thread(whole):
-        return False
-    return (await registrar.e2e(spec, agent, live=False)).passed
+    return spec is not None and spec.version == version and await asyncio.to_thread(whole)
 
 
 def pending(places: BuildPaths) -> frozenset[str]:

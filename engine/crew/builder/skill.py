@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import keyword
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.skill_folder import (
-    Document,
-    Resource,
-    Section,
-    SkillFolder,
-    Step,
-    parse_markdown,
-)
-from engine.crew.builder.yaml_text import (
-    ANCESTOR,
-    STANDARD,
-    Frontmatter,
-    parse_frontmatter,
-    split_frontmatter,
-)
+from engine.crew.builder.skill_folder import Document, SkillFolder, parse_markdown
+from engine.crew.builder.yaml_text import STANDARD, Frontmatter, parse_frontmatter, split_frontmatter
 from engine.tools.mcp.names import tokens_of
 
 _MOST = 64
@@ -47,13 +33,6 @@ def slug(text: str, most: int = _MOST) -> str:
         ).hexdigest()[:8]
         kebab = f"{kebab[: most - 9].rstrip('-')}-{mark}" if kebab else f"agent-{mark}"
     return kebab[:most].strip("-")
-
-
-def class_name(agent_id: str) -> str:
-    """The class of an agent: `PwsValidationAgent` of `pws-validation`. An identifier, whatever the id."""
-    words = "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", agent_id))
-    name = f"{'A' if words[:1].isdigit() else ''}{words}Agent"
-    return name if name.isidentifier() and not keyword.iskeyword(name) else "AAgent"
 
 
 def unique(name: str, taken: set[str]) -> str:
@@ -83,29 +62,16 @@ class SkillDefinition:
     license: str
     metadata: Mapping[str, str]
     allowed_tools: tuple[str, ...]
-    extra: Mapping[str, Any]
-    """Fields that are not the standard's, the ancestor's among them."""
     body: bytes
     """Byte for byte."""
     document: Document
-    sections: tuple[Section, ...]
-    steps: tuple[Step, ...]
-    resources: tuple[Resource, ...]
+    scripts: tuple[str, ...]
+    """Programs beside SKILL.md, by path."""
     source_sha256: str
-    placeholder: bool = False
-    """Whether the description is still the template's."""
 
-    @property
-    def text(self) -> str:
-        """The body as text."""
-        return self.body.decode("utf-8")
-
-    def declared(self, name: str) -> Any:
-        """What is declared by `metadata.mindrian-NAME`, else by the ancestor's field; None for nothing."""
-        value = self.metadata.get(f"mindrian-{name}")
-        if value is not None and value.strip():
-            return value
-        return self.extra.get(name.replace("-", "_"), self.extra.get(name))
+    def declared(self, name: str) -> str:
+        """What is declared by `metadata.mindrian-NAME`; empty for nothing."""
+        return self.metadata.get(f"mindrian-{name}", "").strip()
 
 
 def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | None:
@@ -135,21 +101,19 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
         )
     if not description.strip() or not agent_id:
         return None
-    if placeholder := bool(_PLACEHOLDER.match(description)):
-        findings.warn("PLACEHOLDER", "the description is still the template's", read.at("description"))
+    if _PLACEHOLDER.match(description):
+        hint = "say what it does and when to use it"
+        findings.error("PLACEHOLDER", "the description is still the template's", read.at("description"), hint)
+        return None
     return SkillDefinition(
         **known,
         id=agent_id,
         name=name,
         description=description,
-        extra={key: value for key, value in front.fields.items() if key not in STANDARD},
         body=parted.body,
         document=document,
-        sections=document.sections,
-        steps=document.steps,
-        resources=folder.resources,
+        scripts=folder.scripts,
         source_sha256=folder.sha256,
-        placeholder=placeholder,
     )
 
 
@@ -167,9 +131,7 @@ class _Reader:
         value = self._fields.get(key, "")
         if isinstance(value, str):
             return value
-        self._found.warn(
-            "NOT_TEXT", f"{key} is to be a text and is a {_kind(value)}", self.at(key), strict=True
-        )
+        self._found.warn("NOT_TEXT", f"{key} is to be a text and is a {_kind(value)}", self.at(key))
         return ", ".join(map(str, value)) if isinstance(value, list) else ""
 
     def name(self, folder: str | None) -> str:
@@ -177,19 +139,15 @@ class _Reader:
         name_text = self._text("name").strip()
         if not name_text:
             hint = "add name: to the frontmatter"
-            self._found.warn(
-                "NO_NAME", "there is no name; the folder's is taken", self.at("name"), hint, strict=True
-            )
+            self._found.warn("NO_NAME", "there is no name; the folder's is taken", self.at("name"), hint)
             return folder or ""
         name = unicodedata.normalize("NFKC", name_text)
         if faults := name_faults(name):
             hint = f"the agent's id is {slug(name_text)}"
-            self._found.warn(
-                "BAD_NAME", f"{name_text!r} {'; '.join(faults)}", self.at("name"), hint, strict=True
-            )
+            self._found.warn("BAD_NAME", f"{name_text!r} {'; '.join(faults)}", self.at("name"), hint)
         if folder is not None and unicodedata.normalize("NFKC", folder) != name:
             words = f"the name {name_text!r} is not that of its folder, {folder!r}"
-            self._found.warn("NAME_DIFFERS", words, self.at("name"), strict=True)
+            self._found.warn("NAME_DIFFERS", words, self.at("name"))
         return name_text
 
     def description(self) -> str:
@@ -202,20 +160,19 @@ class _Reader:
             )
         elif len(text) > MOST_DESCRIPTION:
             words = f"the description has {len(text):,} characters; {MOST_DESCRIPTION:,} is the most"
-            self._found.warn("LONG_DESCRIPTION", words, self.at("description"), strict=True)
+            self._found.warn("LONG_DESCRIPTION", words, self.at("description"))
         return text
 
     def known(self) -> dict[str, Any]:
         """The other fields of the standard; unknown ones are reported."""
         for key in self._fields:
             if key not in STANDARD:
-                words = f"{key} is no field of the standard" + (", but read" if key in ANCESTOR else "")
                 hint = "strict validators refuse it; metadata is the place"
-                self._found.warn("UNKNOWN_FIELD", words, self.at(key), hint, strict=True)
+                self._found.warn("UNKNOWN_FIELD", f"{key} is no field of the standard", self.at(key), hint)
         compatibility = self._text("compatibility")
         if len(compatibility) > MOST_COMPATIBILITY:
             words = f"compatibility has {len(compatibility)} characters; {MOST_COMPATIBILITY} is the most"
-            self._found.warn("LONG_COMPATIBILITY", words, self.at("compatibility"), strict=True)
+            self._found.warn("LONG_COMPATIBILITY", words, self.at("compatibility"))
         license_said = self._fields.get("license", "")
         return {
             "license": license_said if isinstance(license_said, str) else "",
@@ -283,12 +240,9 @@ def _size(body: bytes, folder: SkillFolder, findings: Findings, file: str) -> No
         )
 
 
-def words_of(declared: Any) -> tuple[str, ...]:
-    """The words of a declared list: a text with commas, or a list."""
-    parts: Sequence[Any] = (
-        declared.split(",") if isinstance(declared, str) else declared if isinstance(declared, list) else ()
-    )
-    return tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
+def words_of(declared: str) -> tuple[str, ...]:
+    """The words of a declared text with commas, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in declared.split(",") if part.strip()))
 
 
 def _kind(value: Any) -> str:

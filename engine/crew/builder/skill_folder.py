@@ -1,4 +1,4 @@
-"""Reads the files of a skill's folder, looks through its body as Markdown, and watches it for changes.
+"""Reads the files of a skill's folder, and looks through its body as Markdown.
 
 Files are read by descriptors: nothing outside is touched, no link is followed, and the bytes that are hashed
 are the bytes that are kept, so that nothing can change them in between.
@@ -9,20 +9,19 @@ minutes over hostile lines; which headings and list items are the steps of a wor
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from engine.crew.builder.findings import BuildResult, Findings
+from engine.crew.builder.findings import Findings
 
 _BLOCKS = MarkdownIt("commonmark", {"maxNesting": 200})
 _BLOCKS.core.ruler.enableOnly(["block"])
@@ -188,16 +187,6 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """One file beside SKILL.md."""
-
-    path: str
-    bytes: int
-    sha256: str
-    executable: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SkillFolder:
     """A skill's files, in memory."""
 
@@ -223,13 +212,9 @@ class SkillFolder:
         return whole.hexdigest()
 
     @property
-    def resources(self) -> tuple[Resource, ...]:
-        """The files beside SKILL.md."""
-        return tuple(
-            Resource(path, len(data), hashlib.sha256(data).hexdigest(), path in self.executable)
-            for path, data in self.files.items()
-            if path != self.skill_file
-        )
+    def scripts(self) -> tuple[str, ...]:
+        """The programs beside SKILL.md."""
+        return tuple(path for path in self.files if path.startswith("scripts/") or path in self.executable)
 
 
 def read_folder(source: Path, findings: Findings) -> SkillFolder | None:
@@ -326,45 +311,3 @@ def _why(error: OSError) -> str:
 def hashes(files: Iterable[tuple[str, bytes]]) -> dict[str, str]:
     """SHA-256 of each file, by path."""
     return {path: hashlib.sha256(data).hexdigest() for path, data in sorted(files)}
-
-
-QUIET_MS = 500
-_LONGEST_MS = 60_000
-
-
-async def watch(
-    folder: Path,
-    build: Callable[[], Awaitable[BuildResult]],
-    on_result: Callable[[BuildResult], None],
-    stop: asyncio.Event,
-    began: Callable[[], None] = lambda: None,
-) -> None:
-    """Build now, then after each burst of changes below a folder, until `stop` is set.
-
-    Args:
-        folder: the skill's.
-        build: builds it.
-        on_result: called with each result.
-        stop: ends the watch.
-        began: called once the folder is watched.
-    """
-    # Imported here: what never watches should not pay for it.
-    from watchfiles import awatch
-
-    on_result(await build())
-    changes = awatch(
-        folder,
-        watch_filter=lambda _change, path: not LEFT_OUT & set(Path(path).parts[len(folder.parts) :]),
-        step=QUIET_MS,
-        debounce=_LONGEST_MS,
-        rust_timeout=200,
-        yield_on_timeout=True,
-        stop_event=stop,
-    )
-    first = True
-    async for burst in changes:
-        if first:
-            first = False
-            began()
-        if burst:
-            on_result(await build())

@@ -49,7 +49,7 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
             advance and keeps no others away.
     """
     servers: dict[str, tuple[set[str], bool]] = {}
-    for server, tool, required in (*_mentioned(skill), *_declared(skill)):
+    for server, tool, required in _mentioned(skill):
         names, was = servers.get(server, (set(), False))
         servers[server] = (names | {tool}, was or required)
     tokens = [token for token in skill.allowed_tools if not _MCP.fullmatch(token)]
@@ -65,12 +65,8 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     allowed = read_allowed(USUAL if usual and names_none(skill) else tokens)
     for token in allowed.unresolved:
         findings.warn("UNRESOLVED_TOOL", f"nothing here is {token}; it was left out", "allowed-tools")
-    if scripts := [
-        resource.path
-        for resource in skill.resources
-        if resource.path.startswith("scripts/") or resource.executable
-    ]:
-        words = f"{len(scripts)} scripts are kept and were not run: {', '.join(scripts[:5])}"
+    if skill.scripts:
+        words = f"{len(skill.scripts)} scripts are kept and were not run: {', '.join(skill.scripts[:5])}"
         findings.warn("SCRIPTS", words, "scripts")
     return {
         "local": list(dict.fromkeys(map(_command, allowed.tools))),
@@ -89,13 +85,13 @@ def _command(tool: LocalTool) -> str:
 def names_none(skill: SkillDefinition) -> bool:
     """Whether a skill was written for other clients and says nothing of tools."""
     ours = any(name.startswith("mindrian-") for name in skill.metadata)
-    return not (ours or skill.allowed_tools or "mcp_tools" in skill.extra)
+    return not (ours or skill.allowed_tools)
 
 
 def _mentioned(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
     """Server and tool of each name in backticks, and whether a section of prerequisites requires it."""
     needed: set[int] = set()
-    for section in skill.sections:
+    for section in skill.document.sections:
         if _PREREQUISITES.search(section.title):
             needed |= set(range(section.line, section.line + section.text.count("\n") + 3))
     mentions = []
@@ -109,22 +105,6 @@ def _mentioned(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
                     server = named[1] if pattern is _MCP else named[1].lower()
                     mentions.append((server, named[2], required))
     return mentions
-
-
-def _declared(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
-    """The ancestor's `mcp_tools`: `server.tool` in a list, or a server with its tools."""
-    declared = skill.extra.get("mcp_tools", ())
-    servers: list[tuple[str, str, bool]] = []
-    for entry in declared if isinstance(declared, list) else ():
-        if isinstance(entry, str) and entry.strip(" ."):
-            server, _, tool = entry.strip(" .").partition(".")
-            servers.append((server[:64], tool or "*", False))
-        elif isinstance(entry, dict) and isinstance(entry.get("server"), str) and entry["server"].strip():
-            names = entry.get("tools")
-            required = str(entry.get("required", "")).lower() == "true"
-            for name in names if isinstance(names, list) else ("*",):
-                servers.append((entry["server"][:64], str(name), required))
-    return servers
 
 
 @dataclass(frozen=True, slots=True)

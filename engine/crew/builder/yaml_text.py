@@ -72,10 +72,7 @@ _Typed.yaml_implicit_resolvers = {
 for _letters, _word in (("tT", "true"), ("fF", "false")):
     for _letter in _letters:
         _Typed.yaml_implicit_resolvers.setdefault(_letter, []).append(
-            (
-                "tag:yaml.org,2002:bool",
-                re.compile(f"(?:{_word}|{_word.title()}|{_word.upper()})$"),
-            )
+            ("tag:yaml.org,2002:bool", re.compile(f"(?:{_word}|{_word.title()}|{_word.upper()})$"))
         )
 
 
@@ -158,14 +155,10 @@ def write_mapping(value: dict[str, Any]) -> str:
 FRONTMATTER_BYTES = 64 * 1024
 BODY_BYTES = 2 * 1024 * 1024
 STANDARD = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-ANCESTOR = (
-    *("type", "version", "triggers", "inputs", "outputs", "chaining", "behavioral_rules", "tone"),
-    "mcp_tools",
-)
-"""Fields of the ancestor, read and warned of: strict validators refuse them."""
 _OTHERS = """argument-hint model effort author title when_to_use when category summary intent tags keywords
-    usage arguments homepage tools"""
-REPAIRED = frozenset((*STANDARD, *ANCESTOR, *_OTHERS.split()))
+    usage arguments homepage tools type version triggers inputs outputs chaining behavioral_rules tone
+    mcp_tools"""
+REPAIRED = frozenset((*STANDARD, *_OTHERS.split()))
 _FENCE = b"---"
 
 
@@ -195,7 +188,7 @@ def split_frontmatter(data: bytes, findings: Findings, file: str = "SKILL.md") -
         return None
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
-        findings.warn("BOM", "begins with a byte order mark, which is left out", f"{file}:1", strict=True)
+        findings.warn("BOM", "begins with a byte order mark, which is left out", f"{file}:1")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -267,7 +260,6 @@ def parse_frontmatter(parted: SplitSkill, findings: Findings, file: str = "SKILL
                 f"the value of {key} is no YAML as it stands ({first}) and was read as text",
                 f"{file}:{lines.get(key, 1) + 1}",
                 "put it in quotes",
-                strict=True,
             )
     return Frontmatter(fields, {key: line + 1 for key, line in lines.items()})
 
@@ -295,15 +287,3 @@ def repaired(head: str) -> tuple[str, tuple[str, ...]]:
             lines[at:end] = [f"{key}: '{quoted}'", *[""] * (end - at - 1)]
             changed.append(key)
     return "\n".join(lines), tuple(changed)
-
-
-def body_of(data: bytes) -> bytes:
-    """The body of a SKILL.md, byte for byte.
-
-    Raises:
-        ValueError: it has no head.
-    """
-    parted = split_frontmatter(data, Findings())
-    if parted is None:
-        raise ValueError("this SKILL.md has no frontmatter")
-    return parted.body

@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.core.agents import PROOF
 from engine.core.crew_commands import Bringing
 from engine.core.text import clean_line
 from engine.crew.ontology.context import (
@@ -168,8 +167,6 @@ def child_context(
         "retry_of": None,
         "in_reply_to": None,
     }
-    if parent.proof:
-        changes["metadata"] = {**ask.metadata, PROOF: True}
     if kind is HandoffType.TRANSFER:
         # The floor goes on from one to the next; nobody is left waiting above.
         changes |= {"return_to": "", "timeout_seconds": TRANSFER_S, "lineage": ()}

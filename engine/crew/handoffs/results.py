@@ -7,17 +7,15 @@ retry a handoff, replace its result, or accept what there is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from engine.core import crew as ce
 from engine.core.text import clean_line
-from engine.crew.groups import GroupResult, HandoffGroups
 from engine.crew.handoffs.contexts import OUTPUT, HandoffDraft, retry_context
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.ontology.context import Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult, Usage
-from engine.crew.operator_requests import ACCEPT, RETRY, TAKEOVER, Escalations, OperatorRequests, question_of
+from engine.crew.operator_requests import Escalations, OperatorRequests
 from engine.crew.ports import HandoffError
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import Handoff
@@ -171,7 +169,6 @@ class OperatorAnswers:
         returns: takes results that the operator wrote.
         escalations: has the texts.
         floor: gives the floor once more.
-        groups: records what became of a group.
     """
 
     def __init__(
@@ -181,18 +178,15 @@ class OperatorAnswers:
         returns: ResultReceiver,
         escalations: Escalations,
         floor: SpeakerStack,
-        groups: HandoffGroups,
     ) -> None:
         self._handoffs, self._requests, self._returns = handoffs, requests, returns
-        self._escalations, self._floor, self._groups = escalations, floor, groups
+        self._escalations, self._floor = escalations, floor
         requests.followed = self.followed
 
     async def followed(self, request: HumanRequest, option: Option | None, answer: Answer) -> bool:
         """Do what an option says; False where it is for who asked."""
         if option is None:
             return False
-        if group := option.args.get("group"):
-            return self._settle_group(str(group), option, answer)
         handoff = self._handoffs.state.handoffs.get(request.handoff_id or "")
         if handoff is None:
             return False
@@ -228,75 +222,3 @@ class OperatorAnswers:
         name = await self._handoffs.hand_over(draft)
         self._handoffs.moves.own(self._handoffs.conduct(draft, handed=name), f"retry {name}")
         return name
-
-    def missed(self, together: GroupResult) -> None:
-        """Ask about a group of the operator's that has too few successes."""
-        args = {"group": together.group}
-        first = tuple(
-            option.model_copy(update={"args": args})
-            for option in (RETRY, ACCEPT, TAKEOVER)
-            if option is not ACCEPT or together.successes
-        )
-        left_out = tuple(question_of("QUORUM", "x", "x").options)[:-1]
-        question = question_of(
-            "QUORUM",
-            f"{together.group}: {together.message}",
-            f"{together.group}: {together.message}; missing: {', '.join(together.missing)}",
-            first=first,
-            leave_out=left_out,
-        )
-        self._requests.open(None, question)
-
-    async def _try_group(self, name: str, by: str) -> None:
-        """Hand over once more what failed of a group, and settle it by what it has then."""
-        state = self._handoffs.state
-        group = state.groups[name]
-        tried = []
-        for member in [state.handoffs[each] for each in group.handoffs]:
-            draft = retry_context(state, self._handoffs.setting, member, actor=by, caller="")
-            failed = member.result is None or not member.result.success
-            tried.append(self._handoffs.conduct(draft) if failed else _as_it_is(member))
-        made = await asyncio.gather(*tried)
-        results = tuple(result for _, result in made)
-        done = sum(member.success for member in results)
-        ok = done >= group.min_success
-        together = GroupResult(
-            name,
-            tuple(each for each, _ in made),
-            results,
-            ok,
-            None if ok else ErrorCode.QUORUM,
-            f"{done} of {len(results)} succeeded, {group.min_success} were needed",
-            "" if not ok else _joined(results),
-        )
-        self._groups.end(together, group.lost)
-        if not ok:
-            self.missed(together)
-
-    def _settle_group(self, name: str, option: Option, answer: Answer) -> bool:
-        group = self._handoffs.state.groups[name]
-        if option.effect is Effect.RETRY:
-            self._handoffs.moves.own(self._try_group(name, answer.by), f"retry {name}")
-            return True
-        results = [self._handoffs.state.handoffs[handoff].result for handoff in group.handoffs]
-        kept = _joined([handoff for handoff in results if handoff is not None])
-        text = answer.text if option.effect is Effect.TAKEOVER else answer.text.strip() or kept
-        ended = ce.GroupEnded(
-            group=name,
-            handoffs=group.handoffs,
-            ok=True,
-            message="settled by you",
-            output=text,
-            lost=group.lost,
-        )
-        self._handoffs.stream.append(ended, actor=answer.by)
-        return True
-
-
-async def _as_it_is(handoff: Handoff) -> tuple[str, HandoffResult]:
-    assert handoff.result is not None
-    return handoff.id, handoff.result
-
-
-def _joined(results: Sequence[HandoffResult]) -> str:
-    return "\n\n".join(f"## {result.from_agent}\n\n{result.output}" for result in results if result.success)

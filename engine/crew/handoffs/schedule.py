@@ -120,10 +120,7 @@ class Alarms:
 
     async def _wait(self, seconds: float) -> None:
         """Wait some seconds, or until an alarm is set or dropped."""
-        waits = [
-            asyncio.ensure_future(self._clock.sleep(seconds)),
-            asyncio.ensure_future(self._poked.wait()),
-        ]
+        waits = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._poked.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -143,11 +140,7 @@ class Deadlines:
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        alarms: Alarms,
-        above: Callable[[str], list[str]],
-        over: Callable[[str], None],
+        self, clock: Clock, alarms: Alarms, above: Callable[[str], list[str]], over: Callable[[str], None]
     ) -> None:
         self._clock, self._alarms, self._above, self._over = clock, alarms, above, over
         self._watches: dict[str, Stopwatch] = {}

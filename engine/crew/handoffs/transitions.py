@@ -133,7 +133,7 @@ class HandoffTransitions:
         self._by_running(name, target, actor)
         step = self._step(name, target, reason)
         handoff = self.state.handoffs[name]
-        used = bool(handoff.run) and not handoff.proof and result.metadata.get("by") != "operator"
+        used = bool(handoff.run) and result.metadata.get("by") != "operator"
         # A workspace without a model says nothing about an agent that needs one.
         used = used and result.error_code is not ErrorCode.NO_MODEL
         self.stream.append(ce.HandoffEnded(**step, result=result.model_dump(mode="json")), actor=actor)

@@ -384,8 +384,6 @@ def _stale_behind(
     return after
 
 
-QUESTIONS_BEFORE_ASKING = 10
-"""Questions without readiness after which the operator is asked how to go on."""
 _LIST = r"(?m)^\s*(?:[-*•]|\d+[.)])\s+\S"
 _RECOMMENDS = (
     r"(?i)\b(i|we)('d| would)? (recommend|suggest|advise|propose)\b|"
@@ -411,11 +409,6 @@ class RoleState(OntologyValue):
     def ready(self) -> bool:
         """Whether the problem is ready for analysis."""
         return self.clarity.is_ready_for_analysis
-
-    @property
-    def asks_how_to_go_on(self) -> bool:
-        """Whether so much was asked without readiness that the operator decides."""
-        return not self.ready and self.questions >= QUESTIONS_BEFORE_ASKING
 
 
 def lint_reply(reply: str, *, ready: bool, rules: RoleRules | None = None) -> tuple[GateOutcome, ...]:

@@ -19,7 +19,6 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from engine.crew.ontology.kinds import (
     RESERVED,
     AgentId,
-    ClarityLevel,
     Effect,
     HandoffMode,
     HandoffType,
@@ -80,16 +79,6 @@ class ProblemClarity(OntologyValue):
         """The seed's readiness: a mean of at least 0.6."""
         # The mean of 1.0, 0.8 and 0.0 is 0.6 and not a rounding error below it.
         return round(self.overall_clarity, 9) >= READY
-
-    @property
-    def clarity_level(self) -> ClarityLevel:
-        """The overall clarity in a word."""
-        overall = round(self.overall_clarity, 9)
-        if overall < 0.3:
-            return ClarityLevel.UNCLEAR
-        if overall < READY:
-            return ClarityLevel.PARTIAL
-        return ClarityLevel.MOSTLY_CLEAR if overall < 0.85 else ClarityLevel.CLEAR
 
     def text(self, slot: Slot) -> str | None:
         """The words of a slot."""

@@ -183,15 +183,6 @@ class OnFail(OntologyWord):
     ASK_USER = "ask_user"
 
 
-class ClarityLevel(OntologyWord):
-    """How clear a problem is, in a word."""
-
-    UNCLEAR = "unclear"
-    PARTIAL = "partial"
-    MOSTLY_CLEAR = "mostly_clear"
-    CLEAR = "clear"
-
-
 class ConfidenceSource(OntologyWord):
     """Who says how sure a result is."""
 

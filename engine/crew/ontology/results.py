@@ -241,8 +241,6 @@ def scenarios(data: Mapping[str, Any]) -> FormulaResult:
     return FormulaResult({**data, "options": options}, {}, tuple(corrected))
 
 
-BUILD = "build"
-"""What `AgentSpec.compute` says of the agent that builds agents: its phases are computed."""
 FORMULAS: dict[str, Callable[[Mapping[str, Any]], FormulaResult]] = {
     "pws": pws,
     "jtbd": jtbd,

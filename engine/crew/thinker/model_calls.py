@@ -17,7 +17,7 @@ from engine.core.text import StrictJsonError, clean_line
 from engine.core.thinking import Decision, DecisionKind
 from engine.crew.ontology.context import SLOTS
 from engine.crew.ontology.kinds import AgentType, ErrorCode, InvalidError, RequestKind
-from engine.crew.ontology.results import BUILD, ReturnedResult, parse_returned, parse_text_answer, schema_for
+from engine.crew.ontology.results import ReturnedResult, parse_returned, parse_text_answer, schema_for
 from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Phase, SkillFiles
 from engine.crew.thinker.run_plan import CALLS_MOST, STEPS, Brief, fail_handoff
 from engine.models.messages import ModelAnswer, ToolUse
@@ -35,6 +35,8 @@ FORM = "form"
 ESCALATE = "escalate_to_operator"
 READ_SKILL = "read_skill"
 RUN = "simple_coder.run"
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _reading(files: SkillFiles | None) -> Iterator[Offer]:
     closed = [path for path in files.sizes if path not in files.texts] if files is not None else []
     if closed and files is not None and len(files.texts) < OPENED_MOST:
         message = "Open one of the files that came with your instructions: you are then told what it says."
-        yield _crew(READ_SKILL, message, {"path": {"type": "string"}}, "path")
+        yield _crew(READ_SKILL, message, {"path": _TEXT}, "path")
 
 
 def phase_of(brief: Brief, step: PlanStep) -> Phase | None:
@@ -141,12 +143,7 @@ def _actions(spec: AgentSpec, registry: ToolRegistry) -> Iterator[Offer]:
             shown = ToolSpec(action.action, action.description or command.description, json_schema(command))
             yield Offer(shown, *meant)
         elif built_in is not None and built_in.tool in registry:
-            schema = {
-                "type": "object",
-                "properties": {"text": {"type": "string"}},
-                "required": ["text"],
-                "additionalProperties": False,
-            }
+            schema = _object({"text": _TEXT}, "text")
             shown = ToolSpec(action.action, action.description or built_in.description, schema)
             yield Offer(shown, built_in.tool, built_in.command, built_in)
 
@@ -161,9 +158,9 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
             {
                 "to": {"type": "string", "enum": [other.id for other in others]},
                 "task": {"type": "string", "description": "all that it needs to know; it sees nothing else"},
-                "expected": {"type": "string"},
-                "focus": _strings(),
-                "ignore": _strings(),
+                "expected": _TEXT,
+                "focus": _TEXTS,
+                "ignore": _TEXTS,
             },
             "to",
             "task",
@@ -174,15 +171,15 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
             "escalate",
             "Ask the operator what only a person can know or decide, and wait.",
             {
-                "question": {"type": "string"},
+                "question": _TEXT,
                 "kind": {"type": "string", "enum": kinds},
-                "options": _strings(),
+                "options": _TEXTS,
                 "context": {"type": "string", "description": "what was tried"},
             },
             "question",
             name=ESCALATE,
         )
-    if brief.spec.compute and brief.spec.compute != BUILD:
+    if brief.spec.compute:
         yield _crew(
             "compute",
             f"Have sums and verdicts computed ({brief.spec.compute}); they count, not yours.",
@@ -195,7 +192,7 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
             "Note what the operator said about the problem; `confirmed` only where they said yes to it.",
             {
                 "slot": {"type": "string", "enum": list(SLOTS)},
-                "text": {"type": "string"},
+                "text": _TEXT,
                 "score": {"type": "number", "minimum": 0, "maximum": 1},
                 "confirmed": {"type": "boolean"},
             },
@@ -206,7 +203,7 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
         yield _crew(
             "park",
             "Put an idea of the operator's aside for later; it is listed for them.",
-            {"idea": {"type": "string"}},
+            {"idea": _TEXT},
             "idea",
         )
 
@@ -218,7 +215,7 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
     """What ends the step."""
     phase = phase_of(brief, step)
     if step.provenance.clause == STEPS:
-        yield _crew("ask", "Give the draft.", {"draft": {"type": "string"}}, "draft", name="draft")
+        yield _crew("ask", "Give the draft.", {"draft": _TEXT}, "draft", name="draft")
         return
     if phase is not None:
         outputs: dict[str, Any] = {name: {} for name in phase.outputs}
@@ -233,13 +230,13 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
         )
     elif brief.talks:
         message = "Say something to the operator, in your words; their answer is what you hear next."
-        yield _crew("reply", message, {"text": {"type": "string"}}, "text")
+        yield _crew("reply", message, {"text": _TEXT}, "text")
         floor = [other.id for other in others if other.handoff.supports.transfer]
         if floor:
             yield _crew(
                 "transfer_to",
                 "Give the floor to another agent: the operator then talks with that one.",
-                {"agent": {"type": "string", "enum": floor}, "reason": {"type": "string"}},
+                {"agent": {"type": "string", "enum": floor}, "reason": _TEXT},
                 "agent",
                 "reason",
             )
@@ -248,11 +245,7 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
         yield Offer(ToolSpec("return_result", about, _returned(brief)), CREW, "return_result")
     if not brief.talks:
         yield _crew(
-            "return_result",
-            "Say that it cannot be done, and why.",
-            {"reason": {"type": "string"}},
-            "reason",
-            name=GIVE_UP,
+            "return_result", "Say that it cannot be done, and why.", {"reason": _TEXT}, "reason", name=GIVE_UP
         )
 
 
@@ -275,17 +268,12 @@ def _returned(brief: Brief) -> dict[str, Any]:
 def _crew(
     command: str, description: str, properties: dict[str, Any], *required: str, name: str = ""
 ) -> Offer:
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-    return Offer(ToolSpec(name or command, description, schema), CREW, command)
+    return Offer(ToolSpec(name or command, description, _object(properties, *required)), CREW, command)
 
 
-def _strings() -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}}
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(required)}
+    return {**schema, "additionalProperties": False}
 
 
 class SpecDecisionParser:

@@ -31,7 +31,6 @@ from engine.core.thinking import Decision, DecisionKind
 from engine.crew.methods import pipeline
 from engine.crew.ontology.context import HandoffContext
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffType, InvalidError, OntologyValue
-from engine.crew.ontology.results import BUILD
 from engine.crew.ontology.spec import AgentSpec
 
 V = TypeVar("V", bound=OntologyValue)
@@ -223,8 +222,6 @@ def _phase(brief: Brief, about: str, beliefs: Mapping[str, Any]) -> Decision | N
             f"{phase.name} cannot begin: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         )
         return fail_handoff(why, ErrorCode.CHECKPOINT)
-    if brief.spec.compute == BUILD:
-        return _call("checkpoint", f"{phase.name} is computed")
     return None
 
 

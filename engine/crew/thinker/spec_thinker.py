@@ -25,14 +25,7 @@ from engine.crew.ontology.spec import AgentSpec, ModelChoice, SkillFiles
 from engine.crew.ports import RunService
 from engine.crew.thinker.model_calls import Offer, SpecDecisionParser, offers
 from engine.crew.thinker.prompt import spec_question, spec_system_blocks, words_for
-from engine.crew.thinker.run_plan import (
-    Brief,
-    brief_of,
-    calls_made,
-    fail_handoff,
-    next_move,
-    steps_of,
-)
+from engine.crew.thinker.run_plan import Brief, brief_of, calls_made, fail_handoff, next_move, steps_of
 from engine.models.capabilities import Capabilities
 from engine.models.completion import ModelClient, PieceSink, Recorder
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error

@@ -15,7 +15,7 @@ from engine.core.ports import CallContext
 from engine.core.text import clean_line
 from engine.crew.builder.agent_folders import SkillFileError, read_text
 from engine.crew.methods import dialogue as role
-from engine.crew.ontology.context import SLOTS, Answer, Option, options_of
+from engine.crew.ontology.context import SLOTS, Answer, Option
 from engine.crew.ontology.criteria import failed
 from engine.crew.ontology.kinds import (
     AgentType,
@@ -27,14 +27,8 @@ from engine.crew.ontology.kinds import (
     SpecProblem,
 )
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.ontology.spec import (
-    OPENED_MOST,
-    AgentSpec,
-    Instructions,
-    SubAgent,
-)
+from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Instructions, SubAgent
 from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, RunService
-from engine.crew.thinker.model_calls import FORM
 from engine.crew.thinker.run_plan import carried
 from engine.crew.tool import debate as debating
 from engine.crew.tool import steps as stepping
@@ -219,8 +213,6 @@ async def escalate(work: ToolCall) -> ToolResult:
     except ValueError as error:
         raise InvalidError("escalate", (SpecProblem(path="kind", message=str(error)),)) from None
     question = str(args["question"])
-    if kind is RequestKind.QUESTION and (known := await _role_knows(work, question)):
-        return call_succeeded(f"{known[0]}: {clean_line(known[1], limit=120)}", answer=known[1], by=known[0])
     labels = [
         clean_line(str(option), limit=200) for option in args.get("options") or () if str(option).strip()
     ]
@@ -240,38 +232,6 @@ async def escalate(work: ToolCall) -> ToolResult:
     return call_succeeded(
         f"{answer.by}: {clean_line(text, limit=120)}", answer=text, option=answer.option_id, by=answer.by
     )
-
-
-async def _role_knows(work: ToolCall, question: str) -> tuple[str, str] | None:
-    """The role that delegated, and its answer, where its conversation holds one."""
-    role_spec = work.service.delegating_role(work.run)
-    said_before = work.handoff.context.conversation.recent_messages
-    if role_spec is None or not said_before or work.handoff.spec.type is AgentType.ROLE:
-        return None
-    ident = f"{role_spec.id[:56]}-knows"
-    ask = HandoffRequest(
-        ident,
-        f"{work.handoff.spec.name} asks: {question}\n\nAnswer it only from what was said to you. Where that "
-        "does not hold the answer, say so by `known: false`; nothing is to be guessed.",
-        "the answer in a sentence",
-        spec=AgentSpec(
-            id=ident,
-            name=role_spec.name,
-            type=AgentType.OPERATOR,
-            description=f"What {role_spec.name} knows from its conversation",
-            model=role_spec.model,
-            instructions=Instructions(system="Answer questions from the conversation that you are given."),
-            handoff=without_routing(work.handoff.spec),
-            selectable=False,
-        ),
-        metadata={FORM: _KNOWN, "call": f"{work.key}:role"},
-    )
-    result = await work.service.delegate(work.run, ask)
-    answer = result.output.strip()
-    return (role_spec.id, answer) if result.success and result.data.get("known") is True and answer else None
-
-
-_KNOWN = {"type": "object", "properties": {"known": {"type": "boolean"}}, "required": ["known"]}
 
 
 def answered(answer: Answer, options: tuple[Option, ...]) -> str:
@@ -296,12 +256,6 @@ async def reply(work: ToolCall) -> ToolResult:
         *([{"role": "assistant", "text": text}] if text else []),
     ]
     await work.keep(TURN, {ROLE: _json(state), TURNS: turns[-TURNS_KEPT:]}, "; ".join(flagged))
-    if text and state.asks_how_to_go_on and state.questions % role.QUESTIONS_BEFORE_ASKING == 0:
-        decided = await _how_to_go_on(work, state)
-        if decided == "stop":
-            why = "the operator ended the talk: the problem is still not clear"
-            return await work.give(work.failing(ErrorCode.DISMISSED, why))
-        turns.append({"role": "operator", "text": _GO_ON.get(decided, decided)})
     answer = await work.service.ask(
         work.run,
         OperatorQuestion(
@@ -321,29 +275,6 @@ async def reply(work: ToolCall) -> ToolResult:
         said=answer.text,
         flagged=flagged,
     )
-
-
-_GO_ON = {"go_on": "go on asking", "proceed": "proceed with what is known"}
-
-
-async def _how_to_go_on(work: ToolCall, state: role.RoleState) -> str:
-    """Ten questions and no clear problem: the operator decides."""
-    options = options_of(
-        ("go_on", _GO_ON["go_on"], Effect.RESUME),
-        ("proceed", _GO_ON["proceed"], Effect.ACCEPT),
-        ("stop", "stop here", Effect.ABORT),
-    )
-    answer = await work.service.ask(
-        work.run,
-        OperatorQuestion(
-            kind=RequestKind.DECISION,
-            reason_code="role.unclear",
-            title="the problem is still not clear",
-            question=f"{state.questions} questions were asked and the problem is not ready for analysis.",
-            options=options,
-        ),
-    )
-    return answer.option_id or answer.text
 
 
 async def update_clarity(work: ToolCall) -> ToolResult:

@@ -1,7 +1,4 @@
-"""A pipeline's checkpoints and a guided agent's steps: each call is one move of the machine.
-
-The phases of the agent that builds agents are computed, and decided on by the operator.
-"""
+"""A pipeline's checkpoints and a guided agent's steps: each call is one move of the machine."""
 
 from __future__ import annotations
 
@@ -9,73 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from engine.core.actions import ToolResult
-from engine.core.agents import DECIDED, GUIDED, NOTE, PIPELINE, RETURNED, WANTED
+from engine.core.agents import GUIDED, NOTE, PIPELINE, RETURNED, WANTED
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.crew.methods import dialogue as guided
 from engine.crew.methods import pipeline
 from engine.crew.ontology.context import Answer, Option, options_of
 from engine.crew.ontology.criteria import Subject, failed, failure_text
 from engine.crew.ontology.kinds import Effect, ErrorCode, RequestKind
-from engine.crew.ontology.results import BUILD
 from engine.crew.ontology.spec import GuidedStep, Phase
-from engine.crew.ports import BuildPhaseResult, HandoffError, OperatorQuestion
+from engine.crew.ports import OperatorQuestion
 from engine.crew.thinker.run_plan import pipeline_of, values_of
 from engine.crew.tool.tool_call import ToolCall, call_refused, call_succeeded, complete_subject, sources_of
-
-ASKED_MOST = 5
-"""Times that one phase asks the operator."""
-ABORT = Option(id="abort", label="build nothing", effect=Effect.ABORT)
-
-
-async def run_build_phase(work: ToolCall, number: int) -> BuildPhaseResult:
-    """Go on with the build up to a phase; what it cannot decide is asked of the operator.
-
-    Args:
-        work: the call; what was decided is kept with the handoff.
-        number: of the phase, from 1.
-
-    Raises:
-        HandoffError: the question is dismissed.
-    """
-    now = work.service.handoff_of(work.run)
-    decided = dict((now or work.handoff).progress.get(DECIDED) or {})
-    for _ in range(ASKED_MOST):
-        try:
-            built = await work.service.build(work.run, number, decided)
-        except HandoffError as error:
-            return BuildPhaseResult(False, error.message)
-        if not built.asks:
-            return built
-        answer = await work.service.ask(work.run, _build_question(built))
-        choice = answer.option_id or answer.text.strip()
-        if choice == ABORT.id:
-            return built
-        if built.about == "mcp" and choice == "retry":
-            decided["tried"] = str(int(decided.get("tried", "0")) + 1)
-        else:
-            decided[built.about] = choice
-        await work.keep(
-            "builder.phase", {DECIDED: decided}, clean_line(f"{built.about}: {choice}", limit=200)
-        )
-    return built
-
-
-def _build_question(phase_result: BuildPhaseResult) -> OperatorQuestion:
-    options = tuple(
-        Option(id=option, label=option, effect=Effect.RESUME)
-        for option in phase_result.options
-        if option != ABORT.id
-    )
-    return OperatorQuestion(
-        RequestKind.DECISION,
-        "builder",
-        clean_line(phase_result.asks, limit=80),
-        phase_result.asks,
-        context=phase_result.said,
-        options=(*options, ABORT),
-        allow_free_text=not options,
-    )
-
 
 PHASE, STEP = "pipeline.phase", "guided.step"
 
@@ -106,19 +47,6 @@ async def checkpoint(work: ToolCall) -> ToolResult:
     phase = pipeline.next_phase(spec.phases, run)
     if phase is None or work.beliefs.get(RETURNED):
         return call_succeeded("every phase is over")
-    if spec.compute == BUILD:
-        built = await run_build_phase(work, len(run.records) + 1)
-        if not built.passed:
-            outcome = pipeline.Next(run, "abort", message=built.said)
-            return await _aborted(work, phase, outcome, {key: dict(built.data) for key in phase.outputs})
-        outcome = pipeline.checkpoint(
-            spec.phases,
-            values_of(work.handoff.context),
-            run,
-            {key: dict(built.data) for key in phase.outputs},
-            seen=Subject(built.said),
-        )
-        return await _committed(work, phase, outcome)
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
     values = values_of(work.handoff.context)
     seen = await complete_subject(

@@ -301,7 +301,7 @@ async def _give_failed(work: ToolCall, draft: _Draft) -> ToolResult:
 async def _checked(work: ToolCall, returned: ReturnedResult) -> _Draft:
     """What an agent wants to return, with its numbers counted and everything that its specification asks."""
     spec, gates, warnings = work.handoff.spec, [], []
-    if spec.compute and spec.compute != computing.BUILD:
+    if spec.compute:
         try:
             computed = computing.compute(spec.compute, returned.data)
         except computing.FormulaError as error:

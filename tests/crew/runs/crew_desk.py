@@ -25,7 +25,7 @@ from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec, SkillFiles
 from engine.crew.ontology.spec_parser import parse_spec
-from engine.crew.ports import BuildPhaseResult, HandoffError, HandoffRequest, OperatorQuestion, RunningHandoff
+from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, RunningHandoff
 from engine.crew.worker import Runs
 from engine.models.choice import ModelChoice
 from engine.models.endpoint import Endpoint, Retries
@@ -74,9 +74,6 @@ class SmallDesk:
     async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
         return None
 
-    def delegating_role(self, run: str) -> AgentSpec | None:
-        return None
-
     async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
 
@@ -120,9 +117,6 @@ class SmallDesk:
 
     def parked(self, run: str) -> Sequence[str]:
         return tuple(self.ideas)
-
-    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> BuildPhaseResult:
-        raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
 
     async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
         json.dumps(progress)

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 from crew_desk import returns, spec
-from whole_crew import CLEAR, whole
+from whole_crew import whole
 
 from app.commands.command_runner import run_command_in as do_line
 from engine.core import commands as cmd
-from engine.core import crew_commands as cc
 from engine.crew.ontology.kinds import ErrorCode
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
@@ -77,39 +76,3 @@ async def test_functions_servers_and_global_actions_are_offered_and_run_is_narro
         refused = await on.crew.wait(await on.hand("other"))
         assert refused.error_code is ErrorCode.TOOL_UNAVAILABLE
         assert "custom_tools.sums.add already" in str(refused.error)
-
-
-async def test_a_question_goes_to_the_role_that_delegated_before_it_goes_to_the_operator(
-    tmp_path: Path,
-) -> None:
-    """Clarification (ontology spec §1.10)."""
-    larry = spec("larry", "role", handoff={"routing": {"can_delegate_to": ["one"]}})
-    asked: list[str] = []
-
-    def answer(seen: Seen) -> Reply:
-        said, names = seen.said(), [tool["name"] for tool in seen.body["tools"]]
-        if "Answer it only from what was said" in said:
-            asked.append(said)
-            known = "how many" in said
-            return returns("Forty shops." if known else "Nothing.", data={"known": known})
-        if "delegate" in names and "forty shops" not in said:
-            return Reply(text="Who has the problem?")
-        if "delegate" in names:
-            done = "Churn is measured" in said
-            return Reply(text="Is that it?") if done else object_call("delegate", to="one", task="measure it")
-        if "Forty shops" not in said:
-            return object_call("escalate_to_operator", question="how many shops are there?")
-        if "every week" not in said:
-            return object_call("escalate_to_operator", question="when do they report?")
-        return returns("Churn is measured.")
-
-    async with whole(tmp_path / "ws", [larry, spec("one", "operator")], answer) as on:
-        await on.do(cc.Transfer(to="larry", clarity=CLEAR))
-        await on.holds(on.crew.state.open_requests)
-        await on.do(cc.Say(text="forty shops"))
-        await on.holds(lambda: [one for one in on.crew.needs if one.reason_code == "agent"])
-        (request,) = on.crew.needs
-        assert (request.question, len(asked)) == ("when do they report?", 2)
-        await on.do(cc.AnswerRequest(request=request.id, text="every week"))
-        await on.holds(lambda: "one" in on.crew.state.finished())
-        await on.do(cc.CancelHandoff())

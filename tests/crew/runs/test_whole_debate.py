@@ -19,7 +19,6 @@ async def test_a_motion_is_argued_blind_and_judged_by_nobody_of_a_name(tmp_path:
     answer = script(lambda _: judged("B", 0.8, "B1"))
     async with whole(tmp_path / "ws", [], answer) as on:
         receipt = await on.do(cc.Debate(motion=MOTION))
-        assert "up to 8 model calls" in receipt.message
         result = await on.result(receipt.data["handoff"])
         assert (result.success, result.confidence) == (True, 0.8)
         assert (result.data["verdict"]["winner"], result.data["calls"]) == ("B", 8)

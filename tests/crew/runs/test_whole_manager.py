@@ -149,8 +149,9 @@ async def test_who_is_cancelled_in_a_group_is_reported_so(tmp_path: Path) -> Non
     """Line 14, with runs of the engine."""
     specs = [spec(one, "operator") for one in ("alone", "quick", "slow")]
     says = {"Quick": returns("quick is back"), "Slow": HALF, "Alone": returns("alone is back")}
+    says["Synthesizer"] = returns("[quick] and [alone] are back; slow is missing.")
     async with whole(tmp_path / "ws", specs, by_name(says)) as on:
-        asked = cc.Parallel(to=("slow", "quick", "alone"), task="go", clarity=CLEAR, returns="passthrough")
+        asked = cc.Parallel(to=("slow", "quick", "alone"), task="go", clarity=CLEAR)
         group = await on.do(asked)
         await on.server.held.wait()
         await on.do(cc.CancelHandoff(handoff=on.by("slow")[0].id))

@@ -39,19 +39,21 @@ async def test_the_second_is_told_what_the_first_found_and_the_third_never_begin
 
 
 async def test_order_is_kept_under_random_delays_and_half_are_enough(tmp_path: Path) -> None:
-    """Line 22, with answers that come at random: two of three, then one, which is kept and asked about."""
+    """Line 22, with answers that come at random: two of three, then one, which is kept."""
     chance, fails = Random(9), {"B"}
 
     def answer(seen: Seen) -> Reply:
         name, late = asker(seen), chance.randrange(40)
         if name in fails:
             return GIVES_UP
+        if name == "Synthesizer":
+            return returns("[a] and [c] say so; b is missing.")
         said = returns(f"text of {name}")
         return Reply(tool=said.tool, tool_input=said.tool_input, first_byte_delay_ms=late)
 
     async with whole(tmp_path / "ws", crowd("a", "b", "c"), answer) as on:
         for order in (("a", "b", "c"), ("c", "a", "b")):
-            results = await on.results(await on.do(together(*order, returns="passthrough")))
+            results = await on.results(await on.do(together(*order)))
             assert [one.from_agent for one in results] == list(order)
             assert [one.output for one in results if one.success] == [
                 f"text of {one.upper()}" for one in order if one != "b"
@@ -62,13 +64,10 @@ async def test_order_is_kept_under_random_delays_and_half_are_enough(tmp_path: P
         record = on.crew.state.groups[group.data["group"]]
         assert (record.ok, record.code) == (False, ErrorCode.QUORUM)
         assert [one.output for one in results if one.success] == ["text of C"]
-        request = await on.asked(code="QUORUM")
-        await on.answer(request, "accept")
-        assert "text of C" in on.crew.state.groups[record.id].output
         await on.at_rest()
 
 
-async def test_the_synthesis_names_all_and_passing_through_asks_nobody(tmp_path: Path) -> None:
+async def test_the_synthesis_names_all(tmp_path: Path) -> None:
     """Line 23, with the shipped synthesizer."""
     texts = iter(["[a] says go.", "[a] and [b] say go; c is missing."])
     says = {
@@ -85,9 +84,6 @@ async def test_the_synthesis_names_all_and_passing_through_asks_nobody(tmp_path:
         first, second = on.asks("Synthesizer")
         assert "did not name: b, c" in told(second)
         assert "go too" in told(first)
-        before = len(on.server.requests)
-        await on.results(await on.do(together("a", "b", returns="passthrough")))
-        assert len(on.server.requests) == before + 2
 
 
 def chooses(name: str, **more: Any) -> AgentSpec:
@@ -116,26 +112,3 @@ async def test_the_graph_selects_and_only_who_cannot_begin_is_followed_by_the_ne
         assert "could not begin" in lost["away"]
         assert [one.state for one in on.by("away")] == [D.REJECTED]
         assert on.asks("Near") == []
-
-
-async def test_a_gap_of_four_hundredths_asks_the_operator(tmp_path: Path) -> None:
-    """Line 24: the options show the parts of the scores."""
-    specs = [
-        *crowd("first"),
-        chooses("close", chaining={"follows": [{"id": "first", "weight": 0.8}]}),
-        chooses("near", chaining={"follows": [{"id": "first", "weight": 2 / 3}]}),
-    ]
-    says = {name: returns(f"text of {name}") for name in ("First", "Close", "Near")}
-    async with whole(tmp_path / "ws", specs, by_name(says)) as on:
-        await on.result(await on.hand("first"))
-        group = await on.do(cc.Select(task="Build a pyramid", clarity=CLEAR))
-        request = await on.asked(code="SELECTION_TIE")
-        labels = [one.label for one in request.options[:2]]
-        scores = [float(label.split()[1]) for label in labels]
-        assert round(scores[0] - scores[1], 4) == 0.04
-        assert "T 0.60" in labels[0]
-        assert on.asks("Close") == on.asks("Near") == []
-        await on.answer(request, "near")
-        (result,) = await on.results(group)
-        assert result.output == "text of Near"
-        await on.at_rest()

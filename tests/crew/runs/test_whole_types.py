@@ -262,9 +262,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 async def test_without_a_model_each_does_what_can_be_computed_and_says_what_needs_one(tmp_path: Path) -> None:
     """Line 43, by which the canvas ends; all that is shipped, and nothing is made up."""
     async with whole(tmp_path / "ws", [], None) as on:
-        built = await on.result(await on.hand("agent-builder", "We hire two people."))
-        assert built.error_code is ErrorCode.CHECKPOINT, "it is computed, and there is no skill of that name"
-        types = {one: on.spec(one).type for one in on.crew.state.agents if one != "agent-builder"}
+        types = {one: on.spec(one).type for one in on.crew.state.agents}
         for name in [one for one, type_ in types.items() if type_ is not AgentType.GUIDED]:
             result = await on.result(await on.hand(name, "We hire two people."))
             assert (result.success, result.output, result.error_code) == (False, "", ErrorCode.NO_MODEL), name
@@ -288,7 +286,7 @@ async def test_without_a_model_each_does_what_can_be_computed_and_says_what_need
             "operator",
         )
         assert on.crew.state.open_requests(wizard) == ()
-        group = await on.do(cc.Sequence(to=("jtbd", "devil"), task="go", clarity=CLEAR, on_fail="continue"))
+        group = await on.do(cc.Parallel(to=("jtbd", "devil"), task="go", clarity=CLEAR))
         assert [one.error_code for one in await on.results(group)] == [ErrorCode.NO_MODEL] * 2
         for request in on.crew.needs:
             await on.do(cc.DismissRequest(request=request.id))
