@@ -27,9 +27,8 @@ async def accepted(flight: Flight) -> list[str]:
 async def refuse_then_accept(workspace: Path) -> None:
     async with cockpit(workspace, size=(80, 24)) as flight:
         await flight.dialog(NoJailDialog)
-        await flight.shows("requires the jail KERNEL", "mend", "CONFIG_SECURITY_LANDLOCK", "leave, mend it")
-        await flight.press("u", "x")  # the second key is not y
-        await flight.shows("What should happen?")
+        await flight.shows("requires the jail KERNEL", "mend", "CONFIG_SECURITY_LANDLOCK", "q leave")
+        await flight.press("u", "n")
         await flight.press("f")
         await flight.no_dialog()
         await flight.shows("PROGRAMS REFUSED")

@@ -256,11 +256,6 @@ class BitttyEmulator:
         """Whether the child uses the screen without scrollback."""
         return bool(self._board.blitter.in_alt_screen)
 
-    @property
-    def title(self) -> str:
-        """What the child calls itself, cleaned and cut."""
-        return self._gate.title
-
     # Output of the child
 
     def feed(self, data: bytes | str) -> None:

@@ -222,7 +222,7 @@ class Approvals:
         """Show what programs of this agent may do."""
         if (engine := self._context.opened_engine()) is not None:
             agent = self._context.agent
-            self._context.push(PolicyDialog(pane_views.policy(agent, engine.sandbox(agent))))
+            self._context.push(PolicyDialog(agent, pane_views.policy(engine.sandbox(agent))))
 
     def offer_no_jail(self) -> None:
         """Where no program may run, let the operator choose; until they do, none runs."""

@@ -33,7 +33,6 @@ from engine.core.streams import Mark, StreamHistory, mark_at_offset
 from widgets.base.dialog import BoxDialog
 from widgets.base.facts import SignedPart
 from widgets.dialogs.preview import YES, ComparisonDialog, RewindDialog, RewindModel
-from widgets.dialogs.review import SearchLine
 from widgets.panes.timeline import Timeline
 
 EARLIER = 600
@@ -114,9 +113,9 @@ class TimeTravel:
             return
         self._travel(lambda _marks, _at: version)
 
-    def on_search_dialog_go(self, found: SearchLine) -> None:
+    def on_search_dialog_go(self, ref: str) -> None:
         """Leave the search for the event that was chosen, in its agent's past."""
-        agent, _, version = found.ref.rpartition(":")
+        agent, _, version = ref.rpartition(":")
         if isinstance(self._context.app.screen, BoxDialog):
             self._context.app.screen.dismiss(None)
         self._go_to(agent, int(version))
@@ -313,10 +312,6 @@ class TimeTravel:
         if self._context.no_dialog:
             parts = tuple(SignedPart(each.title, each.lines, each.note) for each in results_parts(*results))
             self._context.push(ComparisonDialog(f"{agent} and its forks", parts))
-
-    def action_undo(self) -> None:
-        """Show what undoes the operator's last change, and do it when they agree."""
-        self.undo(again=False)
 
     def undo(self, *, again: bool = False) -> None:
         """Show what undoes or redoes the operator's last change, and do it when they agree."""
