@@ -131,6 +131,8 @@ LINES = {
     "delete": "delete {step}",
     "move_up": "move {step} up",
     "move_down": "move {step} down",
+    "policy": "policy",
+    "recap": "recap",
     "guide": "guide ",
 }
 """What keys enter in the command bar, by action; `{step}` is the selected step, and a line that ends with a

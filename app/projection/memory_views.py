@@ -59,7 +59,6 @@ def working_set(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...
         RememberedLine(
             item.memory.id,
             _first_words(item.memory),
-            item.memory.level.value,
             item.memory.type.value,
             round(item.relevance, 1),
             age(now - item.memory.created_at),

@@ -331,16 +331,6 @@ def _doing(state: AgentState) -> str:
 _ROW_STYLES = {Mark.GOOD: "success", Mark.BAD: "error", Mark.WARNING: "warning"}
 
 
-def policy(sandbox: SandboxReport) -> tuple[Fact, ...]:
-    """What programs of an agent may do, and what holds them."""
-    return tuple(
-        Fact(f"{row.mark:<2}{row.label:<13}", clean_line(row.text), _ROW_STYLES.get(row.mark, "text"))
-        if row.text
-        else Fact("", f"\n{row.label}", "heading")
-        for row in sandbox.rows()
-    )
-
-
 def no_jail(sandbox: SandboxReport) -> NoJailModel:
     """What the operator sees where the jail that the policy requires cannot be had."""
     facts = [Fact("why", sandbox.reason, "error")]

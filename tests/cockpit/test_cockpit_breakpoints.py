@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flight import Flight
 
+from widgets.base.dialog import TextDialog
 from widgets.dialogs.limits import BreakpointsDialog
 from widgets.dialogs.review import WhyDialog
 
@@ -47,7 +48,7 @@ async def test_a_dry_run_from_the_bar_lists_where_it_would_have_held(flight: Fli
     await flight.press("space")
     await flight.until(lambda: not flight.state.open_goals, "the goal")
     await flight.type("break dry tool mkdir")
-    await flight.dialog(WhyDialog)
+    await flight.dialog(TextDialog)
     await flight.shows("would have held pilot-1 3 times", "mkdir")
     await flight.press("escape")
     await flight.type("break belief nothing=")

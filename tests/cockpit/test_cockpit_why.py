@@ -8,7 +8,7 @@ import pytest
 from flight import Flight, cockpit
 
 from app.cockpit import keymap
-from widgets.base.dialog import ConfirmDialog
+from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.dialogs.review import WhyDialog
 
 
@@ -99,7 +99,7 @@ async def test_a_result_is_marked_as_wrong_and_what_stands_on_it_alone_is_taken_
 async def test_drift_shows_actions_plans_and_evidence(flight: Flight) -> None:
     await _with_a_directory(flight)
     await flight.type("drift")
-    await flight.dialog(WhyDialog)
+    await flight.dialog(TextDialog)
     await flight.shows("a1 on plan", "revision 1", "g1 achieved")
 
 

@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 from engine.core.journal import of_agent
 from engine.core.text import clean_line
-from widgets.base.dialog import BoxDialog, DialogKey, ListDialog, TextDialog
+from widgets.base.dialog import BoxDialog, DialogKey, ListDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.line_pane import LinePane, Notice, RowChosen
 from widgets.base.rows import Row, blank
@@ -144,14 +144,6 @@ class WhyDialog(ListDialog[WhyModel]):
         """Go back to the question before."""
         if self._before:
             self.request("asked", *self._before.pop())
-
-
-class RecapDialog(TextDialog):
-    """What happened since the operator last looked; closing it changes nothing."""
-
-    HINT = "esc close"
-    KEYS = (DialogKey("R", "close"),)
-    DEFAULT_CSS = "RecapDialog > Vertical { height: 80%; }"
 
 
 WORDS_LIMIT = 400

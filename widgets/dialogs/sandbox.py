@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
 from textual.app import ComposeResult
 
-from widgets.base.dialog import BoxDialog, ConfirmDialog, ConfirmModel, DialogKey, TextDialog
-from widgets.base.facts import Fact, FactsPane, fact_lines
+from widgets.base.dialog import BoxDialog, ConfirmDialog, ConfirmModel, DialogKey
+from widgets.base.facts import Fact, FactsPane
 
 
 class NoJailChoice(StrEnum):
@@ -72,12 +70,3 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
     def _agreed(self, sure: bool | None) -> None:
         if sure:
             self.dismiss(NoJailChoice.ACCEPT)
-
-
-class PolicyDialog(TextDialog):
-    """The policy of an agent; it is read on the screen and changed nowhere there."""
-
-    KEYS = (DialogKey("P", "close"),)
-
-    def __init__(self, agent: str, rows: Sequence[Fact]) -> None:
-        super().__init__(f"Sandbox of {agent}" if agent else "Sandbox", partial(fact_lines, rows))

@@ -122,8 +122,6 @@ def _named(sources: tuple[str, ...]) -> str:
 
 MOST_RELEVANT = 10.0
 BAR_CELLS = 5
-LEVELS_FROM = 44
-"""Cells of a line from which on it has room for a memory's level beside its type."""
 MEMORY = "memory:"
 """How keys of rows begin that are memories."""
 
@@ -150,8 +148,6 @@ class RememberedLine:
 
     id: str
     text: str
-    level: str
-    """`working`, `episodic`, `semantic` or `procedural`."""
     type: str
     """`fact`, `action_log`, `insight`, …"""
     relevance: float
@@ -197,13 +193,6 @@ focus, enter opens it in the memory browser (M).
     ]
 
     _model = WorkingMemoryModel()
-    _levels = False
-
-    def on_resize(self) -> None:
-        """Show levels where there is room for them."""
-        super().on_resize()
-        if self._levels != self._roomy:
-            self.make_rows()
 
     def row_chosen(self, key: str) -> None:
         """Open a memory."""
@@ -224,19 +213,15 @@ focus, enter opens it in the memory browser (M).
         ident = self.cursor.removeprefix(MEMORY) if self.cursor.startswith(MEMORY) else None
         return next((memory for memory in self._model.memories if memory.id == ident), None)
 
-    @property
-    def _roomy(self) -> bool:
-        return self.text_width >= LEVELS_FROM
-
     def make_rows(self) -> None:
         """Make the rows."""
-        model, self._levels = self._model, self._roomy
+        model = self._model
         kinds = ("belief", "result")
         beliefs, results = (
             [_memory_line_row(entry) for entry in model.entries if entry.kind == kind] for kind in kinds
         )
         present = [_memory_line_row(entry) for entry in model.entries if entry.kind not in kinds]
-        mind = [_memory_row(memory, self._levels) for memory in model.memories]
+        mind = [_memory_row(memory) for memory in model.memories]
         if model.capacity and not mind and model.hint:
             mind = [Row("hint", (Piece(clean_line(model.hint), "dim"),), selectable=False, most=4)]
         rows = present
@@ -268,13 +253,12 @@ def _memory_line_row(entry: MemoryLine) -> Row:
     )
 
 
-def _memory_row(memory: RememberedLine, levels: bool) -> Row:
+def _memory_row(memory: RememberedLine) -> Row:
     text, kind = clean_line(memory.text), clean_line(memory.type).replace("_", " ")
-    named = f"{clean_line(memory.level)} {kind}: " if levels else f"{kind}: "
     mark = Piece("★", "accent") if memory.focal else Piece("◆", "warning") if memory.pinned else Piece(" ")
     return Row(
         MEMORY + memory.id,
-        (Piece(named, "dim"), Piece(text, "strong" if memory.focal else "text")),
+        (Piece(f"{kind}: ", "dim"), Piece(text, "strong" if memory.focal else "text")),
         tail=_tail(memory),
         mark=mark,
         indent=2,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext
 from app.commands.budgets import budget_command
 from app.commands.command import Context, GrammarError
 from app.projection import steering_views as views
-from app.projection.steering_text import break_rows, dry_run_line, split_dry_run
+from app.projection.steering_text import break_rows
 from engine.agent.steering.budget_status import BudgetStatus, budget_statuses
 from engine.agent.steering.ledger import Ledger
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.breakpoints import BreakError
 from widgets.dialogs.limits import BreakpointsDialog, BudgetsDialog
-from widgets.dialogs.review import WhyDialog, WhyModel, WhyRow
 
 LOOK_EVERY_S = 0.5
 
@@ -134,18 +132,3 @@ class Limits:
             dialog.say(
                 "where it held is in the mind stream" if point.stopped else "it has not held the agent yet"
             )
-
-    @beside_screen("dry run", BreakError)
-    async def dry_run(self, line: str) -> None:
-        """Show where a breakpoint typed in the bar would have held; enter asks why there."""
-        agent = self._context.agent
-        if (engine := self._context.engine_of(agent)) is None:
-            return
-        pattern, last = split_dry_run(line)
-        answer = await engine.dry_run(agent, [pattern], last)
-        line = dry_run_line(answer)
-        (result,) = answer.results
-        self._context.say(line, "note")
-        rows = tuple(WhyRow(stop.event, "", "◉", "break", stop.what, stop.at[11:19]) for stop in result.stops)
-        if rows and self._context.no_dialog:
-            self._context.push(WhyDialog(WhyModel("", "dry run", line, rows)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from textual.widget import Widget
 from textual.worker import Worker
@@ -14,22 +13,21 @@ from app.cockpit.screens.guide import GuideScreen
 from app.commands.beliefs import split_direction
 from app.commands.disputes import NONE, dispute, disputed_event, retract
 from app.commands.registry import help_answer
-from app.commands.review import last_command, recap_facts, recap_line, recap_of
+from app.commands.review import last_command, recap_line, recap_of
 from app.commands.search import full_hit, search_notes, stream_search
-from app.commands.why import Direction, drift_of, find_why
+from app.commands.why import Direction, find_why
 from app.projection import pane_views as views
 from engine.core.journal import JournalError
 from engine.core.text import clean_line
 from engine.inquiry.record import Record, UnknownSubjectError
 from engine.inquiry.search import Batch, Hit, SearchError, Source, newest_first, parse_query
 from engine.inquiry.why import unsupported_beliefs
-from widgets.base.facts import Fact, Section, fact_lines
+from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
 from widgets.dialogs.review import (
-    RecapDialog,
     SearchDialog,
     SearchModel,
     WhyDialog,
@@ -109,18 +107,6 @@ class Review:
             return  # the recap itself says what is wrong, when it is asked for
         if line and not self._context.occupied:
             self._context.say(f"since your last command: {line} · R shows all", "note")
-
-    @beside_screen("recap", JournalError)
-    async def open_recap(self, event: str = "") -> None:
-        """Show what happened since an event, or since the operator last looked."""
-        if (engine := self._context.opened_engine()) is None or not self._context.no_dialog:
-            return
-        since, when = (int(event), f"event {event}") if event else (self._looked, "your last command")
-        rows = recap_facts(await recap_of(engine, since))
-        if self._context.no_dialog:
-            facts = tuple(Fact(label, text) for label, text in rows)
-            when = clean_line(when if since else "the beginning", limit=80)
-            self._context.push(RecapDialog(f"Since {when}", partial(fact_lines, facts)))
 
     def open_search(self, words: str = "") -> None:
         """Search for words, or let the operator type them."""
@@ -292,19 +278,6 @@ class Review:
             lambda: self._context.run(take_back(), "retract"),
             yes="take them back",
         )
-
-    @beside_screen("drift")
-    async def tell_drift(self, goal: str | None = None) -> None:
-        """Show how the agent has kept to its plans."""
-        agent = self._context.agent
-        if (engine := self._context.engine_of(agent)) is None:
-            return
-        lines = drift_of(await engine.store.read(agent), goal or "").lines
-        if not lines:
-            self._context.say("no plan and no action yet", "note")
-        elif self._context.no_dialog:
-            rows = tuple(WhyRow(line.ref, line.lead, line.glyph, line.kind, line.text) for line in lines)
-            self._context.push(WhyDialog(WhyModel("", "drift", f"Does {agent} keep to its plan?", rows)))
 
     def action_manual(self) -> None:
         """Open the user's guide."""

@@ -9,7 +9,6 @@ from textual.widgets import Input, TextArea
 
 from app.cockpit.context import CockpitContext
 from app.commands import breakpoints as stopping
-from app.commands.command_runner import can_step
 from app.projection.event_lines import ending_jobs_text
 from engine.core import commands as cmd
 from engine.core.agents import RunState
@@ -52,16 +51,6 @@ class RunControl:
             self._intervene()
         else:
             await self._context.submit(cmd.Run(agent=state.agent_id))
-
-    def step_all(self, scope: str) -> None:
-        """Step every paused agent that has something to do."""
-        if self._context.refused_in_past():
-            return
-        waiting = [state.agent_id for state in self._context.live.states if can_step(state)]
-        for agent in waiting:
-            self._context.send(cmd.Step.model_validate({"agent": agent, "scope": scope}))
-        if not waiting:
-            self._context.say("no agent is paused with something to do", "note")
 
     def action_stop_panel(self) -> None:
         """Choose how much is to be stopped, and of whom."""

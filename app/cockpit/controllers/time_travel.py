@@ -13,9 +13,7 @@ from app.cockpit.controllers.layout import Layout
 from app.commands.comparison import PastError, compare_words, read_ref
 from app.commands.rewind import (
     adopted_parts,
-    fork_results,
     preview_rewind,
-    results_parts,
     rewind_command,
     rewind_parts,
     rewind_title,
@@ -295,23 +293,6 @@ class TimeTravel:
                 self._context.send(cmd.AdoptFork(agent=agent, fork=fork))
 
         self._context.push(RewindDialog(model), decided)
-
-    @beside_screen("outcomes")
-    async def show_outcomes(self, agent: str | None = None) -> None:
-        """Compare the results of an agent's forks; of the shown agent's where none is named."""
-        if self._context.engine is None:
-            return
-        # Asked of a fork, it shows all forks of the same agent.
-        state = self._context.live.state if not self._context.in_past else self._context.state
-        agent = (
-            state.forked.agent
-            if state is not None and state.forked is not None
-            else agent or self._context.agent
-        )
-        results = await fork_results(self._context.engine, agent)
-        if self._context.no_dialog:
-            parts = tuple(SignedPart(each.title, each.lines, each.note) for each in results_parts(*results))
-            self._context.push(ComparisonDialog(f"{agent} and its forks", parts))
 
     def undo(self, *, again: bool = False) -> None:
         """Show what undoes or redoes the operator's last change, and do it when they agree."""
