@@ -92,8 +92,6 @@ KEYS: tuple[Key, ...] = (
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("left_square_bracket", "earlier", "back in time", "Time", "Back to the mark before, in every pane"),
     Key("right_square_bracket", "later", "forward in time", "Time", "Forward to the next mark, then now"),
-    Key("left_curly_bracket", "much_earlier", "ten marks back", "Time", "Go back by ten marks"),
-    Key("right_curly_bracket", "much_later", "ten marks on", "Time", "Go forward by ten marks"),
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
     Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
@@ -155,8 +153,6 @@ _SHOWN = {
     "ctrl+right_square_bracket": "ctrl+]",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
 }
 
 

@@ -80,7 +80,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "time": (
         "time_travel:TimeTravel",
         lambda own: (own.context, own.agents, own.layout),
-        "earlier later much_earlier much_later first now rewind fork",
+        "earlier later first now rewind fork",
     ),
 }
 """Controllers that are made when they are first needed: the class, what it is handed, and its actions."""

@@ -39,9 +39,6 @@ from widgets.panes.errors import ErrorPanel
 from widgets.panes.goals import GoalStack
 from widgets.panes.plan import PlanPane
 
-DRAWN_EVERY_S = 0.1
-"""How often new hits are drawn."""
-
 
 def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -> SearchModel:
     newest = {f"{hit.source}:{hit.ref}": hit for hit in newest_first(hits)}
@@ -135,25 +132,14 @@ class Review:
             return
         hits: list[Hit] = []
         last: dict[str, Batch] = {}
-        fresh = asyncio.Event()
 
         def take(batch: Batch) -> None:
             hits.extend(batch.hits)
             last[batch.source.value] = batch
-            fresh.set()
+            dialog.show(_model(words, hits, last, over=False))
 
-        work = asyncio.create_task(stream_search(engine, what, take))
-        work.add_done_callback(lambda _work: fresh.set())
-        try:
-            while not work.done():
-                await fresh.wait()
-                fresh.clear()
-                dialog.show(_model(words, hits, last, over=False))
-                await asyncio.wait([work], timeout=DRAWN_EVERY_S)
-            await work
-            dialog.show(_model(words, hits, last, over=True))
-        finally:
-            work.cancel()
+        await stream_search(engine, what, take)
+        dialog.show(_model(words, hits, last, over=True))
 
     def on_search_dialog_open(self, key: str) -> None:
         """Read what was chosen."""

@@ -45,9 +45,6 @@ PREPARED = 8
 PREPARE_AFTER_S = 2.0
 """How long after the first screen it is made ready to look back."""
 
-FAR = 10
-"""Marks that the shifted keys go."""
-
 Move = Callable[[Sequence[Mark], int | None], int | None]
 """From the marks and the place, None for now, to another place."""
 
@@ -66,24 +63,16 @@ class TimeTravel:
         self.moving = False
         """Whether a worker goes there; it goes on until nothing more is wanted."""
 
-    def action_earlier(self, marks: int = 1) -> None:
-        """Back by so many marks."""
-        self._travel(partial(mark_at_offset, by=-marks))
+    def action_earlier(self) -> None:
+        """Back by a mark."""
+        self._travel(partial(mark_at_offset, by=-1))
 
-    def action_much_earlier(self) -> None:
-        """Back by ten marks."""
-        self.action_earlier(FAR)
-
-    def action_later(self, marks: int = 1) -> None:
-        """Forward by so many marks; behind the last one is now."""
+    def action_later(self) -> None:
+        """Forward by a mark; behind the last one is now."""
         if self._context.in_past or self.moving:
-            self._travel(partial(mark_at_offset, by=marks))
+            self._travel(partial(mark_at_offset, by=1))
         else:
             self._context.say("this is now; [ goes back", "note")
-
-    def action_much_later(self) -> None:
-        """Forward by ten marks."""
-        self.action_later(FAR)
 
     def action_first(self) -> None:
         """The first mark."""
