@@ -201,7 +201,6 @@ class Cockpit(App[None]):
             controllers.mastermind.open_soon()
         if CREW in engine.store.names:
             controllers.crew.open_soon()
-        self.run_worker(controllers.layout.watch_themes(), name="themes")
         context.run(self._unsent.keep(), "unsent input")
         context.run(controllers.time.prepare(engine), "prepare past")
         await self._follow(engine, since)
@@ -299,10 +298,6 @@ class Cockpit(App[None]):
         yield from super()._get_dispatch_methods(method_name, message)
         for handler in self.controllers.handlers(method_name, message):
             yield Controllers, handler
-
-    async def action_quit(self) -> None:
-        """Leave in good order by Textual's own way out too."""
-        self.controllers.run.action_leave()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say what went wrong where nothing else would show it."""

@@ -48,42 +48,20 @@ class Key:
 
     def binding(self) -> Binding:
         """The key as Textual's binding."""
-        return Binding(
-            self.keys,
-            self.action,
-            self.name,
-            show=self.shown,
-            priority=self.first,
-            id=self.id,
-            tooltip=self.does,
-        )
+        keys, name, does = self.keys, self.name, self.does
+        return Binding(keys, self.action, name, self.shown, id=self.id, priority=self.first, tooltip=does)
 
 
 KEYS: tuple[Key, ...] = (
     Key("space", "toggle_run", "run/pause", "Run", "Run or pause the agent", shown=True),
     Key("s", "step", "step", "Run", "Run exactly one action", shown=True),
-    Key("S", "step_over", "step over", "Run", "Run the pending step with the whole sub-goal below it"),
-    Key("O", "step_out", "step out", "Run", "Run until the present sub-goal ends and its parent resumes"),
+    Key("S", "step_over", "step over", "Run", "Run the pending step with all below it"),
+    Key("O", "step_out", "step out", "Run", "Run until the present sub-goal ends"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
-    Key(
-        "full_stop",
-        "stop",
-        "stop",
-        "Run",
-        "Stop everything of the agent, and report what was stopped",
-        shown=True,
-    ),
-    Key(
-        "X",
-        "stop_panel",
-        "stop …",
-        "Run",
-        "Escalating stop of this agent, its children or all; the stop report",
-    ),
+    Key("full_stop", "stop", "stop", "Run", "Stop all of the agent, and report what stopped", shown=True),
+    Key("X", "stop_panel", "stop …", "Run", "Grades of stopping this agent, its children or all; the report"),
     Key("escape", "close_receipt", "close", "Run", "Dismiss the stop report"),
-    Key(
-        "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
-    ),
+    Key("b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before this step", shown=True),
     Key("B", "breakpoints", "breakpoints", "Run", "All breakpoints: tools, beliefs, goals, errors, spend, …"),
     Key("e", "edit", "edit", "Plan", "Change the selected or pending step", shown=True),
     Key("x", "skip", "skip", "Plan", "Skip the selected or pending step"),
@@ -91,64 +69,29 @@ KEYS: tuple[Key, ...] = (
     Key("delete,D", "delete", "delete", "Plan", "Delete the selected step from the plan"),
     Key("K", "move_up", "move up", "Plan", "Move the selected step up"),
     Key("J", "move_down", "move down", "Plan", "Move the selected step down"),
-    Key(
-        "i",
-        "intervene",
-        "intervene",
-        "Your turn",
-        "Take the agent's turn, or decide what it asks",
-        shown=True,
-    ),
+    Key("i", "intervene", "intervene", "Your turn", "Take the agent's turn, or decide for it", shown=True),
     Key("t", "take_shell", "take shell", "Your turn", "Work in the agent's sandbox yourself", shown=True),
-    Key(
-        "ctrl+right_square_bracket",
-        "return_shell",
-        "hand back",
-        "Your turn",
-        "Hand the shell back; say what the agent is to know",
-    ),
+    Key("ctrl+right_square_bracket", "return_shell", "hand back", "Your turn", "Hand the shell back"),
     Key("a", "approve", "approve", "Your turn", "Answer what the agent asks, or accept its plan", shown=True),
     Key("d", "deny", "deny", "Your turn", "Deny what the agent asks, with a reason, or reject its re-plan"),
     Key("A,f8", "inbox", "inbox", "Your turn", "Everything that needs you, of all agents"),
     Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
     Key("1", "pane('goals')", "goals", "View", "Goals and agents"),
     Key("2", "pane('plan')", "plan", "View", "The plan"),
-    Key(
-        "3",
-        "pane('memory')",
-        "memory",
-        "View",
-        "Working memory; of a reasoner its beliefs, and again for memory",
-    ),
+    Key("3", "pane('memory')", "memory", "View", "Working memory; of a reasoner its beliefs first"),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
     Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, estimate; give more"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("M", "memories", "memories", "View", "Search memories by words and similarity; links, history"),
-    Key(
-        "m", "meta", "meta-cognition", "View", "What is due, what runs in the background; force, veto, cancel"
-    ),
-    Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker, once in its next prompt"),
+    Key("m", "meta", "meta-cognition", "View", "What is due and what runs; force, veto, cancel"),
+    Key("ctrl+g", "guide", "guide", "Your turn", "Say something in the thinker's next prompt"),
     Key("c", "context", "context", "View", "The thinker's last prompt: shares, words, cost"),
     Key("w", "why", "why", "View", "Why this? Its causes, and what depends on it, from the journal"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
-    Key(
-        "left_square_bracket",
-        "earlier",
-        "back in time",
-        "Time",
-        "Go back to the mark before: every pane as it was",
-    ),
-    Key(
-        "right_square_bracket",
-        "later",
-        "forward in time",
-        "Time",
-        "Go forward to the next mark; the last is now",
-    ),
-    Key("left_curly_bracket", "much_earlier", "ten marks back", "Time", "Go back by ten marks"),
-    Key("right_curly_bracket", "much_later", "ten marks on", "Time", "Go forward by ten marks"),
+    Key("left_square_bracket", "earlier", "back in time", "Time", "Back to the mark before, in every pane"),
+    Key("right_square_bracket", "later", "forward in time", "Time", "Forward to the next mark, then now"),
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
     Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
@@ -157,9 +100,7 @@ KEYS: tuple[Key, ...] = (
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
     Key("R", "recap", "recap", "View", "What happened since you last looked"),
     Key("C", "campaigns", "campaigns", "Mastermind", "Campaigns: candidates, verdicts, differences; apply"),
-    Key(
-        "L", "backlog", "backlog", "Mastermind", "The backlog: what could be better; approve, reject, process"
-    ),
+    Key("L", "backlog", "backlog", "Mastermind", "What could be better; approve, reject, process"),
     Key("T", "mastermind_jobs", "jobs", "Mastermind", "Background jobs: progress and results"),
     Key("F,f6", "fleet", "fleet", "Crew", "All agents, who needs you first; answer what they ask in place"),
     Key("H,f7", "handoffs", "handoffs", "Crew", "Who handed what to whom, with bars of time; cancel, retry"),
@@ -172,12 +113,28 @@ KEYS: tuple[Key, ...] = (
         "interrupt",
         "interrupt",
         "Cockpit",
-        "Copy a selection; else pause; twice leaves",
+        "Copy a selection, or pause; twice leaves",
         first=True,
     ),
     Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are", first=True),
 )
 
+LINES = {
+    "step": "step",
+    "step_over": "step over",
+    "step_out": "step out",
+    "until": "until",
+    "stop": "stop",
+    "skip": "skip {step}",
+    "delete": "delete {step}",
+    "move_up": "move {step} up",
+    "move_down": "move {step} down",
+    "policy": "policy",
+    "recap": "recap",
+    "guide": "guide ",
+}
+"""What keys enter in the command bar, by action; `{step}` is the selected step, and a line that ends with a
+blank is only put there."""
 BINDINGS = [key.binding() for key in KEYS]
 FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"})
 PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
@@ -196,8 +153,6 @@ _SHOWN = {
     "ctrl+right_square_bracket": "ctrl+]",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
 }
 
 

@@ -26,6 +26,7 @@ from app.cockpit.controllers.panes import Panes
 from app.cockpit.controllers.run import RunControl
 from app.cockpit.controllers.turn import Turn
 from app.cockpit.input_history import InputHistory, UnsentInputStore
+from app.cockpit.keymap import LINES
 from widgets.base.line_pane import Requested
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "approvals": (
         "approvals:Approvals",
         lambda own: (own.context, own.turn.check_call, own.run.action_leave),
-        "approve deny policy",
+        "approve deny",
     ),
     "builds": ("crew_sessions:Builds", lambda own: (own.context, own.crew, own.mastermind), ""),
     "campaigns": (
@@ -71,15 +72,15 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "limits": (
         "limits:Limits",
         lambda own: (own.context, lambda line: own.review.ask_why(line)),
-        "budgets breakpoints",
+        "breakpoints",
     ),
-    "mind": ("mind:Mind", lambda own: (own.context, own.panes), "memories meta context"),
-    "review": ("review:Review", lambda own: (own.context,), "help manual recap search why"),
+    "mind": ("mind:Mind", lambda own: (own.context, own.panes), ""),
+    "review": ("review:Review", lambda own: (own.context,), "manual why"),
     "sessions": ("crew_sessions:CrewSessions", lambda own: (own.context, own.crew), ""),
     "time": (
         "time_travel:TimeTravel",
         lambda own: (own.context, own.agents, own.layout),
-        "earlier later much_earlier much_later first now rewind fork undo",
+        "earlier later first now rewind fork",
     ),
 }
 """Controllers that are made when they are first needed: the class, what it is handed, and its actions."""
@@ -93,15 +94,12 @@ VIEWS = {
     "session": "layout.show_session",
     "edit_step": "turn.edit_step",
     "plans": "approvals.show_plans",
-    "policy": "approvals.action_policy",
     "budgets": "limits.open_budgets",
     "breakpoints": "limits.action_breakpoints",
-    "dry_run": "limits.dry_run",
-    "step_all": "run.step_all",
     "inbox": "inbox.action_inbox",
     "memories": "mind.open_memories",
-    "meta": "mind.action_meta",
-    "context": "mind.action_context",
+    "meta": "mind.open_meta",
+    "context": "mind.open_context",
     "world": "layout.action_world",
     "past": "time.go_to_place",
     "compare": "time.compare",
@@ -109,13 +107,10 @@ VIEWS = {
     "fork": "time.fork",
     "adopt": "time.adopt",
     "undo": "time.undo",
-    "outcomes": "time.show_outcomes",
-    "recap": "review.open_recap",
     "search": "review.open_search",
     "why": "review.answer",
     "mark": "review.mark",
     "retract": "review.retract",
-    "drift": "review.tell_drift",
     "play": "turn.play",
     "fleet": "fleet.show_fleet",
     "handoffs": "fleet.show_handoffs",
@@ -128,7 +123,7 @@ VIEWS = {
     "jobs": "campaigns.action_mastermind_jobs",
     "campaign": "campaigns.open_campaign",
 }
-"""What a line of the bar may show, ask or select, by name: the controller and its method."""
+"""What a key or a line of the bar may show, ask or select, by name: the controller and its method."""
 
 
 def _answer(handler: Callable[..., object], args: tuple[Any, ...]) -> object:
@@ -236,7 +231,17 @@ class Controllers:
         """What a key's action does; None for those that are Textual's own."""
         if name in _OWNERS:
             getattr(self, _OWNERS[name])
-        return self._actions.get(name)
+        if name in LINES:
+            return partial(self._enter, LINES[name])
+        return self._actions.get(name) or self.views.get(name)
+
+    def _enter(self, line: str) -> None:
+        """Enter what a key stands for, of the selected step where it is about one."""
+        step = self.turn.chosen_step() if "{step}" in line else None
+        if line.endswith(" "):
+            self.context.open_bar(line)
+        elif step is not None or "{step}" not in line:
+            self.command_line.enter(line.format(step=step.id if step is not None else ""))
 
     def handlers(self, name: str, message: Message) -> list[Callable[..., object]]:
         """What answers a widget's message, by the name of its handler or by what is requested."""

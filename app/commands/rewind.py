@@ -399,7 +399,10 @@ async def run_fork_command(host: CommandHost, values: Values) -> Answer:
 
 async def show_results(host: CommandHost, values: Values) -> Answer:
     """The results of an agent and of its forks, as a table."""
-    original, groups = await fork_results(host.engine, values["agent"] or chosen_agent(host))
+    state = host.context.state
+    # Asked of a fork, it shows all forks of the same agent.
+    own = state.forked.agent if state is not None and state.forked is not None else chosen_agent(host)
+    original, groups = await fork_results(host.engine, values["agent"] or own)
     lines = [f"{'agent':<24} {'ended':<9} {'actions':>7} {'failed':>6} {'tokens':>8} {'cost':>8}"]
     lines += map(_row, filter(None, [original]))
     for group in groups:

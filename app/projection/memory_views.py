@@ -7,8 +7,11 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
-from widgets.dialogs.memory_browser import FoundLine, LinkLine, MemoryDetail, VersionLine
+from engine.core.memory import MemoryItem
+from engine.core.text import clean, clean_line
+from widgets.base.rows import Row, heading
+from widgets.base.text_layout import Piece, bar
+from widgets.dialogs.memory_browser import LINK, MemoryDetail
 from widgets.panes.beliefs import RememberedLine
 
 if TYPE_CHECKING:
@@ -17,8 +20,9 @@ if TYPE_CHECKING:
     from engine.memory.working_memory import WorkingMemory
 
 
-LEVELS = tuple(level.value for level in MemoryLevel)
-TYPES = tuple(kind.value for kind in MemoryType)
+BAR_CELLS = 5
+TEXT_LINES = 10_000
+"""Lines that a line of a memory's text may take."""
 FIRST_WORDS = 300
 """Characters of a memory that a list shows."""
 _UNITS = ((7 * 86_400, "w"), (86_400, "d"), (3_600, "h"), (60, "m"))
@@ -55,7 +59,6 @@ def working_set(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...
         RememberedLine(
             item.memory.id,
             _first_words(item.memory),
-            item.memory.level.value,
             item.memory.type.value,
             round(item.relevance, 1),
             age(now - item.memory.created_at),
@@ -66,31 +69,33 @@ def working_set(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...
     )
 
 
-def search_results(hits: Sequence[SearchMatch], now: float, *, scored: bool) -> tuple[FoundLine, ...]:
-    """The lines of a search.
+def search_results(hits: Sequence[SearchMatch], now: float, *, scored: bool) -> list[Row]:
+    """The rows of a search.
 
     Args:
         hits: what memory answered, best first.
         now: seconds since 1970.
         scored: whether words were looked for, so that the score says how well each fits them.
     """
-    return tuple(
-        FoundLine(
-            hit.memory.id,
-            _first_words(hit.memory),
-            hit.memory.level.value,
-            hit.memory.type.value,
-            age(now - hit.memory.created_at),
-            hit.memory.importance,
-            hit.score if scored else None,
-            f"words {hit.keyword:.2f} likeness {hit.semantic:.2f}" if scored else "",
-        )
-        for hit in hits
+    return [_found_row(hit, now, scored) for hit in hits]
+
+
+def _found_row(hit: SearchMatch, now: float, scored: bool) -> Row:
+    memory, text = hit.memory, clean_line(_first_words(hit.memory))
+    score = (*bar(hit.score, BAR_CELLS, style="accent"), Piece(f" {hit.score:.2f} ")) if scored else ()
+    since = age(now - memory.created_at)
+    return Row(
+        memory.id,
+        (Piece(f"{_words(memory.type)}: ", "dim"), Piece(text)),
+        tail=(*score, Piece(f"!{memory.importance:.0f} {since:>3}", "dim")),
+        indent=2,
+        most=2,
+        copy=text,
     )
 
 
 def detail(card: MemoryCard, now: float) -> MemoryDetail:
-    """A memory in full.
+    """A memory in full: its text and facts, its links, which can be followed, and its history.
 
     Args:
         card: what memory answered.
@@ -100,44 +105,59 @@ def detail(card: MemoryCard, now: float) -> MemoryDetail:
     in_mind = next((item for item in card.working.items if item.memory.id == memory.id), None)
     used = f"{memory.access_count} times" if memory.access_count != 1 else "once"
     last = f", last {_ago(now - memory.accessed_at)}" if memory.accessed_at is not None else ""
-    return MemoryDetail(
-        memory.id,
-        memory.content,
-        memory.level.value,
-        memory.type.value,
-        memory.importance,
-        memory.confidence,
-        description=memory.description,
-        reasoning=memory.reasoning,
-        source=" · ".join(filter(None, (memory.source, memory.action, memory.thought, memory.artifact))),
-        tags=memory.tags,
-        created=f"{_moment(memory.created_at)}, {_ago(now - memory.created_at)}",
-        used=f"{used}{last}" if memory.access_count else "never by the agent",
-        expires=_moment(memory.expires_at) if memory.expires_at is not None else "",
-        work=f"{work.id} {work.title} ({work.status})",
-        in_mind=in_mind is not None,
-        focal=in_mind is not None and in_mind.focal,
-        pinned=in_mind is not None and in_mind.pinned,
-        links=tuple(_link(link, memory.id) for link in card.links),
-        history=tuple(_versions(list(card.versions))),
+    head = (
+        f"{memory.id} · {memory.level} {_words(memory.type)} · importance {memory.importance:.1f}",
+        f"confidence {memory.confidence:.0%}",
+        *(("★ in focus",) if in_mind is not None and in_mind.focal else ()),
+        *(("◆ pinned",) if in_mind is not None and in_mind.pinned else ()),
+        *(("in mind",) if in_mind is not None else ()),
+    )
+    facts = {
+        "about": memory.description,
+        "why": memory.reasoning,
+        "source": " · ".join(filter(None, (memory.source, memory.action, memory.thought, memory.artifact))),
+        "tags": ", ".join(memory.tags),
+        "made": f"{_moment(memory.created_at)}, {_ago(now - memory.created_at)}",
+        "used": f"{used}{last}" if memory.access_count else "never by the agent",
+        "until": _moment(memory.expires_at) if memory.expires_at is not None else "",
+        "work": f"{work.id} {work.title} ({work.status})",
+    }
+    rows = [_text_row("head", " · ".join(head), style="heading")]
+    rows += [_text_row(f"text:{at}", line) for at, line in enumerate(clean(memory.content).split("\n"))]
+    rows += [_text_row(label, text, label) for label, text in facts.items() if text]
+    count = len(card.links)
+    rows.append(heading("links", f"links ({count}): enter follows" if count else "no links"))
+    rows += [_link_row(at, link, memory.id) for at, link in enumerate(card.links)]
+    rows += [heading("history", "history"), *_versions(list(card.versions))]
+    return MemoryDetail(memory.id, rows, in_mind is not None and in_mind.pinned)
+
+
+def _text_row(key: str, text: str, label: str = "", style: str = "text") -> Row:
+    head = (Piece(f"{label:<9}", "dim"),) if label else ()
+    return Row(key, (*head, Piece(clean_line(text), style)), indent=9 if label else 0, most=TEXT_LINES)
+
+
+def _link_row(at: int, linked: LinkedMemory, memory: str) -> Row:
+    arrow, text = "→" if linked.link.source == memory else "←", clean_line(_first_words(linked.memory))
+    return Row(
+        f"{LINK}{linked.memory.id} {at}",
+        (Piece(f"{arrow} {_words(linked.link.type)} ", "accent"), Piece(text)),
+        tail=(Piece(f"{linked.link.strength:.2f}", "dim"),),
+        indent=4,
+        most=2,
+        copy=text,
     )
 
 
-def _link(linked_memory: LinkedMemory, memory: str) -> LinkLine:
-    outward = linked_memory.link.source == memory
-    return LinkLine(
-        linked_memory.memory.id,
-        outward,
-        linked_memory.link.type.value,
-        linked_memory.link.strength,
-        _first_words(linked_memory.memory),
-    )
+def _words(name: str) -> str:
+    return clean_line(name).replace("_", " ")
 
 
-def _versions(versions: list[MemoryVersion]) -> Iterator[VersionLine]:
+def _versions(versions: list[MemoryVersion]) -> Iterator[Row]:
     for at, version in enumerate(versions):
         before = versions[at + 1].memory if at + 1 < len(versions) else None
-        yield VersionLine(_moment(version.at), version.actor, _what(version, before))
+        when, what = Piece(f"{_moment(version.at)} ", "dim"), Piece(clean_line(_what(version, before)))
+        yield Row(f"version:{at}", (when, Piece(f"{version.actor} ", "accent"), what), indent=4, most=4)
 
 
 def _what(version: MemoryVersion, before: MemoryItem | None) -> str:

@@ -6,28 +6,31 @@ The context meter's view model: what the thinker was told last, and what it took
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 from app.projection.event_lines import short_duration
 from engine.core.metacognition import BackgroundJob, EndedJob, MetaState, MetaTask
 from engine.core.state import AgentState
+from engine.core.text import clean_line
 from engine.core.thinking import ModelCalled
 from engine.memory.metacognition.runner import SLOTS
 from engine.memory.metacognition.stuck import signs_of
+from widgets.base.dialog import ListModel
+from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
-from widgets.dialogs.context_meter import CallLine, ContextBlock, ContextModel, GoalSpending
-from widgets.dialogs.metacognition import BackgroundLine, Gauge, MetaModel, Standing
+from widgets.base.rows import BLANK_MARK, Row, blank, heading
+from widgets.base.text_layout import Piece, bar, plain
 from widgets.panes.status_bar import count_text
 
 _OF_THE_PROMPT = ("system", "messages", "tools")
+BAR_CELLS = 16
 
 
-def context(state: AgentState, call: ModelCalled | None = None, at: str = "") -> ContextModel:
-    """What the model of an agent was told last.
+def context(state: AgentState, call: ModelCalled | None = None, at: str = "") -> tuple[Section, ...]:
+    """What the model of an agent was told last: shares, costs, the words of each block, and the answer.
 
     Args:
         state: the agent.
@@ -35,23 +38,35 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         at: when that ended, as the journal has it.
     """
     shares = call.shares if call is not None else state.context
-    texts = list(_texts(call.request)) if call is not None else []
-    # Names belong to blocks by their place; a prompt of another making keeps its names without words.
-    texts = texts if len(texts) == len(shares) else [""] * len(shares)
-    return ContextModel(
-        agent=state.agent_id,
-        model=call.model if call is not None else state.model,
-        window=call.window if call is not None else state.context_window,
-        blocks=tuple(
-            ContextBlock(name, tokens, text) for (name, tokens), text in zip(shares, texts, strict=True)
-        ),
-        call=_call(call, at) if call is not None else None,
-        goals=tuple(_spending(state)),
-        total=_total(state),
-        settings=_settings(call.request) if call is not None else "",
-        answer=_answer(call.answer) if call is not None and call.answer else "",
-        notice=None if shares else Notice(_nobody_asked(state)),
-    )
+    if not shares:
+        return (Section(_nobody_asked(state)),)
+    window = call.window if call is not None else state.context_window
+    sections = [Section("Shares of the prompt", _shares(shares, window))]
+    if call is not None:
+        sections.append(Section("Last call", _call(call, at)))
+    if spending := _spending(state):
+        sections.append(Section("All calls by goal", spending))
+    if call is not None:
+        # Names belong to blocks by their place; a prompt of another making keeps its names without words.
+        texts = list(_texts(call.request))
+        blocks = zip(shares, texts, strict=True) if len(texts) == len(shares) else ()
+        sections += [Section(f"── {name} ──", text) for (name, _), text in blocks]
+        sections.append(Section("── sent with it ──", _settings(call.request)))
+        if call.answer:
+            sections.append(Section("── the answer ──", _answer(call.answer)))
+    return tuple(sections)
+
+
+def _shares(shares: Sequence[tuple[str, int]], window: int) -> str:
+    """A line for each block: its tokens, and its shares of the prompt and of the window."""
+    total = sum(tokens for _, tokens in shares)
+    of = f"of {count_text(window)}" if window else "window"
+    lines = [f"{'block':<13}{'tokens':>8}{'prompt':>8}{of:>10}"]
+    for name, tokens in (*shares, ("in all", total)):
+        part, of_window = tokens / total if total else 0.0, f"{tokens / window:.1%}" if window else "?"
+        drawn = plain(bar(part, BAR_CELLS))
+        lines.append(f"{clean_line(name):<13}{tokens:>8,}{part:>8.0%}{of_window:>10}  {drawn}")
+    return "\n".join(lines)
 
 
 def _nobody_asked(state: AgentState) -> str:
@@ -91,7 +106,8 @@ def _answer(answer: dict[str, Any]) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def _call(call: ModelCalled, at: str) -> CallLine:
+def _call(call: ModelCalled, at: str) -> str:
+    """For what the last call was, what it took, and why there is no whole answer, a line each."""
     usage = call.answer.get("usage", {}) if call.answer else {}
     counts = (
         ("in", usage.get("input_tokens", 0)),
@@ -104,24 +120,23 @@ def _call(call: ModelCalled, at: str) -> CallLine:
     retried = f"{call.retries} retries" if call.retries else ""
     took = (tokens and f"tokens {tokens}", cost, f"{call.duration_ms / 1000:.1f} s", retried)
     partial = "cut off: only part of the answer came" if call.partial and not call.error else call.error
-    what = (call.purpose, call.goal and f"for {call.goal}", at[11:19])
-    return CallLine(" · ".join(filter(None, what)), " · ".join(filter(None, took)), partial)
+    what = (call.model, call.purpose, call.goal and f"for {call.goal}", at[11:19])
+    return "\n".join(filter(None, (" · ".join(filter(None, what)), " · ".join(filter(None, took)), partial)))
 
 
-def _spending(state: AgentState) -> Iterator[GoalSpending]:
+def _spending(state: AgentState) -> str:
+    """What models took for each goal, and in all; empty before a first call."""
+    lines = []
     for goal, spent in state.spent.items():
         known = state.goals.get(goal)
-        name = f"{goal} {known.text}" if known is not None else goal
-        yield GoalSpending(name, spent.calls, spent.tokens, spent.usd)
-
-
-def _total(state: AgentState) -> str:
-    if not state.model_calls:
-        return ""
-    unknown = f" and {state.unpriced_calls} calls without a known price" if state.unpriced_calls else ""
-    return (
-        f"in all {state.model_calls} calls, {count_text(state.tokens)} tokens, ${state.cost_usd:.3f}{unknown}"
-    )
+        name = f"{goal} {known.text}" if known is not None else goal or "for no goal"
+        calls = f"{spent.calls} call{'s' * (spent.calls != 1)}"
+        lines.append(f"{name}: {calls}, {count_text(spent.tokens)} tok, ${spent.usd:.3f}")
+    if state.model_calls:
+        unknown = f" and {state.unpriced_calls} calls without a known price" if state.unpriced_calls else ""
+        took = f"{state.model_calls} calls, {count_text(state.tokens)} tokens, ${state.cost_usd:.3f}"
+        lines.append(f"in all {took}{unknown}")
+    return "\n".join(lines)
 
 
 NAMES = {
@@ -133,51 +148,90 @@ NAMES = {
     MetaTask.MAINTAIN: "upkeep",
     MetaTask.LINK: "links",
 }
-ADJUSTABLE = (MetaTask.REFLECT, MetaTask.CONSOLIDATE)
-"""Tasks whose threshold the operator can set."""
+Standing = Literal["waits", "due", "runs", "vetoed", "rests", "off"]
+STANDINGS: dict[Standing, tuple[str, str]] = {
+    "waits": (" ", "dim"),
+    "due": ("!", "warning"),
+    "runs": ("▶", "success"),
+    "vetoed": ("–", "error"),
+    "rests": ("‖", "warning"),
+    "off": ("·", "dim"),
+}
 ENDED_SHOWN = 8
 SUCCESSES, LOOPS = "successes", "loops"
 
 
-def metacognition(state: AgentState, now: float) -> MetaModel:
-    """What the gauges show.
+def metacognition(state: AgentState, now: float) -> ListModel:
+    """What is due, what runs and has run, and what is to be known besides; keys are `task:reflect`, `job:q4`.
 
     Args:
         state: the agent.
         now: seconds since 1970, for ages.
     """
-    own = state.meta
+    own, title = state.meta, f"Meta-cognition of {state.agent_id}"
     if not own.on:
         why = "This agent does not look after its own thinking: its configuration says metacognition is off."
-        return MetaModel(state.agent_id, notice=Notice(why))
-    return MetaModel(
-        agent=state.agent_id,
-        gauges=tuple(_gauge(state, task) for task in dict.fromkeys((*ADJUSTABLE, *MetaTask))),
-        running=tuple(_running(job, elapsed_text(job.at, now)) for job in own.running),
-        limit=SLOTS,
-        ended=tuple(_ended(job, now) for job in reversed(own.ended[-ENDED_SHOWN:])),
-        facts=tuple(_facts(own)),
-        signals=tuple(sign.text for sign in signs_of(own)),
-        feedback=tuple(job.line for job in own.feedback),
-    )
+        return ListModel(title, notice=Notice(why))
+    rows = [heading("gauges", "what is due, by what is counted")]
+    for task in dict.fromkeys((MetaTask.REFLECT, MetaTask.CONSOLIDATE, *MetaTask)):
+        rows += _gauge_rows(state, task)
+    rows += [blank("b1"), heading("running", f"in the background {len(own.running)}/{SLOTS}")]
+    rows += [_job_row(job, elapsed_text(job.at, now)) for job in own.running]
+    rows += [] if own.running else [_text_row("nothing", "nothing runs", "dim")]
+    ended = list(reversed(own.ended[-ENDED_SHOWN:]))
+    rows += [blank("b2"), heading("ended", "ended lately")] if ended else []
+    rows += [_job_row(each.job, f"{elapsed_text(each.at, now)} ago", each) for each in ended]
+    for title_, texts, style in (
+        ("may be stuck", [sign.text for sign in signs_of(own)], "warning"),
+        ("waits for the next prompt", [job.line for job in own.feedback], "text"),
+        ("besides", [f"{label:<10} {text}" for label, text in _facts(own)], "dim"),
+    ):
+        if texts:
+            rows += [blank(f"blank:{title_}"), heading(title_, title_)]
+            rows += [_text_row(f"{title_}:{at}", text, style) for at, text in enumerate(texts)]
+    return ListModel(title, rows)
 
 
-def _gauge(state: AgentState, task: MetaTask) -> Gauge:
+def _text_row(key: str, text: str, style: str) -> Row:
+    return Row(key, (Piece(clean_line(text), style),), selectable=False, indent=2, most=4)
+
+
+def _gauge_rows(state: AgentState, task: MetaTask) -> list[Row]:
+    """A task against what makes it due, and below it why it fired last and its result."""
     own = state.meta
     value, threshold, unit = _counted(state, task)
     standing = _standing(own, task, value, threshold)
-    last = next((ended for ended in reversed(own.ended) if ended.job.task is task), None)
-    outcome = f"{last.outcome.value.replace('_', ' ')}: {last.message}" if last is not None else ""
+    glyph, style = STANDINGS[standing]
     shown = min(value, threshold) if unit == LOOPS else value
-    when = _when(state, task, standing, threshold - value, unit)
-    return Gauge(
-        *(task.value, NAMES[task], shown, threshold, unit),
-        standing,
-        when,
-        why=last.job.why if last is not None else "",
-        last=outcome.removesuffix(": "),
-        adjustable=task in ADJUSTABLE,
+    due = _when(state, task, standing, threshold - value, unit)
+    part, count = shown / threshold if threshold else 0.0, f"{shown:g}/{threshold:g}"
+    pieces = (
+        Piece(f"{NAMES[task]:<14} ", "dim" if standing == "off" else "strong"),
+        *bar(part, BAR_CELLS, style="warning" if part >= 1 else "accent"),
+        Piece(f"{count:>8} "),
+        Piece(unit, "dim"),
     )
+    copy = f"{NAMES[task]} {count} {unit}, {due}"
+    rows = [Row(f"task:{task}", pieces, tail=(Piece(due, style),), mark=Piece(glyph, style), copy=copy)]
+    last = next((ended for ended in reversed(own.ended) if ended.job.task is task), None)
+    if last is not None:
+        result = f"{last.outcome.value.replace('_', ' ')}: {last.message}".removesuffix(": ")
+        text = " → ".join(filter(None, (last.job.why, result)))
+        rows.append(_text_row(f"last:{task}", f"  last: {text}", "dim"))
+    return rows
+
+
+def _job_row(job: BackgroundJob, age: str, ended: EndedJob | None = None) -> Row:
+    outcome, message = (ended.outcome, ended.message) if ended is not None else ("", "")
+    style = {"": "success", "done": "dim"}.get(outcome, "error")
+    pieces = (
+        Piece(f"{job.id} ", "dim"),
+        Piece(f"{NAMES[job.task]} {clean_line(job.kind)}".rstrip() + " ", "strong"),
+        Piece(f"{outcome} ".replace("_", " ") if outcome else "", style),
+        Piece(" → ".join(clean_line(part) for part in (job.why, message) if part)),
+    )
+    mark = BLANK_MARK if ended else Piece("▶", "success")
+    return Row(f"job:{job.id}", pieces, tail=(Piece(age, "dim"),), mark=mark, indent=4, most=3)
 
 
 def _counted(state: AgentState, task: MetaTask) -> tuple[float, int, str]:
@@ -226,16 +280,6 @@ def _when(state: AgentState, task: MetaTask, standing: Standing, left: float, un
 def _count(number: int, unit: str) -> str:
     """A number of things: `1 loop`, `3 successes`."""
     return f"{number} {unit if number != 1 else {SUCCESSES: 'success', LOOPS: 'loop'}[unit]}"
-
-
-def _running(job: BackgroundJob, since: str) -> BackgroundLine:
-    about = f"{NAMES[job.task]} {job.kind}".rstrip()
-    return BackgroundLine(job.id, job.task.value, job.why, since, name=about)
-
-
-def _ended(ended: EndedJob, now: float) -> BackgroundLine:
-    line = _running(ended.job, f"{elapsed_text(ended.at, now)} ago")
-    return replace(line, outcome=ended.outcome.value, message=ended.message)
 
 
 def elapsed_text(at: str, now: float) -> str:

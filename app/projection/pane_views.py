@@ -25,9 +25,11 @@ from engine.inquiry.drift import DeviationKind
 from engine.inquiry.inbox import needs_of, needs_of_system
 from engine.inquiry.waiting import WaitKind, waiting_for
 from engine.memory.metacognition.runner import SLOTS
+from engine.sandbox.policy import Tier
 from engine.sandbox.tier import PROMISES, Mark, SandboxReport
+from widgets.base.facts import Fact
 from widgets.base.text_layout import cut_text
-from widgets.dialogs.sandbox import NoJailModel, PolicyModel, PolicyRow
+from widgets.dialogs.sandbox import NoJailModel
 from widgets.dialogs.turn import ChangeLine, HandoverModel, InterventionModel, Offer
 from widgets.panes.beliefs import MemoryLine, WorkingMemoryModel
 from widgets.panes.goals import AgentLine, AgentMark, GoalLine, GoalStackModel, IntentionsModel
@@ -329,16 +331,15 @@ def _doing(state: AgentState) -> str:
 _ROW_STYLES = {Mark.GOOD: "success", Mark.BAD: "error", Mark.WARNING: "warning"}
 
 
-def policy(agent: str, sandbox: SandboxReport) -> PolicyModel:
-    """What programs of an agent may do, and what holds them."""
-    styled = ((row, _ROW_STYLES.get(row.mark, "text")) for row in sandbox.rows())
-    return PolicyModel(agent, tuple(PolicyRow(row.mark, row.label, row.text, style) for row, style in styled))
-
-
 def no_jail(sandbox: SandboxReport) -> NoJailModel:
     """What the operator sees where the jail that the policy requires cannot be had."""
-    mends = tuple((layer.name, layer.reason, layer.fix) for layer in sandbox.missing)
-    return NoJailModel(sandbox.reason, sandbox.tier, PROMISES[sandbox.tier], mends)
+    facts = [Fact("why", sandbox.reason, "error")]
+    for layer in sandbox.missing:
+        facts.append(Fact("missing", f"{layer.name}: {layer.reason}"))
+        facts += [Fact("mend", layer.fix, "strong")] if layer.fix else []
+    unconfined = sandbox.tier == Tier.PATHS
+    weaker = "run programs UNCONFINED" if unconfined else f"run programs in the weaker jail {sandbox.tier}"
+    return NoJailModel(tuple(facts), weaker, PROMISES[sandbox.tier])
 
 
 def intervention(state: AgentState, last_words: str = "") -> InterventionModel | None:

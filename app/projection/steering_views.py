@@ -12,29 +12,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from app.projection.event_lines import duration_text, step_text
-from app.projection.steering_text import break_rows, forecast_text, is_shown, shown_amount
+from app.projection.steering_text import BreakRow, break_rows, forecast_text, is_shown, shown_amount
 from engine.agent.steering.budget_status import BudgetStatus, BudgetStatusLine
 from engine.agent.steering.envelopes import LISTS, envelope_parts, given_envelope
 from engine.agent.steering.rules import RuleError, misses, offered_for, read_rule, rule_text, words_of
 from engine.api.engine import Engine
 from engine.core.actions import Reversibility
 from engine.core.approvals import Call, Envelope, Question
-from engine.core.breakpoints import ON_MIND, USAGE, BreakKind
 from engine.core.budgets import BudgetKind
 from engine.core.plan import Op, PlanStep, plan_difference
 from engine.core.state import AgentState
+from engine.core.text import clean_line
 from engine.inquiry.inbox import Need, NeedKind
+from widgets.base.dialog import ListModel
+from widgets.base.rows import BLANK_MARK, Row, blank, heading
+from widgets.base.text_layout import Piece, bar
 from widgets.dialogs.approvals import ApprovalModel, AskedCall, PlanApprovalModel, ScopeView
 from widgets.dialogs.inbox import InboxLine, InboxModel
-from widgets.dialogs.limits import (
-    MIND_KINDS,
-    BreakpointLine,
-    BreakpointsModel,
-    BudgetRow,
-    BudgetSection,
-    BudgetsModel,
-    KindLine,
-)
 
 Asked = Sequence[tuple[AgentState, Question]]
 
@@ -176,72 +170,82 @@ def step_line(step: PlanStep) -> str:
     return f"{step.id:<4} {step.status.value:<9} {what}"
 
 
-_KEYS = {BreakKind.SPEND: "m", BreakKind.EVERY: "n"}
-"""Keys of kinds whose first letter is another's."""
+def breakpoints(state: AgentState) -> ListModel:
+    """All breakpoints of an agent, the key of each row its id."""
+    return ListModel(f"Breakpoints of {state.agent_id}", [_break_row(row) for row in break_rows(state)])
 
 
-def breakpoints(state: AgentState) -> BreakpointsModel:
-    """All breakpoints of an agent, and the kinds that it can have."""
-    lines = tuple(
-        BreakpointLine(row.id, row.kind, row.text, row.enabled, row.stopped, row.matched or 0, row.last)
-        for row in break_rows(state)
-    )
-    return BreakpointsModel(lines, state.agent_id, _kinds(state.reasons))
-
-
-def _kinds(reasons: bool) -> tuple[KindLine, ...]:
-    general = tuple(
-        KindLine(kind, _KEYS.get(kind, kind[0]), what, f"{usage}, such as {example}")
-        for kind, (usage, what, example) in USAGE.items()
-        if reasons or kind is not BreakKind.INTENTION
-    )
-    if not reasons:
-        return general
-    return (*MIND_KINDS, *(kind for kind in general if kind.kind not in ON_MIND))
-
-
-def budgets(statuses: Sequence[BudgetStatus], state: AgentState) -> BudgetsModel:
-    """The model for the budgets that an agent draws on."""
-    return BudgetsModel(state.agent_id, tuple(_section(status, state) for status in statuses))
-
-
-def _section(budget_status: BudgetStatus, state: AgentState) -> BudgetSection:
-    goal = state.goals.get(budget_status.budget.removeprefix("goal "))
-    title = f"{budget_status.budget}: {goal.text}" if goal is not None else budget_status.budget
-    basis = budget_status.basis
-    if budget_status.unpriced:
-        basis = f"{basis}{'; ' if basis else ''}{budget_status.unpriced} calls of unknown price"
-    held = f"holds {', '.join(budget_status.held)}" if budget_status.held else ""
-    return BudgetSection(
-        budget_status.budget, title, tuple(_line(line) for line in budget_status.lines), basis, held
+def _break_row(row: BreakRow) -> Row:
+    came, pattern = row.matched or 0, clean_line(row.text)
+    hits = f"{row.stopped:,} hit{'s' * (row.stopped != 1)}" if row.stopped else ""
+    if came > row.stopped:
+        hits = f"{hits} of {came:,}" if hits else f"came {came:,}"
+    return Row(
+        row.id,
+        (
+            Piece(f"{row.kind:<8}", "accent" if row.enabled else "dim"),
+            Piece(pattern, "text" if row.enabled else "dim"),
+        ),
+        tail=(Piece("  ".join(filter(None, (hits, "" if row.enabled else "off"))), "dim"),),
+        mark=Piece("●", "error") if row.enabled else Piece("○", "dim"),
+        indent=8,
+        most=3,
+        copy=pattern,
     )
 
 
-def _line(line: BudgetStatusLine) -> BudgetRow:
-    kind, limit = line.kind, line.limit
-    ends = line.forecast
-    return BudgetRow(
-        kind.value,
-        shown_amount(kind, line.taken),
-        shown_amount(kind, limit) if limit is not None else "",
-        shown_amount(kind, line.left) if line.left is not None else "",
-        shown_amount(kind, line.reserved) if is_shown(kind, line.reserved) else "",
-        part=_part(line.taken, limit),
-        reserved_part=_part(line.reserved, limit),
-        forecast=forecast_text(kind, ends) if ends is not None and ends.high > 0 else "",
-        short=ends is not None and limit is not None and ends.likely > limit,
-        more=_quarter(kind, limit),
+NEAR = 0.8
+"""Part of a budget from which on little is left."""
+BUDGET_BAR_CELLS = 12
+
+
+def budgets(statuses: Iterable[BudgetStatus], state: AgentState) -> ListModel:
+    """The budgets that an agent draws on, each below its heading; a row's key is `goal g1/usd`."""
+    rows: list[Row] = []
+    for status in statuses:
+        goal = state.goals.get(status.budget.removeprefix("goal "))
+        title = f"{status.budget}: {clean_line(goal.text)}" if goal is not None else status.budget
+        held = (Piece(f"holds {', '.join(status.held)}", "warning"),) if status.held else ()
+        rows += [blank(f"blank:{status.budget}")] if rows else []
+        rows.append(heading(f"heading:{status.budget}", title, tail=held))
+        unpriced = f"{status.unpriced} calls of unknown price" if status.unpriced else ""
+        if basis := "; ".join(filter(None, (clean_line(status.basis), unpriced))):
+            rows.append(
+                Row(f"basis:{status.budget}", (Piece(basis, "dim"),), selectable=False, indent=2, most=2)
+            )
+        rows += [_budget_row(status.budget, line) for line in status.lines]
+    return ListModel(f"Budgets of {state.agent_id}", rows)
+
+
+def _budget_row(budget: str, line: BudgetStatusLine) -> Row:
+    kind, limit, ends = line.kind, line.limit, line.forecast
+    part = 0.0 if limit is None else min(1.0, line.taken / limit) if limit else 1.0
+    short = ends is not None and limit is not None and ends.likely > limit
+    style = "error" if part >= 1 else "warning" if part >= NEAR else "accent"
+    of, left = ("", "") if limit is None else (f" of {shown_amount(kind, limit)}", "")
+    if line.left is not None:
+        left = f", {shown_amount(kind, line.left)} left"
+    aside = f", {shown_amount(kind, line.reserved)} set aside" if is_shown(kind, line.reserved) else ""
+    forecast = f"→ {forecast_text(kind, ends)}" if ends is not None and ends.high > 0 else ""
+    return Row(
+        f"{budget}/{kind}",
+        (
+            Piece(f"{kind:<9}", "dim" if limit is None else "strong"),
+            *(bar(part, BUDGET_BAR_CELLS, style=style) if of else (Piece(" " * BUDGET_BAR_CELLS),)),
+            Piece(f" {shown_amount(kind, line.taken)}{of}", "text" if of else "dim"),
+            Piece(left, "error" if part >= 1 else "text"),
+            Piece(aside, "dim"),
+        ),
+        tail=(Piece(forecast, "warning" if short else "dim"),),
+        mark=Piece("!", "warning") if short or part >= 1 else BLANK_MARK,
+        indent=9,
+        most=2,
     )
 
 
-def _part(amount: float, limit: float | None) -> float:
-    return min(1.0, amount / limit) if limit else float(limit is not None)
-
-
-def _quarter(kind: BudgetKind, limit: float | None) -> str:
+def quarter(line: BudgetStatusLine) -> str:
     """What the quick top-up adds: a quarter of the limit; empty where there is none."""
-    if limit is None:
+    if line.limit is None:
         return ""
-    if kind is BudgetKind.USD:
-        return f"+{max(round(limit / 4, 2), 0.01):g}"
-    return f"+{max(round(limit / 4), 1)}"
+    fine = line.kind is BudgetKind.USD
+    return f"+{max(round(line.limit / 4, 2), 0.01):g}" if fine else f"+{max(round(line.limit / 4), 1)}"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from app.projection import memory_views
+from app.projection import memory_views, steering_views
 from app.projection import metacognition_views as context_views
 from app.projection import metacognition_views as meta_views
 from app.projection import pane_views as views
+from engine.agent.steering.budget_status import budget_statuses
+from engine.agent.steering.ledger import Ledger
+from engine.core.breakpoints import BreakKind, Breakpoint, BreakSpec
 from engine.core.budgets import Spent
 from engine.core.goals import Goal
 from engine.core.memory import CognitiveState, LinkType, MemoryItem, MemoryLevel, MemoryLink, Workflow
@@ -28,6 +34,8 @@ from engine.core.thinking import ModelCalled
 from engine.memory.memories import LinkedMemory, MemoryCard, MemoryVersion
 from engine.memory.search import SearchMatch
 from engine.memory.working_memory import WorkingItem, WorkingMemory
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, plain
 
 NOW = 1_800_000_000.0
 AT = "2027-01-15T08:00:00.000000Z"
@@ -61,11 +69,17 @@ def test_the_focal_memory_stands_first_and_then_the_most_relevant() -> None:
     assert lines[0].pinned
 
 
-def test_a_search_without_words_has_no_scores() -> None:
+def text_of(rows: Sequence[Row]) -> list[str]:
+    """Rows as text, blanks made one."""
+    return [" ".join(plain((*row.pieces, Piece(" "), *row.tail)).split()) for row in rows]
+
+
+def test_only_a_search_for_words_has_scores() -> None:
     hits = [SearchMatch(memory("m1"), 0.5, 0.2, 0.9)]
-    assert memory_views.search_results(hits, NOW, scored=False)[0].score is None
-    (scored,) = memory_views.search_results(hits, NOW, scored=True)
-    assert (scored.score, scored.how) == (0.5, "words 0.90 likeness 0.20")
+    newest = memory_views.search_results(hits, NOW, scored=False)
+    assert text_of(newest) == ["observation: what m1 says !5 2m"]
+    scored = memory_views.search_results(hits, NOW, scored=True)
+    assert text_of(scored) == ["observation: what m1 says ▓▓░░░ 0.50 !5 2m"]
 
 
 def test_the_history_says_in_words_what_each_version_changed() -> None:
@@ -82,17 +96,39 @@ def test_the_history_says_in_words_what_each_version_changed() -> None:
         WorkingMemory(CognitiveState("w1"), ()),
     )
     shown = memory_views.detail(card, NOW)
-    assert [one.what for one in shown.history] == [
-        "level working → episodic; importance 5 → 7.5; tags a → none",
-        "made",
+    lines = text_of(shown.rows)
+    assert lines[lines.index("history") + 1 :] == [
+        "2027-01-15 08:00:00 operator:ada level working → episodic; importance 5 → 7.5; tags a → none",
+        "2027-01-15 07:59:00 agent made",
     ]
-    assert shown.history[0].at == "2027-01-15 08:00:00"
-    assert [(one.memory_id, one.outward) for one in shown.links] == [("m9", False)]
-    assert (shown.created, shown.used, shown.in_mind) == (
-        "2027-01-15 07:58:00, 2m ago",
-        "never by the agent",
-        False,
+    assert ("link:m9 0", "← supports what m9 says 0.50") in zip(
+        [row.key for row in shown.rows], lines, strict=True
     )
+    assert "made 2027-01-15 07:58:00, 2m ago" in lines
+    assert "used never by the agent" in lines
+    assert not shown.pinned
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "safe\u202egnp.exe", "\ud800 x", "two\nlines"])
+def test_rows_of_dialogs_are_clean_whatever_agents_say(text: str) -> None:
+    item = replace(memory("m1"), content=text, description=text, tags=(text,), source=text)
+    version = MemoryVersion(7, NOW, "agent", "memory.changed", item)
+    card = MemoryCard(item, (), (version,), Workflow("w1", text), WorkingMemory(CognitiveState("w1"), ()))
+    job = BackgroundJob("bg1", MetaTask.REFLECT, text, 3, kind=text, at=AT)
+    goals = {"g1": Goal("g1", text)}
+    point = BreakSpec(BreakKind.BELIEF, text)
+    state = agent(running=(job,), ended=(EndedJob(job, JobOutcome.DONE, text, at=AT),))
+    state = replace(state, goals=goals, points={"b1": Breakpoint("b1", point)}, came=Counter(b1=1))
+    rows = [
+        *memory_views.detail(card, NOW).rows,
+        *memory_views.search_results([SearchMatch(item, 0.5, 0.2, 0.9)], NOW, scored=True),
+        *meta_views.metacognition(state, NOW).rows,
+        *steering_views.breakpoints(state).rows,
+        *steering_views.budgets(budget_statuses(Ledger(), state, "g1"), state).rows,
+    ]
+    shown = "".join(plain((*row.pieces, *row.tail)) for row in rows)
+    assert "\n" not in shown
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", shown)
 
 
 # ------------------------------------------------------------------ meta-cognition
@@ -104,18 +140,20 @@ def agent(**meta: object) -> AgentState:
 
 
 def standing(state: AgentState) -> dict[str, tuple[str, str]]:
-    return {one.task: (one.standing, one.due) for one in meta_views.metacognition(state, NOW).gauges}
+    """The mark of each task, and when it is due."""
+    rows = [row for row in meta_views.metacognition(state, NOW).rows if row.key.startswith("task:")]
+    return {row.key.removeprefix("task:"): (row.mark.text, plain(row.tail)) for row in rows}
 
 
 def test_gauges_say_when_each_task_is_due() -> None:
     assert standing(agent(loop=12, last={MetaTask.OPTIMISE: 10})) == {
-        "reflect": ("waits", "in 3 successes"),
-        "consolidate": ("waits", "in 12 successes"),
-        "adapt": ("due", "due now"),
-        "optimise": ("waits", "in 6 loops"),
-        "promote": ("waits", "in 3 loops"),
-        "maintain": ("waits", "in 38 loops"),
-        "link": ("waits", "once something is new"),
+        "reflect": (" ", "in 3 successes"),
+        "consolidate": (" ", "in 12 successes"),
+        "adapt": ("!", "due now"),
+        "optimise": (" ", "in 6 loops"),
+        "promote": (" ", "in 3 loops"),
+        "maintain": (" ", "in 38 loops"),
+        "link": (" ", "once something is new"),
     }
 
 
@@ -130,14 +168,14 @@ def test_gauges_say_why_a_task_is_not_begun() -> None:
         forced=(MetaTask.ADAPT,),
     )
     found = standing(state)
-    assert found["promote"] == ("runs", "runs now")
-    assert found["maintain"][0] == "vetoed"
-    assert found["optimise"] == ("rests", "rests 3 loops")
-    assert found["reflect"] == ("rests", "rests 1 loop")
-    assert found["consolidate"] == found["adapt"] == ("due", "due now")
+    assert found["promote"] == ("▶", "runs now")
+    assert found["maintain"][0] == "–"
+    assert found["optimise"] == ("‖", "rests 3 loops")
+    assert found["reflect"] == ("‖", "rests 1 loop")
+    assert found["consolidate"] == found["adapt"] == ("!", "due now")
     without = standing(agent(memory=False))
-    assert without["link"] == ("off", "needs memory")
-    assert without["reflect"][0] == "waits"
+    assert without["link"] == ("·", "needs memory")
+    assert without["reflect"][0] == " "
 
 
 def test_why_a_task_fired_last_and_what_came_of_it_stand_by_its_gauge() -> None:
@@ -153,23 +191,20 @@ def test_why_a_task_fired_last_and_what_came_of_it_stand_by_its_gauge() -> None:
         ),
         tools={"simple_coder.ls": ToolStatistics(1, 1, 3_000)},
     )
-    model = meta_views.metacognition(state, NOW + 75)
-    assert (model.gauges[0].why, model.gauges[0].last) == (
-        "7 successes, threshold 7",
-        "timed out: 60 s were over",
-    )
-    assert [(one.id, one.name, one.age) for one in model.running] == [("bg2", "reflection gaps", "1m")]
-    assert model.ended[0].age == "1m ago"
-    assert model.feedback == ("operator: look first",)
-    assert model.signals == ("3 times the same: ls src",)
-    assert ("failures", "1 of the last 5 actions (20%)") in model.facts
-    assert ("tool", "simple_coder.ls: 1 of 2 worked, 1.5 s each") in model.facts
+    lines = text_of(meta_views.metacognition(state, NOW + 75).rows)
+    assert "last: 7 successes, threshold 7 → timed out: 60 s were over" in lines
+    assert "bg2 reflection gaps 7 successes, threshold 7 1m" in lines
+    assert any(line.startswith("bg1 reflection gaps timed out") and line.endswith("1m ago") for line in lines)
+    assert lines[lines.index("waits for the next prompt") + 1] == "operator: look first"
+    assert lines[lines.index("may be stuck") + 1] == "3 times the same: ls src"
+    assert "failures 1 of the last 5 actions (20%)" in lines
+    assert "tool simple_coder.ls: 1 of 2 worked, 1.5 s each" in lines
 
 
 def test_an_agent_without_meta_cognition_says_so() -> None:
     model = meta_views.metacognition(AgentState(agent_id="pilot"), NOW)
     assert model.notice is not None
-    assert not model.gauges
+    assert not model.rows
 
 
 # ------------------------------------------------------------------ the prompt
@@ -191,19 +226,29 @@ def called(**more: object) -> ModelCalled:
     return ModelCalled(model="claude-test", request=REQUEST, shares=SHARES, window=100, **more)  # type: ignore[arg-type]
 
 
-def test_each_block_of_the_prompt_has_the_words_that_were_sent() -> None:
-    model = context_views.context(AgentState(agent_id="pilot"), called(), AT)
-    assert [(one.name, one.tokens) for one in model.blocks] == list(SHARES)
-    assert [one.text for one in model.blocks[1:3]] == ["you plan", "do [b]it[/b]"]
-    assert '"tool_use"' in model.blocks[3].text
-    assert "messages" not in model.settings
-    assert model.notice is None
+def sections(state: AgentState, call: ModelCalled) -> dict[str, str]:
+    return {section.title.strip("─ "): section.text for section in context_views.context(state, call, AT)}
+
+
+def test_each_block_of_the_prompt_has_its_share_and_the_words_that_were_sent() -> None:
+    shown = sections(AgentState(agent_id="pilot"), called())
+    assert [line.split()[:4] for line in shown["Shares of the prompt"].split("\n")] == [
+        ["block", "tokens", "prompt", "of"],
+        ["tools", "4", "22%", "4.0%"],
+        ["role", "2", "11%", "2.0%"],
+        ["goal", "3", "17%", "3.0%"],
+        ["exchange", "9", "50%", "9.0%"],
+        ["in", "all", "18", "100%"],
+    ]
+    assert (shown["role"], shown["goal"]) == ("you plan", "do [b]it[/b]")
+    assert '"tool_use"' in shown["exchange"]
+    assert "messages" not in shown["sent with it"]
 
 
 def test_a_prompt_whose_blocks_do_not_fit_its_shares_keeps_the_shares_alone() -> None:
-    call = called().model_copy(update={"shares": SHARES[:2]})
-    model = context_views.context(AgentState(agent_id="pilot"), call, AT)
-    assert [(one.name, one.text) for one in model.blocks] == [("tools", ""), ("role", "")]
+    shown = sections(AgentState(agent_id="pilot"), called().model_copy(update={"shares": SHARES[:2]}))
+    assert "role" in shown["Shares of the prompt"]
+    assert "role" not in shown
 
 
 def test_what_calls_took_is_told_by_goal_and_unknown_prices_are_named() -> None:
@@ -218,13 +263,18 @@ def test_what_calls_took_is_told_by_goal_and_unknown_prices_are_named() -> None:
     )
     answer = {"content": [{"type": "text", "text": "done"}], "usage": {"input_tokens": 5, "output_tokens": 2}}
     call = called(purpose="plan", goal="g1", answer=answer, duration_ms=1_500, retries=2, error="cut off")
-    model = context_views.context(state, call, AT)
-    assert [one.goal for one in model.goals] == ["g1 build", ""]
-    assert "1 calls without a known price" in model.total
-    assert model.call is not None
-    assert model.call.what == "plan · for g1 · 08:00:00"
-    assert model.call.took == "tokens 5 in · 2 out · price unknown · 1.5 s · 2 retries"
-    assert (model.call.error, model.answer) == ("cut off", "done")
+    shown = sections(state, call)
+    assert shown["All calls by goal"].split("\n") == [
+        "g1 build: 2 calls, 300 tok, $0.500",
+        "for no goal: 1 call, 9 tok, $0.000",
+        "in all 3 calls, 309 tokens, $0.500 and 1 calls without a known price",
+    ]
+    assert shown["Last call"].split("\n") == [
+        "claude-test · plan · for g1 · 08:00:00",
+        "tokens 5 in · 2 out · price unknown · 1.5 s · 2 retries",
+        "cut off",
+    ]
+    assert shown["the answer"] == "done"
 
 
 def test_working_memory_lists_beliefs_beside_what_is_in_mind() -> None:

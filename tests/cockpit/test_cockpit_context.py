@@ -13,6 +13,7 @@ from engine.models.choice import ModelChoice
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, plan_call
+from widgets.base.facts import LongText
 from widgets.dialogs.context_meter import ContextDialog
 
 SECRET = "sk-not-for-the-screen-456"
@@ -30,7 +31,7 @@ def settings(server: MessagesServer, home: Path) -> Settings:
     return Settings(home=home, model=choice)
 
 
-@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24)])
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
 async def test_the_meter_shows_the_prompt_exactly_as_it_was_sent_last(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -49,7 +50,7 @@ async def test_the_meter_shows_the_prompt_exactly_as_it_was_sent_last(
             await flight.press("escape", "c")
             await flight.dialog(ContextDialog)
             await flight.shows("role", "goal", "in all", "$0.0010")
-            await flight.press("2", "Y")
+            await flight.press("Y")
             await flight.until(lambda: flight.app.clipboard, "the prompt")
             sent = server.requests[0].body
             words = [block["text"] for block in sent["system"]]
@@ -60,11 +61,8 @@ async def test_the_meter_shows_the_prompt_exactly_as_it_was_sent_last(
             # Another call while the meter is open is shown there.
             await flight.engine.submit(cmd.AdoptGoal(agent="pilot-1", text="make a directory 'more'"))
             await flight.until(lambda: flight.state.model_calls == 2, "the second call")
-            dialog = flight.app.screen
-            await flight.until(lambda: "for g2" in dialog._model.call.what, "the second call in the meter")
-            await flight.press("1", "down", "down", "down", "down", "down", "enter")
-            await flight.shows("make a directory 'more'")
-            await flight.press("1")
+            text = flight.app.screen.query_one(LongText)
+            await flight.until(lambda: "for g2" in text.sections[1].text, "the second call in the meter")
             await flight.shows("g1 make a directory", "g2 make a directory", "in all 2 calls")
 
 
@@ -72,8 +70,6 @@ async def test_an_agent_without_a_model_says_why_there_is_no_prompt(tmp_path: Pa
     async with cockpit(tmp_path / "ws") as flight:
         await flight.type("context")
         await flight.dialog(ContextDialog)
-        await flight.shows("it plans by the plan library")
-        await flight.press("tab")
         await flight.shows("it plans by the plan library")
         await flight.press("q")
         await flight.no_dialog()

@@ -105,15 +105,15 @@ async def test_a_result_by_hand_settles_the_step(turn: Flight) -> None:
     failed = turn.state.intervention.step
     await turn.press("h")
     await turn.shows("The result, as the agent should see it")
-    turn.app.screen.query_one(TextArea).text = "I ran them elsewhere: all green"
-    await turn.press("ctrl+s")
+    turn.app.screen.field.value = "I ran them elsewhere: all green"
+    await turn.press("enter")
     await turn.until(lambda: turn.status_of(failed) == "completed")
     assert turn.state.beliefs[f"result.{failed}"].value == "I ran them elsewhere: all green"
     assert turn.state.intervention is None
 
 
 async def test_an_empty_result_is_not_sent(turn: Flight) -> None:
-    await turn.press("h", "ctrl+s")
+    await turn.press("h", "enter")
     await turn.shows("Nothing is written yet")
     assert isinstance(turn.app.screen, InterventionDialog)
 
@@ -128,8 +128,8 @@ async def test_skip_goes_on_with_the_next_step(turn: Flight) -> None:
 async def test_replacing_the_rest_runs_what_was_said_instead(turn: Flight) -> None:
     await turn.press("p")
     await turn.shows("What to do instead")
-    turn.app.screen.query_one(TextArea).text = "create a directory 'instead'"
-    await turn.press("ctrl+s")
+    turn.app.screen.field.value = "create a directory 'instead'"
+    await turn.press("enter")
     await turn.no_dialog()
     await turn.says("replaced")
     await turn.press("space")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from flight import Flight, cockpit
 from test_cockpit_context import make, settings
 
@@ -29,27 +28,16 @@ def gauges(flight: Flight) -> str:
     return "\n".join(rows)
 
 
-@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24)])
-async def test_the_gauges_show_what_is_due_and_the_status_line_what_runs(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    async with cockpit(tmp_path / "ws", size=size) as flight:
-        await flight.press("m")
-        await flight.dialog(MetaDialog)
-        await flight.shows(
-            "Meta-cognition of pilot-1", "reflection", "0/7", "in 7 successes", "in the background 0/10"
-        )
-        await flight.press("m")
-        await flight.no_dialog()
-        await flight.type("meta")
-        await flight.dialog(MetaDialog)
-
-
-async def test_a_success_moves_the_gauges_while_they_are_open(flight: Flight) -> None:
+async def test_the_gauges_show_what_is_due_and_follow_a_success(flight: Flight) -> None:
     await flight.goal("create a directory named 'x'")
     await flight.press("m")
     await flight.dialog(MetaDialog)
-    await flight.shows("0/7", "in 7 successes")
+    await flight.shows("Meta-cognition of pilot-1", "reflection", "0/7", "in 7 successes")
+    await flight.shows("in the background 0/10")
+    await flight.press("m")
+    await flight.no_dialog()
+    await flight.type("meta")
+    await flight.dialog(MetaDialog)
     await flight.engine.submit(cmd.Run(agent="pilot-1"))
     await flight.until(lambda: "1/7 successes in 6 successes" in gauges(flight), "one success")
 
@@ -69,7 +57,7 @@ async def test_a_task_is_forced_and_what_came_of_it_is_shown_and_waits_for_the_n
     assert [one.task for one in started] == [MetaTask.REFLECT]
 
 
-async def test_a_task_is_vetoed_and_allowed_and_its_threshold_set(flight: Flight) -> None:
+async def test_a_task_is_vetoed_and_allowed_and_a_new_threshold_shown(flight: Flight) -> None:
     await flight.press("m")
     await flight.dialog(MetaDialog)
     await flight.press("v")
@@ -77,11 +65,8 @@ async def test_a_task_is_vetoed_and_allowed_and_its_threshold_set(flight: Flight
     await flight.until(lambda: "vetoed by you" in gauges(flight), "the veto in view")
     await flight.press("v")
     await flight.until(lambda: not flight.state.meta.vetoed, "no veto")
-    await flight.press("plus")
-    await flight.until(lambda: flight.state.meta.reflection_threshold == 8, "the threshold")
+    await flight.engine.submit(cmd.SetThresholds(agent="pilot-1", reflection=8))
     await flight.until(lambda: "0/8 successes" in gauges(flight), "the threshold in view")
-    await flight.press("down", "minus")
-    await flight.until(lambda: flight.state.meta.consolidation_threshold == 11, "the other threshold")
 
 
 async def test_guidance_waits_for_the_next_prompt_and_is_in_it_once(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ async def test_what_is_found_is_listed_and_read_whole(tmp_path: Path, size: tupl
         await flight.type("believe pump primed")
         await flight.until(lambda: "pump" in flight.state.beliefs, "the belief")
         dialog = await _searched(flight, "p u m p")
-        assert {one.source for one in dialog._model.found} == {"event"}
+        assert {row.key.partition(":")[0] for row in dialog._model.found} == {"event"}
         await flight.shows("belief.added")
         await flight.press("v")
         await flight.until(lambda: dialog.has_class("-reading"), "the event in full")
@@ -48,11 +48,11 @@ async def test_enter_goes_to_the_event_in_its_agents_past(tmp_path: Path) -> Non
         await flight.type("agent pilot-2")
         await flight.until(lambda: flight.state.agent_id == "pilot-2", "the other agent")
         dialog = await _searched(flight, "p u m p")
-        place = next(at for at, one in enumerate(dialog._model.found) if one.kind == "belief.added")
+        place = next(at for at, row in enumerate(dialog._model.found) if "belief.added" in row.pieces[1].text)
         await flight.press(*["down"] * place, "enter")
         await flight.until(lambda: flight.app.context.past_at is not None, "the past")
         assert flight.state.agent_id == "pilot-1"
-        assert f"pilot-1:{flight.app.context.past_at}" == dialog._model.found[place].ref
+        assert f"event:pilot-1:{flight.app.context.past_at}" == dialog._model.found[place].key
         await flight.no_dialog()
         await flight.press("end")
         await flight.until(lambda: not flight.app.context.in_past, "now")
@@ -66,8 +66,8 @@ async def test_a_file_is_read_from_the_line_that_was_found(tmp_path: Path) -> No
         dialog = flight.app.screen
         assert isinstance(dialog, SearchDialog)
         await flight.until(lambda: "looked at" in dialog._model.standing, "the end of the search")
-        assert "notes.txt:2" in {one.ref for one in dialog._model.found}
-        place = next(at for at, one in enumerate(dialog._model.found) if one.ref == "notes.txt:2")
+        assert "file:notes.txt:2" in {row.key for row in dialog._model.found}
+        place = next(at for at, row in enumerate(dialog._model.found) if row.key == "file:notes.txt:2")
         await flight.press(*["down"] * place, "enter")
         await flight.until(lambda: dialog.has_class("-reading"), "the file")
         await flight.shows("from line 2", "needle")

@@ -118,7 +118,7 @@ async def test_f_in_the_past_begins_a_fork_and_its_files_are_taken_over(flown: F
     await flown.shows("Files", "- y")
     await flown.press("escape")
     await flown.type("outcomes")
-    await flown.shows("Forks from pilot-1:", "pilot-1-f1: open")
+    await flown.shows("forks from pilot-1:", "pilot-1-f1 ")
     await flown.press("escape")
     await flown.type("adopt pilot-1-f1")
     await flown.dialog(RewindDialog)

@@ -224,7 +224,7 @@ def test_a_wrong_turn_is_found_set_right_and_tried_five_times(
             terminal.until(lambda fork=fork: state(fork).goals["g2"].status.terminal, f"the end of {fork}")
         (failed,) = [fork for fork in forks if state(fork).goals["g2"].status is not GoalStatus.ACHIEVED]
         best = next(fork for fork in forks if fork != failed)
-        hands.say("outcomes", "achieved 80% [38%, 96%] of n = 5", "pilot: open")
+        hands.say("outcomes", "achieved 80% [38%, 96%] of n = 5", "open")
         hands.leave()
         assert files(sandbox) == stopped, "the original stays"
         hands.say("agent pilot", "PAUSED")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from engine.core import events as ev
 from tests.cockpit.flight import Flight, cockpit
-from widgets.dialogs.sandbox import NoJailDialog, PolicyDialog
+from widgets.base.dialog import TextDialog
+from widgets.dialogs.sandbox import NoJailDialog
 
 
 async def run_python(flight: Flight) -> None:
@@ -27,9 +28,8 @@ async def accepted(flight: Flight) -> list[str]:
 async def refuse_then_accept(workspace: Path) -> None:
     async with cockpit(workspace, size=(80, 24)) as flight:
         await flight.dialog(NoJailDialog)
-        await flight.shows("requires the jail KERNEL", "mend", "CONFIG_SECURITY_LANDLOCK", "leave, mend it")
-        await flight.press("u", "x")  # the second key is not y
-        await flight.shows("What should happen?")
+        await flight.shows("requires the jail KERNEL", "mend", "CONFIG_SECURITY_LANDLOCK", "q leave")
+        await flight.press("u", "n")
         await flight.press("f")
         await flight.no_dialog()
         await flight.shows("PROGRAMS REFUSED")
@@ -48,7 +48,7 @@ async def refuse_then_accept(workspace: Path) -> None:
         await flight.until(lambda: "42" in flight.session_text.splitlines(), "the program's output")
         assert await accepted(flight) == ["operator:operator"]
         await flight.press("escape", "P")
-        await flight.dialog(PolicyDialog)
+        await flight.dialog(TextDialog)
         await flight.shows("NOT confined", "✗ landlock")
         await flight.press("escape")
 

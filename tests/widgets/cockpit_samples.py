@@ -75,11 +75,9 @@ MEMORY = WorkingMemoryModel(
         MemoryLine("m4", "result", "mkdir made api_client", confidence=1.0),
     ),
     memories=(
-        RememberedLine(
-            "m7", "the index answers slowly before noon", "semantic", "fact", 8.2, "3h", focal=True
-        ),
-        RememberedLine("m5", "create_venv took 4 s", "episodic", "action_log", 6.1, "4m", pinned=True),
-        RememberedLine("m6", "is there a proxy?", "working", "question", 0.4, "now"),
+        RememberedLine("m7", "the index answers slowly before noon", "fact", 8.2, "3h", focal=True),
+        RememberedLine("m5", "create_venv took 4 s", "action_log", 6.1, "4m", pinned=True),
+        RememberedLine("m6", "is there a proxy?", "question", 0.4, "now"),
     ),
 )
 ERRORS = ErrorsModel(

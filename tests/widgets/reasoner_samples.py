@@ -12,7 +12,6 @@ from textual.message import Message
 from themes.loading import load_themes
 from widgets.base.text_layout import CONTROL_FILTER
 from widgets.dialogs.generated_plans import GeneratedPlansModel, ProposedPlan
-from widgets.dialogs.limits import BreakpointLine, BreakpointsModel
 from widgets.panes.beliefs import BeliefLine, BeliefsModel, BeliefsPane
 from widgets.panes.goals import FrameLine, GoalStack, GoalStackModel, IntentionLine, IntentionsModel
 from widgets.panes.world import WorldModel, WorldPane, WorldSign
@@ -81,14 +80,6 @@ GENERATED = GeneratedPlansModel(
     system="You write plans for an agent.",
     user="Current goal: achieve reach(home)",
     facts=(("took", "4.2 s"), ("cost", "$0.0124")),
-)
-BREAKPOINTS = BreakpointsModel(
-    (
-        BreakpointLine("b1", "belief", "there_is(home, _)", hits=3),
-        BreakpointLine("b2", "step", "move(south)", enabled=False),
-        BreakpointLine("b3", "error", "no_plan", hits=1),
-    ),
-    "explorer-1",
 )
 
 

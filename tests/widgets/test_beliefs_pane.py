@@ -53,28 +53,6 @@ async def test_provenance_gives_way_to_the_belief_where_there_is_little_room() -
         assert lines(pane)[1].split()[-1] == "MessageReceived"
 
 
-async def test_v_sorts_by_name_and_back_and_the_cursor_stays_on_its_belief() -> None:
-    pane = BeliefsPane()
-    async with PaneApp(pane).run_test(size=(60, 12)) as pilot:
-        pane.show(BELIEFS)
-        await pilot.press("down", "v")
-        assert [row.copy.partition("(")[0] for row in pane.rows] == [
-            "direction",
-            "free",
-            "home_is",
-            "object",
-            "there_is",
-            "visited",
-        ]
-        assert pane.cursor == "home_is(south_east)"
-        assert pane.border_subtitle == "6 · by name"
-
-        await pilot.press("v")
-        assert pane.rows[0].copy == "free(south_east)"
-        assert pane.cursor == "home_is(south_east)"
-        assert pane.border_subtitle == "6 · newest first"
-
-
 async def test_enter_tells_which_belief_was_chosen_and_an_update_tells_nothing() -> None:
     messages: list[Message] = []
     app = ReasonerApp()

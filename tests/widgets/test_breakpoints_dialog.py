@@ -1,158 +1,89 @@
+"""Dialogs of rows that the projection made: breakpoints and metacognition ask, budgets are written."""
+
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-from reasoner_samples import BREAKPOINTS
 from test_dialogs import OPEN, DialogApp
-from textual.widgets import Input
 
-from widgets.base.line_pane import LinePane, Requested
-from widgets.dialogs.limits import (
-    BreakpointLine,
-    BreakpointsDialog,
-    BreakpointsModel,
-)
+from widgets.base.dialog import ListModel, RowsDialog
+from widgets.base.line_pane import LinePane, Notice, Requested
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece
+from widgets.dialogs.limits import BreakpointsDialog, BudgetsDialog
+from widgets.dialogs.metacognition import MetaDialog
 
 
-class BreakpointsApp(DialogApp):
-    """Does what is asked, as the cockpit would."""
+def model(*keys: str) -> ListModel:
+    return ListModel("Title", [Row(key, (Piece(f"row {key}"),)) for key in keys])
 
-    def __init__(self, model: BreakpointsModel = BREAKPOINTS) -> None:
-        self.opened = BreakpointsDialog(model, self.check)
-        super().__init__(self.opened)
-        self.model = model
+
+class RowsApp(DialogApp):
+    """Keeps what is asked."""
+
+    def __init__(self, opened: RowsDialog) -> None:
+        self.opened = opened
+        super().__init__(opened)
         self.asked: list[tuple[object, ...]] = []
 
-    def check(self, kind: str, pattern: str) -> str:
-        return "" if pattern.endswith(")") else f"{pattern or 'nothing'} is no pattern for a {kind}"
-
-    def become(self, *lines: BreakpointLine) -> None:
-        self.model = replace(self.model, breakpoints=lines)
-        self.opened.show(self.model)
-
     def on_requested(self, event: Requested) -> None:
-        if event.what != "dry_run":
-            self.asked.append((event.what, *event.args))
-        match event.what, event.args:
-            case "add", (kind, pattern):
-                self.become(*self.model.breakpoints, BreakpointLine("new", kind, pattern))
-            case "switch", (ident, enabled):
-                self.become(
-                    *(
-                        replace(each, enabled=enabled) if each.id == ident else each
-                        for each in self.model.breakpoints
-                    )
-                )
-            case "remove", (ident,):
-                self.become(*(each for each in self.model.breakpoints if each.id != ident))
+        self.asked.append((event.what, *event.args))
 
     def lines(self) -> list[str]:
-        pane = self.dialog.query_one("#list", LinePane)
-        rows = (pane.render_line(y).text[1:].rstrip(" │┃") for y in range(pane.content_size.height))
+        pane = self.opened.query_one("#list", LinePane)
+        rows = (pane.render_line(y).text[1:].strip(" │┃") for y in range(pane.content_size.height))
         return [row for row in rows if row]
 
 
-@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24)])
-async def test_breakpoints_show_kind_pattern_and_hits_and_those_that_are_off(size: tuple[int, int]) -> None:
-    app = BreakpointsApp()
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        assert [line.split() for line in app.lines()] == [
-            ["●", "belief", "there_is(home,", "_)", "3", "hits"],
-            ["○", "step", "move(south)", "off"],
-            ["●", "error", "no_plan", "1", "hit"],
-        ]
-
-
-async def test_a_breakpoint_is_switched_and_deleted_and_the_list_follows() -> None:
-    app = BreakpointsApp()
+async def test_keys_ask_for_something_of_the_row_under_the_cursor_which_stays_on_it() -> None:
+    app = RowsApp(BreakpointsDialog(model("b1", "b2", "b3")))
     async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("down", "space", "enter", "delete", "w", "a")
+        app.opened.show(model("b0", "b2"))
         await pilot.press("space")
-        assert app.lines()[0].startswith("○ belief")
-        await pilot.press("enter")
-        assert app.lines()[0].startswith("● belief")
-        await pilot.press("down", "space")
-        assert app.lines()[1].startswith("● step")
-        await pilot.press("delete")
-        assert [line.split()[1] for line in app.lines()] == ["belief", "error"]
-        assert app.result is OPEN
-
-        await pilot.press("escape")
-        assert app.result is None
-
-
-async def test_hits_are_counted_while_the_dialog_is_open() -> None:
-    app = BreakpointsApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a", "g", *"rea")
-        app.become(replace(BREAKPOINTS.breakpoints[0], hits=1_204))
-        await pilot.pause()
-        assert app.lines()[0].endswith("1,204 hits")
-        assert app.dialog.query_one(Input).value == "rea"
-
-
-@pytest.mark.parametrize(
-    ("keys", "kind"),
-    [
-        (["s"], "step"),
-        (["b"], "belief"),
-        (["g"], "goal"),
-        (["p"], "plan"),
-        (["e"], "error"),
-        (["down", "enter"], "belief"),
-    ],
-)
-async def test_a_breakpoint_is_added_by_kind_and_pattern(keys: list[str], kind: str) -> None:
-    app = BreakpointsApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a", *keys, *"ab d()", "enter")
-        assert app.asked == [("add", kind, "ab d()")]
-        assert app.lines()[-1].split()[1:] == [kind, "ab", "d()"]
-
-        await pilot.press("space")
-        assert app.asked[-1][0] == "switch"
-
-
-async def test_a_wrong_pattern_is_refused_as_it_is_typed_and_on_enter() -> None:
-    app = BreakpointsApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a", "b", "x")
-        assert app.text("#said") == "✗ x is no pattern for a belief"
-        await pilot.press("backspace", "enter")
-        assert app.text("#said") == "✗ nothing is no pattern for a belief"
-        assert app.asked == []
-
-
-async def test_escape_goes_back_step_by_step() -> None:
-    app = BreakpointsApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a", "b", "x", "escape")
-        assert app.focused is app.dialog.query_one("#kinds")
-        await pilot.press("space", "delete")
-        assert app.asked == []
-        await pilot.press("escape")
-        assert app.focused is app.dialog.query_one("#list", LinePane)
-        assert app.result is OPEN
-        await pilot.press("escape")
-        assert app.result is None
-
-
-async def test_an_empty_list_says_which_key_adds_one() -> None:
-    app = BreakpointsApp(BreakpointsModel())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("space", "delete", "enter")
-        assert "Press a to add one." in app.lines()[0]
-        assert app.asked == []
-
-
-async def test_all_of_it_can_be_done_by_the_mouse() -> None:
-    app = BreakpointsApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await pilot.click("#list", offset=(6, 0), times=2)
         await pilot.click(".-keys", offset=(1, 0))
-        await pilot.click("#kinds", offset=(6, 3))
-        assert app.text("#said").startswith("plan: when a plan that fits is chosen")
-        await pilot.press("escape", "escape")
-        await pilot.click("#list", offset=(10, 2), times=2)
-        assert app.lines()[2].startswith("○ error")
+        await pilot.pause()
+        asked = ["switch", "switch", "remove", "why", "add", "switch"]
+        assert app.asked == [*((what, "b2") for what in asked), ("switch", "b0"), ("add", "b0")]
+        assert app.lines() == ["row b0", "row b2"]
+        assert app.result is OPEN
+        await pilot.press("escape")
+        assert app.result is None
+
+
+async def test_an_empty_list_says_which_key_adds_a_row_and_a_notice_why_there_is_none() -> None:
+    app = RowsApp(BreakpointsDialog(ListModel("Title")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "Press a to add one." in app.lines()[0]
+        app.opened.show(ListModel("Title", notice=Notice("cannot be read", "error")))
+        await pilot.pause()
+        assert app.lines() == ["✗ cannot be read"]
+
+
+async def test_tasks_are_forced_vetoed_and_cancelled() -> None:
+    app = RowsApp(MetaDialog(model("task:reflect", "job:q4")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f", "down", "v", "x")
+        await pilot.pause()
+        assert app.asked == [("force", "task:reflect"), ("veto", "job:q4"), ("cancel", "job:q4")]
+        await pilot.press("m")
+        assert app.result is None
+
+
+async def test_an_amount_is_written_and_escape_goes_back_from_it() -> None:
+    app = RowsApp(BudgetsDialog(model("goal g1/usd", "workspace/seconds")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("down", "e", *"+n", "escape", "plus", "n", "enter", *"+ 5", "enter")
+        await pilot.pause()
+        row = "workspace/seconds"
+        assert app.asked == [("more", row), ("lift", row), ("set", row, "+5")]
+        assert app.result is OPEN
+
+
+async def test_rows_open_at_any_size() -> None:
+    app = RowsApp(BudgetsDialog(model("a", "b")))
+    async with app.run_test(size=(1, 1)) as pilot:
+        for size in ((30, 10), (200, 60), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.press("down", "e", "escape")
+        assert app.lines() == ["row a", "row b"]

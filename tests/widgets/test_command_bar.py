@@ -80,28 +80,6 @@ async def test_entered_commands_join_the_history_once() -> None:
         assert app.bar.history == ("a", "b")
 
 
-async def test_ctrl_r_searches_the_history_backwards() -> None:
-    app = BarApp(CommandBar(history=HISTORY))
-    async with app.run_test() as pilot:
-        await pilot.press("ctrl+r", *"evolve")
-        assert app.message().startswith("evolve the parser")
-        await pilot.press("ctrl+r")
-        assert app.message().startswith("evolve the summarizer")
-        await pilot.press("enter")
-
-        assert app.bar.input.value == "evolve the summarizer"
-        assert app.entered == []
-
-
-async def test_escape_ends_the_search_and_brings_back_the_line() -> None:
-    app = BarApp(CommandBar(history=HISTORY))
-    async with app.run_test() as pilot:
-        await pilot.press("x", "ctrl+r", "y", "escape")
-
-        assert app.bar.input.value == "x"
-        assert app.left == 0
-
-
 async def test_escape_leaves_the_bar_and_keeps_the_line() -> None:
     app = BarApp(CommandBar(complete))
     async with app.run_test() as pilot:

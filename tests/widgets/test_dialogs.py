@@ -147,11 +147,11 @@ async def test_an_offer_with_a_text_asks_for_it(key: str, offer: Offer) -> None:
     app = DialogApp(InterventionDialog(MODEL))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press(key)
-        await pilot.press("ctrl+s")
+        await pilot.press("enter")
         assert app.result is OPEN
         assert "Nothing is written yet" in app.text("#line")
 
-        await pilot.press("x", "A", "e", "ctrl+s")
+        await pilot.press("x", "A", "e", "enter")
         assert app.result == InterventionChoice(offer, "xAe")
 
 

@@ -9,7 +9,6 @@ from textual.widgets import TextArea
 
 from widgets.base import dialog as box
 from widgets.base.facts import LongText
-from widgets.base.pane_tabs import PaneTabs
 from widgets.base.text_layout import plain
 from widgets.dialogs.generated_plans import (
     GeneratedPlansChoice,
@@ -45,7 +44,7 @@ async def test_the_plans_are_read_first_with_verdicts_reasons_and_problems() -> 
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         assert app.text("#head") == "a-model-1 · attempt 2 of 3 · took 4.2 s · cost $0.0124"
-        assert read(app) == [
+        assert read(app)[:18] == [
             "✗ line 14: a line that belongs to nothing",
             "",
             "✓ accepted: plan 1",
@@ -63,29 +62,19 @@ async def test_the_plans_are_read_first_with_verdicts_reasons_and_problems() -> 
         ]
 
 
-@pytest.mark.parametrize("keys", [["2"], ["tab"], ["3", "2"]])
-async def test_the_answer_can_be_read_as_it_came(keys: list[str]) -> None:
+async def test_the_answer_as_it_came_and_the_prompt_are_below_the_plans() -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press(*keys)
-        assert read(app)[1:4] == ["```yaml", "plan:", "  EVENT: achieve reach(Object)"]
-
-
-async def test_the_prompt_can_be_read_and_the_pages_go_round() -> None:
-    app = opened()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("3")
-        assert read(app) == [
-            "System",
+        await pilot.press("G")
+        below = read(app)[read(app).index("── The answer as it came ──") :]
+        assert below[1:4] == ["```yaml", "plan:", "  EVENT: achieve reach(Object)"]
+        assert below[-5:] == [
+            "── System prompt ──",
             "You write plans for an agent.",
             "",
-            "User",
+            "── Prompt ──",
             "Current goal: achieve reach(home)",
         ]
-        await pilot.press("tab")
-        assert read(app)[2] == "✓ accepted: plan 1"
-        await pilot.click(PaneTabs, offset=(15, 0))
-        assert read(app)[0] == "The answer as it came"
 
 
 async def test_approving_installs_what_was_accepted() -> None:
@@ -135,7 +124,7 @@ async def test_edited_plans_are_checked_as_they_are_typed_and_sent_only_when_sou
 async def test_an_edit_is_kept_when_the_operator_looks_at_the_answer_and_dropped_only_on_purpose() -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "x", "escape", "2")
+        await pilot.press("e", "x", "escape", "G")
         assert app.result is OPEN
         await pilot.press("a")
         assert app.result is OPEN
@@ -163,11 +152,11 @@ async def test_looking_at_the_editor_alone_is_no_edit() -> None:
 async def test_asking_again_needs_words() -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("r", "ctrl+s")
+        await pilot.press("r", "enter")
         assert app.result is OPEN
         assert "Nothing is written yet" in app.text("#line")
 
-        await pilot.press(*"use r", "ctrl+s")
+        await pilot.press(*"use r", "enter")
         assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.ASK_AGAIN, "use r")
 
 
@@ -175,7 +164,7 @@ async def test_asking_again_needs_words() -> None:
 async def test_rejecting_may_give_a_reason(words: str) -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("d", *words, "ctrl+s")
+        await pilot.press("d", *words, "enter")
         assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.REJECT, words)
 
 
@@ -186,15 +175,6 @@ async def test_escape_goes_back_from_writing_and_then_leaves_the_plans_waiting()
         assert app.result is OPEN
         await pilot.press("escape")
         assert app.result is None
-
-
-async def test_while_words_are_written_the_text_can_still_be_scrolled() -> None:
-    app = opened(replace(GENERATED, plans=GENERATED.plans * 10))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("r", "tab", "pagedown")
-        assert app.dialog.query_one(LongText).top > 0
-        await pilot.press("tab", *"ad", "ctrl+s")
-        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.ASK_AGAIN, "ad")
 
 
 async def test_a_disabled_offer_tells_why() -> None:
@@ -218,7 +198,7 @@ async def test_keys_that_were_meant_for_what_the_dialog_covers_choose_nothing(
     monkeypatch.setattr(box, "monotonic", lambda: now)
     app = DialogApp(GeneratedPlansDialog(GENERATED, check, unasked=True))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a", "d", "x", "ctrl+s")
+        await pilot.press("a", "d", "x", "enter")
         assert app.result is OPEN
         now += box.UNMEANT_S
         await pilot.press("a")
@@ -231,23 +211,13 @@ async def test_keys_that_were_meant_for_what_the_dialog_covers_choose_nothing(
     ids=["words", "one word", "lines"],
 )
 async def test_all_of_an_answer_of_a_megabyte_can_be_read(answer: str) -> None:
-    app = opened(replace(GENERATED, answer=answer))
+    app = opened(replace(GENERATED, answer=answer, system="", user=""))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("2", "G")
+        await pilot.press("G")
         await pilot.pause()
-        lines = read(app)[1:]
-        assert "".join("".join(lines).split()) == "".join(answer.split())
+        assert "".join(answer.split()) in "".join("".join(read(app)).split())
         shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
         assert "END" in shown
-
-
-async def test_plans_too_long_to_edit_here_can_still_be_judged() -> None:
-    app = opened(replace(GENERATED, plans=(ProposedPlan("+!a <- " + "b;" * 150_000 + "c."),)))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("e")
-        assert "too many to edit here" in app.text("#line")
-        await pilot.press("a")
-        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
 
 
 async def test_nothing_hides_in_a_plan() -> None:

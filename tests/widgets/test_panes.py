@@ -292,19 +292,6 @@ async def test_keys_pin_evict_focus_and_open_the_memory_under_the_cursor() -> No
     ]
 
 
-async def test_v_shows_only_what_is_in_mind_then_only_beliefs() -> None:
-    app = Cockpit()
-    async with app.run_test(size=SIZE) as pilot:
-        app.memory.show(MEMORY)
-        app.memory.focus()
-        await pilot.press("v")
-        assert {row.key.partition(":")[0] for row in app.memory.rows} == {"heading", "memory"}
-        await pilot.press("v")
-        assert [row.key for row in app.memory.rows] == ["heading:beliefs", "m2"]
-        await pilot.press("v")
-        assert len(app.memory.rows) == 10
-
-
 async def test_where_no_memory_is_in_mind_the_pane_says_how_one_comes_there() -> None:
     app = Cockpit()
     async with app.run_test(size=SIZE) as pilot:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widgets.base.text_layout import Piece, break_line, cut, cut_text, fit, plain, width_of, wrap
+from widgets.base.text_layout import Piece, bar, break_line, cut, cut_text, fit, plain, width_of, wrap
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,11 @@ def test_a_broken_text_fits_and_loses_nothing_but_blanks(text: str, width: int) 
 )
 def test_a_text_is_broken_at_blanks(text: str, lines: list[str]) -> None:
     assert break_line(text, 8) == lines
+
+
+def test_a_bar_shows_at_least_one_cell_of_what_is_not_nothing() -> None:
+    assert plain(bar(0.0, 5)) == "░░░░░"
+    assert plain(bar(0.001, 5)) == "▓░░░░"
+    assert plain(bar(0.5, 4)) == "▓▓░░"
+    assert plain(bar(7.0, 3)) == "▓▓▓"
+    assert plain(bar(0.5, 0)) == ""

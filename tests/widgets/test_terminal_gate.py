@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from widgets.terminal.protocol import PARAMETER_LIMIT, SEQUENCE_LIMIT, OutputFilter, Token
+from widgets.terminal.protocol import PARAMETER_LIMIT, SEQUENCE_LIMIT, ChildModes, OutputFilter, Token
 
 SWALLOWED = {
     "clipboard": b"\x1b]52;c;aGVsbG8=\x1b\\",
@@ -129,35 +129,12 @@ def test_questions_are_named_and_hold_no_word_of_the_childs() -> None:
     ]
 
 
-def test_the_title_is_cleaned_cut_and_kept_here() -> None:
-    gate = OutputFilter()
-    assert list(gate.tokens(b"\x1b]0;" + "two\nlines \u202e".encode() + b"x" * 9_000 + b"\x07")) == []
-    assert gate.title.startswith("two lines x")
-    assert len(gate.title) <= 80
-    list(gate.tokens(b"\x1b]2;second\x1b\\\x1b]2;broken off\x18\x1b]52;c;AA\x07"))
-    assert gate.title == "second"
-
-
-def test_keyboard_and_mouse_modes_are_noted_and_not_passed_on() -> None:
+def test_keyboard_modes_are_noted_and_mouse_modes_dropped_and_none_passed_on() -> None:
     gate = OutputFilter()
     assert list(gate.tokens(b"\x1b[?1h\x1b[?2004h\x1b[?1002h\x1b[?1006h")) == []
-    modes = gate.modes
-    assert (modes.application_cursor, modes.bracketed_paste, modes.mouse, modes.mouse_sgr) == (
-        True,
-        True,
-        1002,
-        True,
-    )
-
-    list(gate.tokens(b"\x1b[?1000l"))
-    assert modes.mouse == 1002
+    assert gate.modes == ChildModes(application_cursor=True, bracketed_paste=True)
     list(gate.tokens(b"\x1bc"))
-    assert (modes.application_cursor, modes.bracketed_paste, modes.mouse, modes.mouse_sgr) == (
-        False,
-        False,
-        0,
-        False,
-    )
+    assert gate.modes == ChildModes()
 
 
 def test_unfinished_strings_are_not_kept() -> None:

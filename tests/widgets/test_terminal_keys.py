@@ -1,4 +1,4 @@
-"""Keys, pastes and the mouse as a terminal of the xterm family sends them."""
+"""Keys and pastes as a terminal of the xterm family sends them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widgets.terminal.protocol import ChildModes, MouseAction, encode_key, encode_mouse, encode_paste
+from widgets.terminal.protocol import ChildModes, encode_key, encode_paste
 
 KEYS = [
     ("a", "a", b"a"),
@@ -57,8 +57,6 @@ KEYS = [
     ("f4", None, b"\x1bOS"),
     ("f5", None, b"\x1b[15~"),
     ("f12", None, b"\x1b[24~"),
-    ("f13", None, b"\x1b[1;2P"),
-    ("f24", None, b"\x1b[24;2~"),
     ("ctrl+f1", None, b"\x1b[1;5P"),
     ("ctrl+f5", None, b"\x1b[15;5~"),
     ("super+a", None, b""),
@@ -91,43 +89,3 @@ def test_a_paste_presses_no_key_and_cannot_leave_its_brackets(text: str) -> None
     inside = sent.removeprefix(b"\x1b[200~").removesuffix(b"\x1b[201~")
     assert len(inside) == len(sent) - 12
     assert not [byte for byte in inside if byte < 32 and byte not in b"\t\r"]
-
-
-@pytest.mark.parametrize(
-    ("action", "sent"),
-    [
-        (MouseAction("press", 0, 0, 1), b"\x1b[<0;1;1M"),
-        (MouseAction("release", 0, 0, 1), b"\x1b[<0;1;1m"),
-        (MouseAction("press", 9, 4, 3, ctrl=True), b"\x1b[<18;10;5M"),
-        (MouseAction("press", 300, 4, 2), b"\x1b[<1;301;5M"),
-        (MouseAction("wheel up", 1, 1), b"\x1b[<64;2;2M"),
-        (MouseAction("wheel down", 1, 1, shift=True), b"\x1b[<69;2;2M"),
-        (MouseAction("move", 1, 1), b""),
-        (MouseAction("press", -1, 1, 1), b""),
-    ],
-)
-def test_mouse_reports_in_the_sgr_encoding(action: MouseAction, sent: bytes) -> None:
-    assert encode_mouse(action, ChildModes(mouse=1000, mouse_sgr=True)) == sent
-
-
-def test_mouse_reports_in_the_old_encoding() -> None:
-    modes = ChildModes(mouse=1000)
-    assert encode_mouse(MouseAction("press", 0, 0, 1), modes) == b"\x1b[M !!"
-    assert encode_mouse(MouseAction("release", 0, 0, 1), modes) == b"\x1b[M#!!"
-    assert encode_mouse(MouseAction("press", 230, 0, 1), modes) == b""
-
-
-def test_the_child_hears_of_the_mouse_only_what_it_asked_for() -> None:
-    held, free = MouseAction("move", 1, 1, 1), MouseAction("move", 1, 1)
-    press, release = MouseAction("press", 1, 1, 1), MouseAction("release", 1, 1, 1)
-    heard = {
-        mode: [bool(encode_mouse(action, ChildModes(mouse=mode))) for action in (press, release, held, free)]
-        for mode in (0, 9, 1000, 1002, 1003)
-    }
-    assert heard == {
-        0: [False, False, False, False],
-        9: [True, False, False, False],
-        1000: [True, True, False, False],
-        1002: [True, True, True, False],
-        1003: [True, True, True, True],
-    }

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.style import Style
 
-from widgets.terminal.ansi_stream import Sgr, Span
+from widgets.terminal.ansi_stream import Span
 from widgets.terminal.screen import ANSWERS_LIMIT, LINES_KEPT, SIZE_LIMITS, BitttyEmulator, TerminalRow
 
 COLUMNS, ROWS = 40, 10
@@ -135,24 +136,24 @@ def test_what_the_oracle_does_not_do_is_done_as_xterm_does(data: bytes, lines: l
 def test_colours_and_looks_become_spans() -> None:
     row, looks = emulator(CORPUS["colours of every kind"]).rows(0, 2)
     assert row.spans == (
-        Span(0, 5, Sgr(fg=1, bg=4)),
-        Span(5, 11, Sgr(fg=10, bg=13)),
-        Span(11, 18, Sgr(fg=208, bg=13)),
-        Span(18, 22, Sgr(fg=208, bg=(1, 2, 3))),
+        Span(0, 5, Style.parse("color(1) on color(4)")),
+        Span(5, 11, Style.parse("color(10) on color(13)")),
+        Span(11, 18, Style.parse("color(208) on color(13)")),
+        Span(18, 22, Style.parse("color(208) on #010203")),
     )
-    assert looks.spans == (Span(0, 5, Sgr(bold=True, italic=True, underline=True, reverse=True)),)
+    assert looks.spans == (Span(0, 5, Style.parse("bold italic underline reverse")),)
 
 
 def test_colours_beyond_the_palette_are_bounded() -> None:
     (row,) = emulator(
         b"\x1b[38;5;999mA\x1b[48;2;999;0;999mB\x1b[38:5:300mC\x1b[38;5;255;48;2;255;0;255mD"
     ).rows(0, 1)
-    assert row == TerminalRow("ABCD", (Span(3, 4, Sgr(fg=255, bg=(255, 0, 255))),))
+    assert row == TerminalRow("ABCD", (Span(3, 4, Style.parse("color(255) on #ff00ff")),))
 
 
 def test_blanks_with_a_background_are_kept_and_others_dropped() -> None:
     (row,) = emulator(b"a\x1b[44m  \x1b[0m   ").rows(0, 1)
-    assert row == TerminalRow("a  ", (Span(1, 3, Sgr(bg=4)),))
+    assert row == TerminalRow("a  ", (Span(1, 3, Style.parse("on color(4)")),))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
 from widgets.base.facts import FactsPane, LongText, Render, Section
-from widgets.base.line_pane import LinePane, Requested
+from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen
 from widgets.base.rows import Row
 
 Result = TypeVar("Result")
@@ -316,6 +316,42 @@ class ListDialog(BoxDialog[None], Generic[Model]):
         self.list.set_notice(getattr(model, "notice", None))
         self.list.set_rows(self.rows())
         self.say(getattr(model, "said", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ListModel:
+    """What a dialog of rows shows."""
+
+    title: str = ""
+    rows: Sequence[Row] = ()
+    notice: Notice | None = None
+
+
+class RowsDialog(ListDialog[ListModel]):
+    """Rows that the projection made; keys ask for something of the row under the cursor."""
+
+    CHOOSING: ClassVar[str] = ""
+    """What enter and a double click ask for."""
+
+    def title_text(self) -> str:
+        """That of the model."""
+        return self.model.title
+
+    def show(self, model: ListModel) -> None:
+        """Show this model; the cursor and what was said stay."""
+        self.model = model
+        self.list.set_notice(model.notice)
+        self.list.set_rows(model.rows)
+
+    def action_ask(self, what: str) -> None:
+        """Ask for something of the row under the cursor; its key is empty where there is none."""
+        if not self.writing:
+            self.request(what, self.list.cursor)
+
+    @on(RowChosen, "#list")
+    def _asked(self) -> None:
+        if self.CHOOSING:
+            self.action_ask(self.CHOOSING)
 
 
 def show_problems(status: Static, problems: Sequence[str], fine: str) -> None:

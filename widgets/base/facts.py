@@ -210,11 +210,11 @@ class LongText(LinePane):
             self.scroll_lines_to(self._starts[self._target])
             self._target = -1
 
-    def show(self, sections: tuple[Section, ...]) -> None:
-        """Show these sections from the first line on."""
+    def show(self, sections: tuple[Section, ...], *, from_start: bool = True) -> None:
+        """Show these sections, from the first line on where not said otherwise."""
         if sections != self.sections:
             self.sections = sections
-            self._lines.show(self, self.lines_for)
+            self._lines.show(self, self.lines_for, from_start=from_start)
 
     def lines_for(self, width: int) -> tuple[Pieces, ...]:
         """The sections with a blank line between them."""

@@ -204,7 +204,6 @@ class LinePane(Widget, can_focus=True):
         self._notice: Notice | None = None
         self._caption = Content("")
         self._subtitle = Content("")
-        self._chord = False
         if title:
             self.BINDING_GROUP_TITLE = title
 
@@ -378,19 +377,11 @@ class LinePane(Widget, can_focus=True):
         self.scroll_lines_to(self.top - 3)
 
     def on_key(self, event: events.Key) -> None:
-        """A letter of a row chooses it; `gg` goes to the top, as in vi, and any other key ends the chord."""
+        """A letter of a row chooses it."""
         if (row := self.letters.get(event.character or "")) is not None:
             event.stop()
             event.prevent_default()
             self.row_chosen(row)
-            return
-        armed, self._chord = self._chord, event.key == "g"
-        if event.key == "g":
-            event.stop()
-            event.prevent_default()
-            if armed:
-                self._chord = False
-                self.action_go("top")
 
     def action_go(self, where: str) -> None:
         """Go a line or row, or a page less a line, up or down, or to the first or last of all."""

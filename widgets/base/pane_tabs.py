@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,7 +35,33 @@ class TabsModel:
     current: str = ""
 
 
-class PaneTabs(Widget):
+class StripLine(Widget):
+    """One line of styled parts, each of which may name what a click on it means."""
+
+    PREFIX: ClassVar[str]
+    """How its component classes begin; one of them is that of `text`."""
+
+    def parts(self, width: int) -> Iterable[tuple[str, str, str]]:
+        """The text of each part, the name of its style, and what a click on it means, if anything."""
+        raise NotImplementedError
+
+    def part_at(self, column: int) -> str:
+        """What a click on a column means; empty for nothing."""
+        for text, _, meaning in self.parts(self.content_size.width):
+            column -= width_of((Piece(text),))
+            if column < 0:
+                return meaning
+        return ""
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        style, width = self.get_component_rich_style, self.content_size.width
+        parts = self.parts(width) if y == 0 else ()
+        segments = [Segment(text, style(f"{self.PREFIX}--{name}")) for text, name, _ in parts]
+        return Strip(segments).adjust_cell_length(width, style(f"{self.PREFIX}--text"))
+
+
+class PaneTabs(StripLine):
     """One line of tabs; a click chooses one. Labels shorten to their key where there is no room."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--text", "tabs--current", "tabs--badge"}
@@ -47,6 +74,8 @@ class PaneTabs(Widget):
         & > .tabs--badge { color: $text-error; text-style: bold; }
     }
     """
+
+    PREFIX = "tabs"
 
     @dataclass
     class TabChosen(Message):
@@ -68,26 +97,15 @@ class PaneTabs(Widget):
             return full
         return [(tab, label if tab.id == self._model.current else label[:1]) for tab, label in full]
 
-    def render_line(self, y: int) -> Strip:
-        """The strip."""
-        width = self.content_size.width
-        base = self.get_component_rich_style("tabs--text")
-        segments: list[Segment] = [Segment(" ", base)]
+    def parts(self, width: int) -> Iterator[tuple[str, str, str]]:
+        """Each tab with its badge."""
+        yield " ", "text", ""
         for tab, label in self._labels(width):
-            name = "tabs--current" if tab.id == self._model.current else "tabs--text"
-            segments.append(Segment(label, self.get_component_rich_style(name)))
-            if tab.badge:
-                badge = clean_line(tab.badge)
-                segments.append(Segment(f" {badge}", self.get_component_rich_style("tabs--badge")))
-            segments.append(Segment("  ", base))
-        return Strip(segments).adjust_cell_length(width, base)
+            yield label, "current" if tab.id == self._model.current else "text", tab.id
+            yield f" {clean_line(tab.badge)}" if tab.badge else "", "badge", tab.id
+            yield "  ", "text", ""
 
     def on_click(self, event: events.Click) -> None:
         """Choose the tab under the pointer."""
-        column = 1
-        for tab, label in self._labels(self.content_size.width):
-            end = column + width_of((Piece(label),)) + (len(tab.badge) + 1 if tab.badge else 0)
-            if column <= event.x < end:
-                self.post_message(self.TabChosen(tab.id))
-                return
-            column = end + 2
+        if tab := self.part_at(event.x):
+            self.post_message(self.TabChosen(tab))

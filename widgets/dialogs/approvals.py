@@ -5,7 +5,7 @@ Each says how far the answer reaches: an allowed call by a rule, an accepted pla
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -198,54 +198,33 @@ _WARNING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveModel:
-    """What is asked."""
-
-    server: str
-    entry: str
-    """The hash of the entry that is shown."""
-    facts: tuple[tuple[str, str], ...]
-    """All of the entry, as labels and texts."""
-
-
 class LeaveDialog(BoxDialog[bool]):
     """`t` allows it, `d` refuses it, escape leaves the question open.
 
     Enter does nothing, so that no habit agrees.
+
+    Args:
+        server: its name.
+        facts: all of its entry, as labels and texts.
     """
 
     HINT = "nothing of it runs yet"
     KEYS = (
-        DialogKey("t", "say(True)", "let it start, now and later"),
-        DialogKey("d", "say(False)", "let it not start"),
-        DialogKey("", "", "later", shown="esc"),
-        DialogKey("q", "close"),
+        DialogKey("t", "dismiss(True)", "let it start, now and later"),
+        DialogKey("d", "dismiss(False)", "let it not start"),
+        DialogKey("q", "close", "later", shown="esc"),
     )
-    DEFAULT_CSS = """
-    LeaveDialog > Vertical { max-width: 110; height: 80%; max-height: 30; }
-    LeaveDialog #warning { height: auto; margin: 0 0 1 0; color: $text-warning; }
-    """
+    DEFAULT_CSS = "LeaveDialog > Vertical { max-width: 110; height: 80%; max-height: 30; }"
 
-    def __init__(self, model: LeaveModel) -> None:
+    def __init__(self, server: str, facts: Sequence[tuple[str, str]]) -> None:
         super().__init__()
-        self.model = model
-        self._text = LongText()
+        self.server, self._facts = server, facts
 
     def compose(self) -> ComposeResult:
         """The warning, the entry, and the keys."""
-        title = f"May {clean_line(self.model.server, limit=40)} start?"
-        warning = Static(_WARNING, id="warning", markup=False)
-        yield self.box(warning, self._text, title=title, classes="-question")
-
-    def on_mount(self) -> None:
-        """The entry can be scrolled."""
-        self._text.show(tuple(Section(label, text) for label, text in self.model.facts))
-        self._text.focus()
-
-    def action_say(self, yes: bool) -> None:
-        """Answer."""
-        self.dismiss(yes)
+        text = LongText()
+        text.show((Section(_WARNING, title_style="warning"), *(Section(*fact) for fact in self._facts)))
+        yield self.box(text, title=f"May {clean_line(self.server, limit=40)} start?", classes="-question")
 
 
 EnvelopeCheck = Callable[[str], str]

@@ -14,22 +14,11 @@ from textual.widgets import Static, TextArea
 from engine.core.text import clean, clean_line
 from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey, show_problems
 from widgets.base.facts import LongText, Section
-from widgets.base.pane_tabs import PaneTabs, TabLine, TabsModel
 from widgets.base.text_layout import escape_unprintable
 
 PlansCheck = Callable[[str], list[str]]
 """Takes plans as AgentSpeak text, and gives what is wrong with them, in sentences."""
-EDIT_LIMIT = 50_000
-"""Characters of plans that can be edited here."""
 QUESTION = "What should happen with these plans?"
-
-
-class Page(StrEnum):
-    """What there is to read."""
-
-    PLANS = "plans"
-    ANSWER = "answer"
-    PROMPT = "prompt"
 
 
 class GeneratedPlansOffer(StrEnum):
@@ -100,87 +89,54 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         DialogKey("e", "offer('edit')", "edit"),
         DialogKey("r", "offer('ask_again')", "ask again"),
         DialogKey("d", "offer('reject')", "reject"),
-        DialogKey("tab", "next_page", "plans, answer, prompt"),
-        DialogKey("1", "page('plans')"),
-        DialogKey("2", "page('answer')"),
-        DialogKey("3", "page('prompt')"),
         DialogKey("ctrl+s", "send", priority=True),
     )
     DEFAULT_CSS = """
     GeneratedPlansDialog > Vertical { height: 96%; }
     GeneratedPlansDialog #head { height: 1; color: $foreground-muted; }
-    GeneratedPlansDialog TextArea { display: none; }
-    GeneratedPlansDialog #words { height: 6; }
-    GeneratedPlansDialog #plans { height: 1fr; min-height: 3; }
+    GeneratedPlansDialog TextArea { display: none; height: 1fr; min-height: 3; }
     GeneratedPlansDialog #problems { display: none; }
-    GeneratedPlansDialog.-writing #words { display: block; }
     GeneratedPlansDialog.-editing {
-        & #plans, & #problems { display: block; }
-        & LongText, & PaneTabs { display: none; }
+        & TextArea, & #problems { display: block; }
+        & LongText, & .-keys { display: none; }
     }
-    GeneratedPlansDialog.-editing .-keys, GeneratedPlansDialog.-writing .-keys { display: none; }
     """
 
     def __init__(self, model: GeneratedPlansModel, check: PlansCheck, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
         self._model = model
         self._check = check
-        self._writing: GeneratedPlansOffer | None = None
         self._warned = False
-        self._page = Page.PLANS
         self._text = LongText()
-        self._tabs = PaneTabs()
-        self._line = Static(Content(QUESTION), id="line")
-        self._words = TextArea(id="words", tab_behavior="focus")
+        self._question = Static(Content(QUESTION), id="line")
         self._before = "\n\n".join(escape_unprintable(plan.text).strip() for plan in model.plans)
-        self._plans = TextArea(id="plans", show_line_numbers=True)
-        self._draft = ""
-        """The edited plans; empty while they are as the model made them."""
+        self._plans = TextArea(self._before, id="plans", show_line_numbers=True)
         self._problems = Static(id="problems", classes="-problems")
 
     def compose(self) -> ComposeResult:
-        """Whence the plans are, what there is to read, and what can be done."""
+        """Whence the plans are, all that there is to read, and what can be done."""
         head = Static(Content(_head(self._model)), id="head")
-        reading = (head, self._tabs, self._text)
-        parts = (*reading, self._plans, self._problems, self._line, self._words)
+        parts = (head, self._text, self._plans, self._problems, self._question, self.line)
         title = f"Plans for {clean_line(self._model.goal, limit=180)}"
         yield self.box(*parts, title=title, classes="-question")
 
     def on_mount(self) -> None:
         """The plans are read first."""
-        self.action_page(Page.PLANS)
+        self._text.show(_sections(self._model))
+        self._text.focus()
 
-    # Reading
+    @property
+    def _editing(self) -> bool:
+        return self.has_class("-editing")
 
-    def action_page(self, name: str) -> None:
-        """Show the plans, the answer or the prompt."""
-        if self._writing is GeneratedPlansOffer.EDIT:
-            return
-        self._page = Page(name)
-        self._text.show(_sections(self._model, self._page))
-        self._tabs.show(TabsModel(_tabs(self._model), name))
-        if self._writing is None:
-            self._text.focus()
-
-    def action_next_page(self) -> None:
-        """Show the next of them; while words are written, go between them and the text."""
-        if self._writing is None:
-            pages = tuple(Page)
-            self.action_page(pages[(pages.index(self._page) + 1) % len(pages)])
-        else:
-            self.focus_next()
-
-    def on_pane_tabs_tab_chosen(self, event: PaneTabs.TabChosen) -> None:
-        """A tab was clicked."""
-        event.stop()
-        self.action_page(event.tab_id)
-
-    # Choosing
+    @property
+    def _edited(self) -> bool:
+        return self._plans.text != self._before
 
     def action_offer(self, name: str) -> None:
         """Take an offer: ask for what is written with it, refuse one that is not possible and say why."""
         offer = GeneratedPlansOffer(name)
-        if self._writing is not None:
+        if self.writing or self._editing:
             return
         if self.unmeant:
             self._tell(JUST_OPENED)
@@ -189,84 +145,65 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         elif offer is GeneratedPlansOffer.APPROVE:
             self.dismiss(GeneratedPlansChoice(offer))
         elif offer is GeneratedPlansOffer.EDIT:
-            self._edit()
+            self._warned = False
+            self._tell("The plans as they will be installed — ctrl+s sends, esc goes back")
+            self._changed()
+            self.add_class("-editing")
+            self._plans.focus()
         else:
-            self._writing = offer
-            self._tell(f"{WRITTEN[offer]} — ctrl+s sends, esc goes back")
-            self.add_class("-writing")
-            self._words.focus()
+            self._tell(f"{WRITTEN[offer]} — enter sends, esc goes back")
+            self.write(offer, "")
 
     def _refusal(self, offer: GeneratedPlansOffer) -> str:
         """Why an offer cannot be taken; empty when it can."""
         if reason := self._model.disabled.get(offer):
             return clean_line(reason)
-        if offer is GeneratedPlansOffer.APPROVE:
-            if self._draft:
-                return "the plans were edited: e goes back to them, ctrl+s there sends them"
-            if not any(plan.accepted for plan in self._model.plans):
-                return "no plan was accepted; edit the plans, ask again, or reject them"
-        if offer is GeneratedPlansOffer.EDIT and len(self._before) > EDIT_LIMIT:
-            return f"{len(self._before):,} characters are too many to edit here ({EDIT_LIMIT:,} at most)"
+        if offer is GeneratedPlansOffer.APPROVE and self._edited:
+            return "the plans were edited: e goes back to them, ctrl+s there sends them"
+        if offer is GeneratedPlansOffer.APPROVE and not any(plan.accepted for plan in self._model.plans):
+            return "no plan was accepted; edit the plans, ask again, or reject them"
         return ""
-
-    def _edit(self) -> None:
-        self._writing = GeneratedPlansOffer.EDIT
-        self._warned = False
-        self._plans.text = self._draft or self._before
-        self._tell("The plans as they will be installed — ctrl+s sends, esc goes back")
-        self._show_problems(self.problems())
-        self.add_class("-editing")
-        self._plans.focus()
 
     def problems(self) -> list[str]:
         """What is wrong with the edited plans; empty when they can be sent."""
         text = self._plans.text
-        if not text.strip():
-            return ["nothing is written: to go on without plans, reject them"]
-        if len(text) > EDIT_LIMIT:
-            return [f"{len(text):,} characters are too many ({EDIT_LIMIT:,} at most)"]
-        return self._check(text)
+        return (
+            self._check(text) if text.strip() else ["nothing is written: to go on without plans, reject them"]
+        )
 
-    @on(TextArea.Changed, "#plans")
+    @on(TextArea.Changed)
     def _changed(self) -> None:
-        if self._writing is GeneratedPlansOffer.EDIT:
-            text = self._plans.text
-            self._draft = "" if text == self._before else text
-            self._warned = False
-            self._show_problems(self.problems())
-
-    def _show_problems(self, problems: list[str]) -> None:
-        show_problems(self._problems, problems, "can be installed")
+        self._warned = False
+        show_problems(self._problems, self.problems(), "can be installed")
 
     def action_send(self) -> None:
-        """Send what is written, if nothing is wrong with it."""
-        if self._writing is GeneratedPlansOffer.EDIT:
-            if problems := self.problems():
-                self._show_problems(problems)
-            else:
-                self.dismiss(GeneratedPlansChoice(self._writing, self._plans.text))
-        elif self._writing is not None:
-            text = clean(self._words.text).strip()
-            if not text and self._writing is GeneratedPlansOffer.ASK_AGAIN:
-                self._tell("Nothing is written yet — ctrl+s sends, esc goes back")
-            else:
-                self.dismiss(GeneratedPlansChoice(self._writing, text))
+        """Send the edited plans, if nothing is wrong with them."""
+        if self._editing and not self.problems():
+            self.dismiss(GeneratedPlansChoice(GeneratedPlansOffer.EDIT, self._plans.text))
+
+    def written(self, what: str, text: str) -> bool:
+        """Send the words."""
+        if not text and what == GeneratedPlansOffer.ASK_AGAIN:
+            self._tell("Nothing is written yet — enter sends, esc goes back")
+        else:
+            self.dismiss(GeneratedPlansChoice(GeneratedPlansOffer(what), clean(text)))
+        return False
 
     def action_close(self) -> None:
         """Go back from writing; else leave, and choose nothing. Only a second escape drops an edit."""
-        if self._writing is not None:
-            self._writing = None
-            self.remove_class("-writing", "-editing")
-            self._tell("Your edit is kept, but not sent: e goes back to it." if self._draft else QUESTION)
+        if self.writing or self._editing:
+            self.stop_writing()
+            self.remove_class("-editing")
+            self._tell("Your edit is kept, but not sent: e goes back to it." if self._edited else QUESTION)
             self._text.focus()
-        elif self._draft and not self._warned:
+        elif self._edited and not self._warned:
             self._warned = True
             self._tell("esc again leaves and drops your edit; e goes back to it.")
         else:
             self.dismiss(None)
 
     def _tell(self, text: str) -> None:
-        self._line.update(Content(text), layout=False)
+        self._question.update(Content(text), layout=False)
 
 
 def _head(model: GeneratedPlansModel) -> str:
@@ -277,25 +214,12 @@ def _head(model: GeneratedPlansModel) -> str:
     return " · ".join(parts)
 
 
-def _tabs(model: GeneratedPlansModel) -> tuple[TabLine, ...]:
-    refused = sum(not plan.accepted for plan in model.plans) + bool(model.problems)
-    return (
-        TabLine(Page.PLANS, "1 plans", f"✗{refused}" if refused else ""),
-        TabLine(Page.ANSWER, "2 answer"),
-        TabLine(Page.PROMPT, "3 prompt"),
-    )
-
-
-def _sections(model: GeneratedPlansModel, page: Page) -> tuple[Section, ...]:
-    if page is Page.ANSWER:
-        return (Section("The answer as it came", model.answer or "(empty)"),)
-    if page is Page.PROMPT:
-        return (
-            Section("System", model.system or "(none)"),
-            Section("User", model.user or "(none)"),
-        )
+def _sections(model: GeneratedPlansModel) -> tuple[Section, ...]:
+    """The plans with their verdicts, then the answer as it came, and what was asked."""
     sections = [Section(f"✗ {problem}", title_style="error") for problem in model.problems]
     for number, plan in enumerate(model.plans, 1):
         verdict, style = ("✓ accepted", "success") if plan.accepted else ("✗ refused", "error")
         sections.append(Section(f"{verdict}: plan {number}", plan.text, style, plan.reasons))
-    return tuple(sections) or (Section("The answer holds no plans.", title_style="warning"),)
+    sections += [] if sections else [Section("The answer holds no plans.", title_style="warning")]
+    asked = (("The answer as it came", model.answer), ("System prompt", model.system), ("Prompt", model.user))
+    return (*sections, *(Section(f"── {title} ──", text) for title, text in asked if text))

@@ -9,8 +9,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from engine.core.journal import of_agent
 from engine.core.text import clean_line
-from widgets.base.dialog import BoxDialog, DialogKey, ListDialog, TextDialog
+from widgets.base.dialog import BoxDialog, DialogKey, ListDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.line_pane import LinePane, Notice, RowChosen
 from widgets.base.rows import Row, blank
@@ -145,32 +146,7 @@ class WhyDialog(ListDialog[WhyModel]):
             self.request("asked", *self._before.pop())
 
 
-class RecapDialog(TextDialog):
-    """What happened since the operator last looked; closing it changes nothing."""
-
-    HINT = "esc close"
-    KEYS = (DialogKey("R", "close"),)
-    DEFAULT_CSS = "RecapDialog > Vertical { height: 80%; }"
-
-
 WORDS_LIMIT = 400
-
-
-@dataclass(frozen=True, slots=True)
-class SearchLine:
-    """One thing that was found."""
-
-    key: str
-    """Its place in the search, which is its own."""
-    source: str
-    """`event`, `memory` or `file`."""
-    ref: str
-    when: str
-    who: str
-    kind: str
-    text: str
-    goes: bool = False
-    """Whether it is an event of an agent, whose past can be looked at there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +154,8 @@ class SearchModel:
     """What the dialog shows; the words are those that these lines answer."""
 
     words: str = ""
-    found: tuple[SearchLine, ...] = ()
+    found: tuple[Row, ...] = ()
+    """Keys are source and reference: `event:pilot-1:7`."""
     standing: str = ""
     """How far the search is, in words."""
     notice: Notice | None = None
@@ -237,7 +214,7 @@ class SearchDialog(BoxDialog[None]):
         if model.words == self._words:
             self._model = model
             self._list.set_notice(model.notice)
-            self._list.set_rows([_search_row(line) for line in model.found])
+            self._list.set_rows(model.found)
             self._standing.update(Content(clean_line(model.standing)), layout=False)
 
     def show_whole(self, key: str, sections: tuple[Section, ...], *, at: int = 0) -> None:
@@ -261,21 +238,17 @@ class SearchDialog(BoxDialog[None]):
 
     @on(RowChosen)
     def _chosen(self) -> None:
-        result = self._line()
-        if result is not None and result.goes:
-            self.request("go", result)
+        source, _, ref = self._list.cursor.partition(":")
+        if source == "event" and of_agent(ref.rpartition(":")[0]):
+            self.request("go", ref)
         else:
             self.action_view()
 
-    def _line(self) -> SearchLine | None:
-        """The result under the cursor."""
-        return next((line for line in self._model.found if line.key == self._list.cursor), None)
-
     def action_view(self) -> None:
         """Read what is under the cursor whole."""
-        if (result := self._line()) is not None:
-            self._reads = result.key
-            self.request("open", result)
+        self._reads = self._list.cursor
+        if self._reads:
+            self.request("open", self._reads)
 
     def action_search(self) -> None:
         """Type other words."""
@@ -294,19 +267,3 @@ class SearchDialog(BoxDialog[None]):
             self.action_back()
         else:
             self.dismiss(None)
-
-
-def _search_row(line: SearchLine) -> Row:
-    head = f"{clean_line(line.when)} {clean_line(line.who, limit=24)} "
-    return Row(
-        line.key,
-        (
-            Piece(head, "dim"),
-            Piece(f"{clean_line(line.kind, limit=40)} ", "accent"),
-            Piece(clean_line(line.text)),
-        ),
-        tail=(Piece(clean_line(line.ref, limit=60), "dim"),),
-        indent=2,
-        most=3,
-        copy=f"{clean_line(line.ref)} {clean_line(line.text)}",
-    )

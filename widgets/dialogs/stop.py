@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
@@ -12,30 +12,11 @@ from textual.widgets import Static
 from engine.core.text import clean_line
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
+from widgets.base.line_pane import LinePane, RowChosen
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece
 
-KILL = "kill"
-
-
-@dataclass(frozen=True, slots=True)
-class GradeLine:
-    """One grade of stopping."""
-
-    grade: str
-    """Its name for commands."""
-    key: str
-    name: str
-    does: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeLine:
-    """Whom a stop is for."""
-
-    scope: str
-    """Its name for commands."""
-    name: str
-    count: int
-    """How many agents that is."""
+KILL, THAW = "kill", "thaw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +24,10 @@ class StopModel:
     """What the panel shows."""
 
     agent: str
-    grades: tuple[GradeLine, ...]
-    scopes: tuple[ScopeLine, ...]
-    frozen: bool = False
-    """Whether anything can be thawed."""
+    grades: tuple[tuple[str, str, str, str], ...]
+    """Name for commands, key, name and what it does, of each grade and of thawing."""
+    scopes: tuple[tuple[str, str], ...]
+    """Name for commands, and words, of whom a stop is for."""
     receipt: tuple[Fact, ...] = ()
 
 
@@ -55,110 +36,75 @@ class StopDialog(BoxDialog[None]):
 
     DEFAULT_CSS = """
     StopDialog > Vertical { height: 96%; max-height: 30; }
-    StopDialog Static { height: auto; link-style: none; }
-    StopDialog #scopes { margin: 0 0 1 0; }
-    StopDialog #armed { color: $text-error; height: 1; }
+    StopDialog #scopes { height: auto; margin: 0 0 1 0; }
     """
     KEYS = (
-        DialogKey("a", "grade('after')"),
-        DialogKey("h", "grade('hold')"),
-        DialogKey("c", "grade('cut')"),
-        DialogKey("t", "grade('cancel')"),
-        DialogKey("f", "grade('freeze')"),
-        DialogKey("K", "kill"),
-        DialogKey("w", "thaw"),
-        DialogKey("tab,s", "scope", priority=True),
-        DialogKey("enter,q,X", "close"),
+        DialogKey("tab,s", "scope", "whom", priority=True),
+        DialogKey("enter,q,X", "close", priority=True),
         DialogKey("full_stop", "again"),
     )
 
     def __init__(self, model: StopModel) -> None:
         super().__init__()
         self._model = model
-        self._scope = model.scopes[0].scope
+        self._scope = 0
         self._armed = False
-        self._scopes, self._grades = Static(id="scopes"), Static(id="grades")
-        self._warning = Static(id="armed")
+        self._scopes = Static(id="scopes")
+        self._grades = LinePane(title="Grades", click_chooses=True, id="grades")
         empty = "Nothing was stopped yet. The result of a stop will appear here."
         self._receipt = FactsPane(title="Receipt", empty=empty)
+        self._receipt.letters = {key: grade for grade, key, _, _ in model.grades}
+        self._grades.letters = self._receipt.letters
 
     def compose(self) -> ComposeResult:
         """Whom, how much, and the receipt."""
-        parts = (self._scopes, self._grades, self._warning, self._receipt)
+        parts = (self._scopes, self._grades, self.said, self._receipt)
         title = f"Stop {clean_line(self._model.agent, limit=60)}"
         yield self.box(*parts, title=title, classes="-question")
 
     def on_mount(self) -> None:
         """Show the model."""
+        self._grades.styles.height = len(self._model.grades)
         self._draw()
         self._receipt.focus()
 
     def show(self, model: StopModel) -> None:
         """Show this model; whom is meant stays."""
-        if model != self._model:
-            self._model = model
-            self._draw()
+        self._model = model
+        self._draw()
 
     def _draw(self) -> None:
-        model = self._model
-        scopes = [Content.from_markup("[bold]s[/] whom  ")]
-        for line in model.scopes:
-            chosen = line.scope == self._scope
-            style, mark = ("reverse", "●") if chosen else ("not reverse", "○")
-            text = f"[@click=screen.choose('{line.scope}')][{style}] {mark} $name ($count) [/][/] "
-            scopes.append(Content.from_markup(text, name=line.name, count=str(line.count)))
-        self._scopes.update(Content.assemble(*scopes))
-        grades = []
-        for grade in model.grades:
-            action = "kill" if grade.grade == KILL else f"grade('{grade.grade}')"
-            text = f"[@click=screen.{action}][bold]$key[/] [bold]$name[/]  $does[/]"
-            name = f"{grade.name:<16}"
-            grades.append(Content.from_markup(text, key=grade.key, name=name, does=grade.does))
-        thaw = "[@click=screen.thaw][bold]w[/] [bold]thaw            [/]  $does[/]"
-        does = "let frozen processes go on" if model.frozen else "nothing is frozen"
-        grades.append(Content.from_markup(thaw, does=does))
-        self._grades.update(Content("\n").join(grades))
-        armed = "K or a click again kills; any other key does not" if self._armed else ""
-        self._warning.update(Content(armed))
-        self._receipt.set_facts(model.receipt)
+        marks = ("●" if at == self._scope else "○" for at in range(len(self._model.scopes)))
+        scopes = zip(marks, self._model.scopes, strict=True)
+        self._scopes.update(Content("   ".join(f"{mark} {words}" for mark, (_, words) in scopes)))
+        rows = [
+            Row(grade, (Piece(f"{key}  ", "accent"), Piece(f"{name:<16}", "strong"), Piece(does)))
+            for grade, key, name, does in self._model.grades
+        ]
+        self._grades.set_rows(rows)
+        self._receipt.set_facts(self._model.receipt)
 
-    def action_grade(self, grade: str) -> None:
-        """Ask for a stop."""
-        self._disarm()
-        self.request("stop", grade, self._scope)
+    @on(RowChosen)
+    def _chosen(self, event: RowChosen) -> None:
+        armed = self._armed
+        self._arm(event.key == KILL and not armed)
+        if event.key != KILL or armed:
+            self.request("stop", event.key, self._model.scopes[self._scope][0])
 
-    def action_kill(self) -> None:
-        """Ask for everything to be ended, when this was asked for twice in a row."""
-        if self._armed:
-            self.action_grade(KILL)
-        else:
-            self._armed = True
-            self._draw()
+    def _arm(self, armed: bool) -> None:
+        self._armed = armed
+        self.say("K or a click again kills; any other key does not" if armed else "")
 
     def action_again(self) -> None:
-        """The key that stops at once does so here too, for the agent that is shown."""
-        self._disarm()
-        self.request("stop", KILL, self._scope)
-
-    def action_thaw(self) -> None:
-        """Ask for frozen processes to go on."""
-        self._disarm()
-        self.request("thaw", self._scope)
+        """The key that stops at once does so here too."""
+        self._arm(False)
+        self.request("stop", KILL, self._model.scopes[self._scope][0])
 
     def action_scope(self) -> None:
         """Mean the next ones."""
-        names = [line.scope for line in self._model.scopes]
-        self.action_choose(names[(names.index(self._scope) + 1) % len(names)])
-
-    def action_choose(self, scope: str) -> None:
-        """Mean these."""
-        self._scope, self._armed = scope, False
+        self._scope = (self._scope + 1) % len(self._model.scopes)
+        self._arm(False)
         self._draw()
-
-    def _disarm(self) -> None:
-        if self._armed:
-            self._armed = False
-            self._draw()
 
 
 MOST_LINES = 9

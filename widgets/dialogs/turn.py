@@ -9,8 +9,7 @@ from enum import StrEnum
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.geometry import Size
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
 from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
@@ -34,11 +33,7 @@ class Offer(StrEnum):
 
 
 OFFERS: dict[Offer, tuple[str, str, str]] = {
-    Offer.EDIT_AND_RETRY: (
-        "e",
-        "edit and retry",
-        "change the tool or its arguments, then run the step again",
-    ),
+    Offer.EDIT_AND_RETRY: ("e", "edit and retry", "change the call, then run the step again"),
     Offer.RETRY: ("r", "retry now", "run the step again as it is"),
     Offer.RUN_UNSAVED: ("u", "run unsaved", "run the step without a snapshot: it cannot be undone then"),
     Offer.GIVE_RESULT: ("h", "result by hand", "you did it yourself: write its result"),
@@ -90,29 +85,24 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
     """Gives the operator's choice, or None: then the agent goes on waiting in the background."""
 
     TITLE_TEXT, HINT = "Manual intervention", "esc leaves it open in the background"
-    KEYS = (DialogKey("ctrl+s", "send", priority=True),)
     DEFAULT_CSS = """
     InterventionDialog FactsPane { height: auto; max-height: 14; }
     InterventionDialog #line { margin: 1 0 0 0; }
     InterventionDialog #offers { min-height: 1; }
-    InterventionDialog TextArea { display: none; height: 7; }
-    InterventionDialog.-writing TextArea { display: block; }
     InterventionDialog.-writing #offers { display: none; }
     """
 
     def __init__(self, model: InterventionModel, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
         self._model = model
-        self._writing: Offer | None = None
         self._aborting = False
         self._facts = FactsPane(_facts(model))
         self._offers = LinePane(title="Intervention", id="offers")
-        self._line = Static(Content(QUESTION), id="line")
-        self._area = TextArea(tab_behavior="focus")
+        self._question = Static(Content(QUESTION), id="line")
 
     def compose(self) -> ComposeResult:
         """What happened, then what can be done."""
-        yield self.box(self._facts, self._line, self._offers, self._area, classes="-question")
+        yield self.box(self._facts, self._question, self._offers, self.line, classes="-question")
 
     def on_mount(self) -> None:
         """The offers have the focus."""
@@ -159,39 +149,32 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
             self._tell("Give this goal up? Press A once more to abort it; any other choice keeps it.")
         elif offer in WRITTEN:
             self._aborting = False
-            self._write(offer)
+            self._tell(f"{WRITTEN[offer]} — enter sends, esc goes back")
+            self.write(offer, "")
         else:
             self._aborting = False
             self.dismiss(InterventionChoice(offer))
 
-    def _write(self, offer: Offer) -> None:
-        self._writing = offer
-        self._tell(f"{WRITTEN[offer]} — ctrl+s sends, esc goes back")
-        self.add_class("-writing")
-        self._area.focus()
-
-    def action_send(self) -> None:
+    def written(self, what: str, text: str) -> bool:
         """Give the offer with what is written."""
-        text = clean(self._area.text).strip()
-        if self._writing is None:
-            return
-        if not text:
-            self._tell("Nothing is written yet — ctrl+s sends, esc goes back")
+        if text:
+            self.dismiss(InterventionChoice(Offer(what), clean(text)))
         else:
-            self.dismiss(InterventionChoice(self._writing, text))
+            self._tell("Nothing is written yet — enter sends, esc goes back")
+        return False
 
     def action_close(self) -> None:
         """Go back from writing or from the question; else leave, and choose nothing."""
-        if self._writing is not None or self._aborting:
-            self._writing, self._aborting = None, False
-            self.remove_class("-writing")
+        if self.writing or self._aborting:
+            self.stop_writing()
+            self._aborting = False
             self._tell(QUESTION)
             self._offers.focus()
-            return
-        self.dismiss(None)
+        else:
+            self.dismiss(None)
 
     def _tell(self, text: str) -> None:
-        self._line.update(Content(text), layout=False)
+        self._question.update(Content(text), layout=False)
 
 
 def _facts(model: InterventionModel) -> tuple[Fact, ...]:
@@ -288,10 +271,6 @@ class HandoverDecision:
 class ChangeList(LinePane):
     """The changes, each with a mark; the last row says where the agent goes on. A click marks a row."""
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The lines of all rows at a width; they are broken before the list has its size."""
-        return self.list.lines_at(max(1, width - self.gutter_width - 1))
-
     def step(self, by: int) -> None:
         """Show the rest of a row before going to the next one."""
         if by == 1 and self.cursor_lines().stop > self.top + self.content_size.height:
@@ -312,7 +291,6 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
         DialogKey("space", "switch"),
     )
     DEFAULT_CSS = """
-    HandoverDialog ChangeList { height: auto; min-height: 1; }
     HandoverDialog .-keys { margin: 1 0 0 0; }
     """
 
@@ -333,8 +311,9 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
         self._list.focus()
 
     def on_resize(self) -> None:
-        """Leave room for what stands around the changes."""
-        self._list.styles.max_height = max(1, self.size.height * 96 // 100 - 5)
+        """Give the changes the lines they need, as far as there is room for what stands around them."""
+        lines = self._list.list.lines_at(max(8, min(100, self.size.width * 92 // 100) - 8))
+        self._list.styles.height = max(1, min(lines, self.size.height * 96 // 100 - 6))
 
     def _show(self) -> None:
         """Rows go by number: a key may be anything, and the last row is no change."""
@@ -348,7 +327,6 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
                 for number, ((text, key), marked) in enumerate(zip(lines, self._marked, strict=True))
             ]
         )
-        self._list.refresh(layout=True)
 
     def action_switch(self) -> None:
         """Mark the row under the cursor, or take its mark away."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -50,7 +49,7 @@ class BeliefsModel:
 
 
 class BeliefsPane(ModelPane[BeliefsModel]):
-    """The beliefs, newest first or by name."""
+    """The beliefs, newest first."""
 
     BORDER_TITLE = "3 Beliefs"
     MARKS = True
@@ -59,21 +58,9 @@ class BeliefsPane(ModelPane[BeliefsModel]):
     HELP = """## Beliefs
 → perceived, ● the agent's own, @ from another agent; + came or changed in this tick.
 To the right: the sources, the tick since which it is believed, and what made it.
-v sorts them newest first or by name. Enter asks why it is believed.
+Newest first. Enter asks why it is believed.
 """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "v",
-            "sort",
-            "Order",
-            show=False,
-            id="beliefs.order",
-            tooltip="Sort beliefs newest first or by name",
-        )
-    ]
-
     _model = BeliefsModel()
-    _by_name = False
     _known: Mapping[str, tuple[BeliefLine, Row]] = {}
     _columns = (False, False)
 
@@ -81,11 +68,6 @@ v sorts them newest first or by name. Enter asks why it is believed.
         """Show as much of the provenance as there is room for."""
         if self._room() != self._columns:
             self.make_rows()
-
-    def action_sort(self) -> None:
-        """Sort by name, or newest first again; the cursor stays on its belief."""
-        self._by_name = not self._by_name
-        self.make_rows()
 
     def row_chosen(self, key: str) -> None:
         """Tell which belief was chosen."""
@@ -106,12 +88,8 @@ v sorts them newest first or by name. Enter asks why it is believed.
             known[belief.literal] = before if before and same else (belief, _belief_row(belief, *room))
         self._known = known
         rows = [row for _, row in known.values()]
-        if self._by_name:
-            rows.sort(key=lambda row: row.copy)
-        else:
-            rows.reverse()
-        order = "by name" if self._by_name else "newest first"
-        self.set_caption_text(f"{len(rows):,} · {order}" if rows else "")
+        rows.reverse()
+        self.set_caption_text(f"{len(rows):,} · newest first" if rows else "")
         self.set_rows(rows)
 
 
@@ -144,8 +122,6 @@ def _named(sources: tuple[str, ...]) -> str:
 
 MOST_RELEVANT = 10.0
 BAR_CELLS = 5
-LEVELS_FROM = 44
-"""Cells of a line from which on it has room for a memory's level beside its type."""
 MEMORY = "memory:"
 """How keys of rows begin that are memories."""
 
@@ -172,8 +148,6 @@ class RememberedLine:
 
     id: str
     text: str
-    level: str
-    """`working`, `episodic`, `semantic` or `procedural`."""
     type: str
     """`fact`, `action_log`, `insight`, …"""
     relevance: float
@@ -199,14 +173,6 @@ class WorkingMemoryModel:
     notice: Notice | None = None
 
 
-class Shown(StrEnum):
-    """Which part of it is shown."""
-
-    ALL = "all"
-    MIND = "in mind"
-    BELIEFS = "beliefs"
-
-
 class WorkingMemory(ModelPane[WorkingMemoryModel]):
     """What is worked on, the memories in mind, and the beliefs."""
 
@@ -218,58 +184,20 @@ class WorkingMemory(ModelPane[WorkingMemoryModel]):
 What the agent has in mind now. ★ is its focus; + is new in this tick; the percentage is its confidence.
 Below that the memories in mind: ★ the one in focus, ◆ pinned ones, which are never evicted. The bar is how
 relevant it is now, then its age. p pins a memory or lets it go, E takes it out of mind, f brings it into
-focus, enter opens it in the memory browser (M). v shows all, only what is in mind, or only beliefs.
+focus, enter opens it in the memory browser (M).
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "p", "pin", "Pin", show=False, id="memory.pin", tooltip="Pin the memory in mind, or let it go"
-        ),
-        Binding(
-            "E,delete",
-            "change('evict')",
-            "Evict",
-            show=False,
-            id="memory.evict",
-            tooltip="Take the memory out of mind",
-        ),
-        Binding(
-            "f",
-            "change('focus')",
-            "Focus",
-            show=False,
-            id="memory.focus",
-            tooltip="Bring the memory into focus",
-        ),
-        Binding(
-            "v",
-            "show_part",
-            "Part",
-            show=False,
-            id="memory.part",
-            tooltip="Show all, what is in mind, or beliefs",
-        ),
+        Binding("p", "pin", "Pin the memory in mind, or let it go", show=False, id="memory.pin"),
+        Binding("E,delete", "change('evict')", "Take the memory out of mind", show=False, id="memory.evict"),
+        Binding("f", "change('focus')", "Bring the memory into focus", show=False, id="memory.focus"),
     ]
 
     _model = WorkingMemoryModel()
-    _part = Shown.ALL
-    _levels = False
-
-    def on_resize(self) -> None:
-        """Show levels where there is room for them."""
-        super().on_resize()
-        if self._levels != self._roomy:
-            self.make_rows()
 
     def row_chosen(self, key: str) -> None:
         """Open a memory."""
         if key.startswith(MEMORY):
             self.request("open", key.removeprefix(MEMORY))
-
-    def action_show_part(self) -> None:
-        """Show the next part."""
-        parts = tuple(Shown)
-        self._part = parts[(parts.index(self._part) + 1) % len(parts)]
-        self.make_rows()
 
     def action_pin(self) -> None:
         """Pin the memory under the cursor, or unpin it."""
@@ -285,37 +213,24 @@ focus, enter opens it in the memory browser (M). v shows all, only what is in mi
         ident = self.cursor.removeprefix(MEMORY) if self.cursor.startswith(MEMORY) else None
         return next((memory for memory in self._model.memories if memory.id == ident), None)
 
-    @property
-    def _roomy(self) -> bool:
-        return self.text_width >= LEVELS_FROM
-
     def make_rows(self) -> None:
         """Make the rows."""
-        model, self._levels = self._model, self._roomy
+        model = self._model
         kinds = ("belief", "result")
         beliefs, results = (
             [_memory_line_row(entry) for entry in model.entries if entry.kind == kind] for kind in kinds
         )
         present = [_memory_line_row(entry) for entry in model.entries if entry.kind not in kinds]
-        mind = [_memory_row(memory, self._levels) for memory in model.memories]
+        mind = [_memory_row(memory) for memory in model.memories]
         if model.capacity and not mind and model.hint:
             mind = [Row("hint", (Piece(clean_line(model.hint), "dim"),), selectable=False, most=4)]
-        everything, under = self._part is Shown.ALL, bool(mind)
-        rows = present if everything else []
-        if self._part is not Shown.BELIEFS and (model.memories or model.entries):
+        rows = present
+        if model.memories or model.entries:
             rows += _part("in mind", mind, titled=True)
-        if everything:
-            rows += _part("lately", results, titled=under)
-        if self._part is not Shown.MIND:
-            rows += _part("beliefs", beliefs, titled=under or self._part is Shown.BELIEFS)
-        self.set_caption_text(self._counted())
+        rows += _part("lately", results, titled=bool(mind))
+        rows += _part("beliefs", beliefs, titled=bool(mind))
+        self.set_caption_text(f"{len(model.memories)}/{model.capacity}" if model.capacity else "")
         self.set_rows(rows)
-
-    def _counted(self) -> str:
-        model = self._model
-        count = f"{len(model.memories)}/{model.capacity}" if model.capacity else ""
-        part = "" if self._part is Shown.ALL else f"only {self._part} (v)"
-        return " · ".join(part for part in (count, part) if part)
 
 
 def _part(title: str, rows: list[Row], *, titled: bool) -> list[Row]:
@@ -338,13 +253,12 @@ def _memory_line_row(entry: MemoryLine) -> Row:
     )
 
 
-def _memory_row(memory: RememberedLine, levels: bool) -> Row:
+def _memory_row(memory: RememberedLine) -> Row:
     text, kind = clean_line(memory.text), clean_line(memory.type).replace("_", " ")
-    named = f"{clean_line(memory.level)} {kind}: " if levels else f"{kind}: "
     mark = Piece("★", "accent") if memory.focal else Piece("◆", "warning") if memory.pinned else Piece(" ")
     return Row(
         MEMORY + memory.id,
-        (Piece(named, "dim"), Piece(text, "strong" if memory.focal else "text")),
+        (Piece(f"{kind}: ", "dim"), Piece(text, "strong" if memory.focal else "text")),
         tail=_tail(memory),
         mark=mark,
         indent=2,

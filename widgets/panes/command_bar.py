@@ -25,7 +25,7 @@ POPUP_LINES = 8
 POPUP_FRAME = 5
 """Cells of a completion's line that its border, its gutter and its scroll bar take."""
 MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "asks": "?", "note": "·"}
-HINT = "tab completes · ↑ history · ctrl+r searches it · ctrl+o what would it do? · esc leaves"
+HINT = "tab completes · ↑ history · ctrl+o what would it do? · esc leaves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,6 @@ class CompletionList(LinePane, can_focus=False):
 class _Line(Input):
     """The input; what is typed right behind an enter, however fast, belongs to the next line."""
 
-    keeps = False
-    """Whether an enter leaves the line as it is."""
-
     async def on_key(self, event: events.Key) -> None:
         """Take an enter here and at once: as a binding it would come behind the letters after it."""
         if event.key == "enter":
@@ -78,8 +75,7 @@ class _Line(Input):
     async def action_submit(self) -> None:
         """Hand the line on and be empty."""
         text = self.value
-        if not self.keeps:
-            self.value = ""
+        self.value = ""
         self.post_message(self.Submitted(self, text))
 
 
@@ -93,7 +89,7 @@ class CommandBar(Vertical):
     BINDING_GROUP_TITLE = "Command"
     HELP = """## Command bar
 Type a command or a goal and press enter. Tab completes, up and down go through what you typed before,
-ctrl+r searches it, escape leaves the bar and keeps the line. ctrl+o, or enter with a blank and `?` behind the
+escape leaves the bar and keeps the line. ctrl+o, or enter with a blank and `?` behind the
 line, shows what it would do.
 """
     DEFAULT_CSS = """
@@ -120,7 +116,6 @@ line, shows what it would do.
         Binding("down", "newer", "Newer", show=False, id="command.newer"),
         Binding("tab", "complete(1)", "Complete", show=False, id="command.complete"),
         Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
-        Binding("ctrl+r", "search", "Search history", show=False, id="command.search"),
         Binding("ctrl+o", "preview", "What would it do?", show=False, id="command.preview"),
         Binding("escape", "leave", "Leave", show=False, id="command.leave"),
     ]
@@ -143,10 +138,7 @@ line, shows what it would do.
         self._model = CommandBarModel()
         self._completions: tuple[Completion, ...] = ()
         self._at = -1
-        self._searching = False
-        self._match = -1
         self._list = CompletionList(click_chooses=True)
-        self._prompt = Static(Content("❯"), id="prompt")
         self._input = _Line(
             compact=True, select_on_focus=False, placeholder="a command, or a goal for the agent"
         )
@@ -156,7 +148,7 @@ line, shows what it would do.
         """Popup, line and message."""
         yield self._list
         with Horizontal():
-            yield self._prompt
+            yield Static(Content("❯"), id="prompt")
             yield self._input
         yield self._message
 
@@ -216,13 +208,9 @@ line, shows what it would do.
     @on(Input.Changed)
     def _line_changed(self, event: Input.Changed) -> None:
         event.stop()
-        if self._searching:
-            self._match = self._older_match(len(self._history))
-            self._show_search()
-        else:
-            self._offer(event.value)
-            self._show_hint(event.value)
-            self._request("line", event.value)
+        self._offer(event.value)
+        self._show_hint(event.value)
+        self._request("line", event.value)
 
     def _show_hint(self, line: str) -> None:
         """Say how the word at hand is used, while it is typed; else the result of the last command."""
@@ -235,9 +223,6 @@ line, shows what it would do.
     @on(Input.Submitted)
     def _line_entered(self, event: Input.Submitted) -> None:
         event.stop()
-        if self._searching:
-            self._end_search(take=True)
-            return
         text = one_line(event.value)
         self._close_popup()
         self._show_message(self._model)
@@ -251,15 +236,12 @@ line, shows what it would do.
     def action_preview(self) -> None:
         """Ask what the line would do; it stays as it is."""
         text = one_line(self._input.value)
-        if text and not self._searching:
+        if text:
             self._close_popup()
             self._request("preview", text)
 
     def action_leave(self) -> None:
-        """End the search, else leave the bar; the line stays as it is."""
-        if self._searching:
-            self._end_search(take=False)
-            return
+        """Leave the bar; the line stays as it is."""
         self._close_popup()
         self._request("leave")
 
@@ -281,35 +263,6 @@ line, shows what it would do.
         self._close_popup()
         self._place = place
         self._fill(self._history[place] if place < len(self._history) else self._draft)
-
-    def action_search(self) -> None:
-        """Search backwards in the history for what is typed; again for an older entry."""
-        if self._searching:
-            self._match = self._older_match(self._match if self._match >= 0 else len(self._history))
-        else:
-            self._close_popup()
-            self._searching, self._draft = True, self._input.value
-            self._input.keeps = True
-            self._match = self._older_match(len(self._history))
-        self._show_search()
-
-    def _older_match(self, before: int) -> int:
-        words = self._input.value.casefold()
-        matches = (at for at in range(before - 1, -1, -1) if words in self._history[at].casefold())
-        return next(matches, -1)
-
-    def _show_search(self) -> None:
-        entry = clean_line(self._history[self._match]) if self._match >= 0 else "nothing found"
-        self._prompt.update(Content("search ❯"))
-        self._message.update(Content(f"{entry}   enter takes it · ctrl+r older · esc cancels"), layout=False)
-
-    def _end_search(self, *, take: bool) -> None:
-        entry = self._history[self._match] if take and self._match >= 0 else self._draft
-        self._searching, self._match = False, -1
-        self._input.keeps = False
-        self._prompt.update(Content("❯"))
-        self._show_message(self._model)
-        self._fill(entry)
 
     # Completion
 
@@ -335,8 +288,6 @@ line, shows what it would do.
 
     def action_complete(self, by: int) -> None:
         """Complete as far as all completions agree; after that go through them."""
-        if self._searching:
-            return
         if not self._completions:
             self._offer(self._input.value)
         if not self._completions:

@@ -61,22 +61,8 @@ when the next try comes; then what was tried with its outcomes, and how often ea
 ✗ open, ✓ resolved, ? waits for you. Enter shows the failed step. r tries again now; X gives the goal up.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "r",
-            "ask('retry')",
-            "Retry now",
-            show=False,
-            id="errors.retry",
-            tooltip="Try what failed again now, without waiting any longer",
-        ),
-        Binding(
-            "X",
-            "ask('give_up')",
-            "Give up",
-            show=False,
-            id="errors.give-up",
-            tooltip="Give up the goal whose failure this is; asks once more",
-        ),
+        Binding("r", "ask('retry')", "Try what failed again now", show=False, id="errors.retry"),
+        Binding("X", "ask('give_up')", "Give up the goal; asks once more", show=False, id="errors.give-up"),
     ]
 
     _model = ErrorsModel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
@@ -78,33 +78,26 @@ def intention_of(key: str) -> str:
     return key.removeprefix(FRAME).partition(":")[2] if key.startswith(FRAME) else ""
 
 
-def intention_rows(model: IntentionsModel, folded: Collection[str] = ()) -> list[Row]:
-    """The intentions as rows of a list, each followed by its frames unless it is folded."""
-    return [row for intention in model.intentions for row in _rows(intention, intention.id in folded)]
+def intention_rows(model: IntentionsModel) -> list[Row]:
+    """The intentions as rows of a list, each followed by its frames."""
+    return [row for intention in model.intentions for row in _rows(intention)]
 
 
-def _rows(intention: IntentionLine, folded: bool) -> Iterator[Row]:
+def _rows(intention: IntentionLine) -> Iterator[Row]:
     glyph, style = INTENTION_MARKS[intention.state]
     frames, reason, waits = intention.frames, clean_line(intention.reason), clean_line(intention.waits_for)
     word = f"waiting for {waits}" if intention.state == "waiting" and waits else intention.state
     pieces = [Piece(glyph + " ", style), Piece(f"{clean_line(intention.id)} "), Piece(word, style)]
     if reason:
         pieces.append(Piece(f" · {reason}"))
-    if folded and frames:
-        pieces.append(Piece("  " + " … ".join(clean_line(each.goal) for each in _ends(frames)), "dim"))
     yield Row(
         INTENTION + intention.id,
         tuple(pieces),
-        mark=Piece(("▸" if folded else "▾") if frames else " ", "dim"),
         indent=2,
         most=3,
     )
-    for depth, frame in () if folded else enumerate(frames):
+    for depth, frame in enumerate(frames):
         yield from _frame_rows(frame, f"{depth}:{intention.id}", depth, current=depth == len(frames) - 1)
-
-
-def _ends(frames: tuple[FrameLine, ...]) -> tuple[FrameLine, ...]:
-    return frames[:1] if len(frames) == 1 else (frames[0], frames[-1])
 
 
 def _frame_rows(frame: FrameLine, key: str, depth: int, *, current: bool) -> Iterator[Row]:
@@ -215,15 +208,13 @@ e rewords a goal, a puts one below it, u lets it serve another, + and - change h
 ● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
 Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its
 plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
-› is where it stands; ×3 counts calls made one. ← → fold and unfold. p suspends an intention, r resumes it,
+› is where it stands; ×3 counts calls made one. p suspends an intention, r resumes it,
 X drops it after asking.
 Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes. Ended
 runs of handoffs stand in one line: enter shows the handoffs, and there each can be opened.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "fold", "Fold", show=False, id="intentions.fold"),
-        Binding("right,l", "unfold", "Unfold", show=False, id="intentions.unfold"),
         Binding("p", "steer('suspend')", "Suspend the intention", show=False, id="intentions.suspend"),
         Binding("r", "steer('resume')", "Resume the intention", show=False, id="intentions.resume"),
         Binding("X", "steer('drop')", "Drop the intention; asks once more", show=False, id="intentions.drop"),
@@ -236,19 +227,17 @@ runs of handoffs stand in one line: enter shows the handoffs, and there each can
     ]
 
     _model = GoalStackModel()
-    _folded: frozenset[str] = frozenset()
 
     def make_rows(self) -> None:
         """The goals, what a reasoner carries out, and the agents."""
         model = self._model
-        self._folded &= {intention.id for intention in model.intentions.intentions}
         held = sum(intention.state == "suspended" for intention in model.intentions.intentions)
         self.set_caption_text(f"{held} suspended" if held else "")
         rows = [_goal_row(goal, model.goals, at) for at, goal in enumerate(model.goals)]
         if model.intentions.intentions:
             if rows:
                 rows.append(blank("between"))
-            rows += intention_rows(model.intentions, self._folded)
+            rows += intention_rows(model.intentions)
         if model.agents:
             if rows:
                 rows.append(blank("blank"))
@@ -257,18 +246,6 @@ runs of handoffs stand in one line: enter shows the handoffs, and there each can
             if model.over:
                 rows.append(_over_row(model.over))
         self.set_rows(rows)
-
-    def action_fold(self) -> None:
-        """Show only the head of the intention under the cursor."""
-        if intention := intention_of(self.cursor):
-            self.move_cursor(f"{INTENTION}{intention}")
-            self._folded |= {intention}
-            self.make_rows()
-
-    def action_unfold(self) -> None:
-        """Show the frames of the intention under the cursor."""
-        self._folded -= {intention_of(self.cursor)}
-        self.make_rows()
 
     def action_steer(self, action: IntentionVerb) -> None:
         """Ask for something to be done to the intention under the cursor."""

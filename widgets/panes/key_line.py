@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.segment import Segment
 from textual import events
-from textual.strip import Strip
-from textual.widget import Widget
 
 from engine.core.text import clean_line
-from widgets.base.text_layout import Piece, width_of
+from widgets.base.pane_tabs import StripLine
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
 
-@dataclass(frozen=True, slots=True)
-class ShownKey:
-    """One key and what it does."""
-
-    key: str
-    """Textual's name of it, which a click presses."""
-    label: str
-    does: str
-    enabled: bool = True
-
-    @property
-    def width(self) -> int:
-        """Cells that it takes: the key, a space, what it does."""
-        return width_of((Piece(f"{self.label} {self.does}"),))
-
-
-class KeyLine(Widget):
+class KeyLine(StripLine):
     """One line of keys; a click presses one.
 
     It is Textual's footer drawn as one line instead of a dozen widgets, which that makes anew each
@@ -52,9 +33,10 @@ class KeyLine(Widget):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
-        self._keys: tuple[ShownKey, ...] = ()
+    PREFIX = "keys"
+
+    _keys: tuple[tuple[str, str, str], ...] = ()
+    """How each is shown, what it does, and its name for a click; empty while it cannot be pressed."""
 
     def on_mount(self) -> None:
         """Follow what the focus makes of the keys."""
@@ -66,36 +48,23 @@ class KeyLine(Widget):
 
     def _take(self) -> None:
         """Show the keys that count now: of those for one action, the first."""
-        keys: dict[str, ShownKey] = {}
+        keys: dict[str, tuple[str, str, str]] = {}
         for _node, binding, enabled, _tooltip in self.screen.active_bindings.values():
             if binding.show and binding.action not in keys:
-                label, does = self.app.get_key_display(binding), binding.description
-                keys[binding.action] = ShownKey(binding.key, clean_line(label), clean_line(does), enabled)
+                label, does = clean_line(self.app.get_key_display(binding)), clean_line(binding.description)
+                keys[binding.action] = (label, does, binding.key if enabled else "")
         if (shown := tuple(keys.values())) != self._keys:
             self._keys = shown
             self.refresh()
 
-    def _at(self, column: int) -> ShownKey | None:
-        start = 0
-        for key in self._keys:
-            if start <= column < start + key.width:
-                return key
-            start += key.width + 1
-        return None
-
-    def render_line(self, y: int) -> Strip:
-        """The line; what does not fit is in the help."""
-        segments: list[Segment] = []
-        for key in self._keys:
-            segments.append(Segment(key.label, self.get_component_rich_style("keys--key")))
-            segments.append(Segment(f" {key.does}", self.get_component_rich_style("keys--text")))
-            segments.append(Segment(" ", self.rich_style))
-        return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
+    def parts(self, width: int) -> Iterator[tuple[str, str, str]]:
+        """The keys; what does not fit is in the help."""
+        for label, does, key in self._keys:
+            yield label, "key", key
+            yield f" {does}", "text", key
+            yield " ", "text", ""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Press the key under the pointer."""
-        key = self._at(event.x)
-        if key is not None and key.enabled:
-            self.app.simulate_key(key.key)
-        elif key is not None:
-            self.app.bell()
+        if key := self.part_at(event.x):
+            self.app.simulate_key(key)

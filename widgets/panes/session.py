@@ -77,7 +77,6 @@ The lower border says how the last command ended, how long it took, and what was
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "left", "Left", show=False, id="session.left"),
         Binding("right,l", "right", "Right", show=False, id="session.right"),
-        Binding("0", "line_start", "Line start", show=False, id="session.start"),
     ]
     DEFAULT_CSS = """
     SandboxPane.-held { border: double $warning; }
@@ -178,10 +177,6 @@ The lower border says how the last command ended, how long it took, and what was
             default=0,
         )
         self._scroll_columns(min(self._left + max(8, self.text_width // 2), max(0, widest - self.text_width)))
-
-    def action_line_start(self) -> None:
-        """Show the beginning of the lines."""
-        self._scroll_columns(0)
 
     def _visible(self) -> list[AnsiLine]:
         end = min(self._stream.end, self.top + self.content_size.height)

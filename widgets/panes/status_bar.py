@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
-from textual.strip import Strip
-from textual.widget import Widget
 
 from engine.core.text import clean_line
+from widgets.base.pane_tabs import StripLine
 from widgets.base.text_layout import Piece, Pieces, cut_text, width_of
 
 Mode = Literal[
@@ -85,7 +83,7 @@ class _Cell:
     """None where it has none; empty where it goes before others shorten."""
 
 
-class StatusBar(Widget):
+class StatusBar(StripLine):
     """One line of cells; at narrow widths the least important ones shorten, then go."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -130,19 +128,14 @@ class StatusBar(Widget):
     }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
-        self._model = StatusModel()
-        self._styles_by_name: dict[str, Style] = {}
+    PREFIX = "status"
+
+    _model = StatusModel()
 
     def on_click(self, event: events.Click) -> None:
         """The count of what waits shows the inbox."""
-        left = 0
-        for piece in line_of(self._model, self.content_size.width):
-            right = left + width_of((piece,))
-            if piece.style == INBOX and left <= event.x < right:
-                self.call_later(self.app.run_action, "inbox")
-            left = right
+        if self.part_at(event.x) == INBOX:
+            self.call_later(self.app.run_action, "inbox")
 
     def show(self, model: StatusModel) -> None:
         """Show this model."""
@@ -150,25 +143,9 @@ class StatusBar(Widget):
             self._model = model
             self.refresh()
 
-    def notify_style_update(self) -> None:
-        """Forget resolved styles when the theme changed."""
-        self._styles_by_name = {}
-        super().notify_style_update()
-
-    def render_line(self, y: int) -> Strip:
-        """The line."""
-        width = self.content_size.width
-        base = self._style("text")
-        if y:
-            return Strip.blank(width, base)
-        pieces = line_of(self._model, width)
-        segments = [Segment(text, self._style(str(style))) for text, style in pieces]
-        return Strip(segments, width_of(pieces)).adjust_cell_length(width, base).apply_offsets(0, 0)
-
-    def _style(self, name: str) -> Style:
-        if name not in self._styles_by_name:
-            self._styles_by_name[name] = self.get_component_rich_style(f"status--{name}")
-        return self._styles_by_name[name]
+    def parts(self, width: int) -> Iterable[tuple[str, str, str]]:
+        """The cells; the name of a style is what a click on it means."""
+        return ((text, str(style), str(style)) for text, style in line_of(self._model, width))
 
 
 def line_of(model: StatusModel, width: int) -> Pieces:

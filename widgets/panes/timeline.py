@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.segment import Segment
 from textual import events
-from textual.strip import Strip
-from textual.widget import Widget
 
 from engine.core.text import clean_line
 from widgets.base.line_pane import Requested
+from widgets.base.pane_tabs import StripLine
 from widgets.base.text_layout import Piece, Pieces, cut_text, width_of
 
 GLYPHS: dict[str, tuple[str, str]] = {
@@ -55,7 +53,7 @@ class TimelineModel:
     """Which mark of how many: `12/57`."""
 
 
-class Timeline(Widget):
+class Timeline(StripLine):
     """A track of marks with the place on it, and words about the place; a click goes to a mark."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -76,6 +74,8 @@ class Timeline(Widget):
     }
     """
 
+    PREFIX = "timeline"
+
     _model = TimelineModel()
 
     @property
@@ -89,15 +89,9 @@ class Timeline(Widget):
             self._model = model
             self.refresh()
 
-    def render_line(self, y: int) -> Strip:
+    def parts(self, width: int) -> Iterable[tuple[str, str, str]]:
         """The line."""
-        width = self.content_size.width
-        base = self.get_component_rich_style("timeline--text")
-        segments = [
-            Segment(text, self.get_component_rich_style(f"timeline--{style}"))
-            for text, style in line_of(self._model, width)
-        ]
-        return Strip(segments).adjust_cell_length(width, base)
+        return ((text, str(style), "") for text, style in line_of(self._model, width))
 
     def on_click(self, event: events.Click) -> None:
         """Go to the mark that is nearest to the pointer."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
-from rich.color import Color as RichColor
+from rich.ansi import AnsiDecoder
 from rich.segment import Segment
 from rich.style import Style
 
@@ -26,26 +25,11 @@ STRING_LIMIT = 65_536
 """Characters after which an unfinished OSC or DCS string is given up; else it could hide all that follows."""
 TAB = 8
 
-Color = int | tuple[int, int, int] | None
-"""A colour number (0 to 255), red, green and blue (0 to 255 each), or the default."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sgr:
-    """The look SGR sequences have set."""
-
-    fg: Color = None
-    bg: Color = None
-    bold: bool = False
-    dim: bool = False
-    italic: bool = False
-    underline: bool = False
-    reverse: bool = False
-
-
-PLAIN = Sgr()
-LEAD = Sgr(dim=True)
+PLAIN = Style.null()
+LEAD = Style(dim=True)
 """The look of a line's source before it."""
+SHOWN = Style(conceal=False, blink=False, blink2=False)
+"""Laid over looks, so that no text hides or blinks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +38,7 @@ class Span:
 
     start: int
     end: int
-    look: Sgr
+    look: Style
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +74,7 @@ class AnsiStream:
         self._hidden = 0
         self._filter, self._swallowed = OutputFilter(clusters=True), 0
         self._reset_line()
-        self._look = PLAIN
+        self._decoder, self._look = AnsiDecoder(), PLAIN
         self._kind, self._source = "out", ""
 
     # Lines
@@ -148,7 +132,7 @@ class AnsiStream:
         """Finish the unfinished line and forget unfinished sequences and the look; a command ended here."""
         if self._length:
             self._close_line()
-        self._look = PLAIN
+        self._decoder, self._look = AnsiDecoder(), PLAIN
         self._forget_sequence()
 
     def _forget_sequence(self) -> None:
@@ -180,14 +164,16 @@ class AnsiStream:
         elif token.text == "\t":
             self._write(" " * (TAB - self._column % TAB))
         elif token.text.startswith("\x1b[") and final == "m":
-            self._look = sgr(self._look, body)
+            self._decoder.decode_line(token.text)
+            look = self._decoder.style
+            self._look = look + SHOWN if look.conceal or look.blink or look.blink2 else look
         elif token.text.startswith("\x1b[") and final == "K" and body in ("", "0", "1", "2"):
             self._erase(body or "0")
 
     # The unfinished line
 
     def _reset_line(self) -> None:
-        self._runs: list[tuple[str, Sgr]] = []
+        self._runs: list[tuple[str, Style]] = []
         self._length = 0
         self._column = 0
 
@@ -214,9 +200,9 @@ class AnsiStream:
         self._column += len(text)
         self._length = max(self._length, self._column)
 
-    def _cut(self, start: int, end: int) -> list[tuple[str, Sgr]]:
+    def _cut(self, start: int, end: int) -> list[tuple[str, Style]]:
         """The runs between two columns."""
-        spans: list[tuple[str, Sgr]] = []
+        spans: list[tuple[str, Style]] = []
         at = 0
         for text, look in self._runs:
             part = text[max(0, start - at) : max(0, end - at)]
@@ -243,7 +229,7 @@ class AnsiStream:
         spans = [Span(0, len(lead), LEAD)] if lead else []
         at = len(lead)
         for run, look in self._runs:
-            if look is not PLAIN and look != PLAIN:
+            if look:
                 spans.append(Span(at, at + len(run), look))
             at += len(run)
         return AnsiLine(text, tuple(spans), self._kind)
@@ -255,99 +241,12 @@ class AnsiStream:
         self._reset_line()
 
 
-_FLAGS = {
-    1: ("bold", True),
-    2: ("dim", True),
-    3: ("italic", True),
-    4: ("underline", True),
-    7: ("reverse", True),
-}
-_FLAGS |= {23: ("italic", False), 24: ("underline", False), 27: ("reverse", False), 21: ("underline", True)}
-
-
-@lru_cache(4_096)
-def sgr(look: Sgr, parameters: str) -> Sgr:
-    """The look after an SGR sequence.
-
-    Args:
-        look: the look before.
-        parameters: what stands between `CSI` and `m`, with `;` or `:`; malformed numbers count as 0.
-    """
-    numbers: list[int] = []
-    for part in parameters.split(";"):
-        group = [int(each) if each.isdigit() and len(each) < 6 else 0 for each in part.split(":")]
-        if group[0] in (38, 48) and group[1:2] == [2] and len(group) >= 6:
-            del group[2]  # the colon form names a colour space first
-        elif group[0] == 4 and len(group) > 1:
-            group = [4 if group[1] else 24]  # 4:0 is no underline, 4:3 a wavy one
-        numbers += group
-    at = 0
-    while at < len(numbers):
-        number = numbers[at]
-        at += 1
-        if number in (38, 48):
-            color, used = _extended(numbers[at:])
-            at += used
-            look = replace(look, fg=color) if number == 38 else replace(look, bg=color)
-        else:
-            look = _simple(look, number)
-    return look
-
-
-def _simple(look: Sgr, number: int) -> Sgr:
-    if number == 0:
-        return PLAIN
-    if number == 22:
-        return replace(look, bold=False, dim=False)
-    if number in _FLAGS:
-        name, on = _FLAGS[number]
-        return replace(look, **{name: on})
-    for base, first in ((30, 0), (90, 8)):
-        if base <= number < base + 8:
-            return replace(look, fg=number - base + first)
-        if base + 10 <= number < base + 18:
-            return replace(look, bg=number - base - 10 + first)
-    if number == 39:
-        return replace(look, fg=None)
-    return replace(look, bg=None) if number == 49 else look
-
-
-def _extended(numbers: list[int]) -> tuple[Color, int]:
-    """The colour after 38 or 48, and how many numbers it took."""
-    if numbers[:1] == [5] and len(numbers) >= 2:
-        return min(numbers[1], 255), 2
-    if numbers[:1] == [2] and len(numbers) >= 4:
-        red, green, blue = (min(number, 255) for number in numbers[1:4])
-        return (red, green, blue), 4
-    return None, len(numbers)
-
-
-@lru_cache(1_024)
-def look_style(look: Sgr) -> Style:
-    """What SGR set, as a style to lay over the pane's own."""
-    return Style(
-        color=_color(look.fg),
-        bgcolor=_color(look.bg),
-        bold=look.bold or None,
-        dim=look.dim or None,
-        italic=look.italic or None,
-        underline=look.underline or None,
-        reverse=look.reverse or None,
-    )
-
-
-def _color(color: Color) -> RichColor | None:
-    if color is None:
-        return None
-    return RichColor.from_ansi(color) if isinstance(color, int) else RichColor.from_rgb(*color)
-
-
 def segments(text: str, spans: tuple[Span, ...], base: Style) -> list[Segment]:
     """A text in its looks over a style."""
     pieces: list[Segment] = []
     at = 0
     for span in (*spans, Span(len(text), len(text), PLAIN)):
         pieces.append(Segment(text[at : span.start], base))
-        pieces.append(Segment(text[span.start : span.end], base + look_style(span.look)))
+        pieces.append(Segment(text[span.start : span.end], base + span.look))
         at = span.end
     return [piece for piece in pieces if piece.text]

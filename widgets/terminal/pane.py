@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from time import monotonic
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -24,7 +24,7 @@ from textual.widget import Widget
 from engine.core.text import clean_line
 from widgets.base.dialog import ConfirmDialog, ConfirmModel
 from widgets.base.line_pane import CopyRequested, Requested
-from widgets.terminal.protocol import MouseAction, MouseKind, encode_key, encode_mouse, encode_paste
+from widgets.terminal.protocol import encode_key, encode_paste
 from widgets.terminal.screen import BitttyEmulator, restyled, row_strip, with_cursor
 
 FRAME_S = 1 / 30
@@ -34,7 +34,7 @@ SLICE = 512
 WORK_S, REST_S = 0.008, 0.008
 """Seconds of a flood's work, and of the rest after it: a key takes many turns of the loop to its goal."""
 BACKLOG_LIMIT = 1_048_576
-"""Bytes that may wait; beyond them `feed` waits, and so the child."""
+"""Bytes that may wait; of twice as many the oldest go."""
 WHEEL_LINES = 3
 WORDS = (
     "YOU HOLD THE SHELL — ctrl+] hands it back",
@@ -49,7 +49,7 @@ class Child(Protocol):
     """The program behind the pane."""
 
     def write(self, data: bytes) -> None:
-        """Take what the operator typed, pasted or did with the mouse; it may be a password."""
+        """Take what the operator typed or pasted; it may be a password."""
 
     def answer(self, data: bytes) -> None:
         """Take the answer to one of its questions."""
@@ -72,7 +72,7 @@ class TerminalPane(Widget, can_focus=True):
 The agent waits at its step. Every key goes to the shell, but ctrl+]: it asks for a note and hands the shell
 back, or lets you look at other panes meanwhile (tab).
 The wheel and shift+pageup show what scrolled away; typing returns to the end.
-Text selected with the mouse is copied, unless the program in the shell uses the mouse itself.
+Text selected with the mouse is copied.
 """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"terminal--text"}
     DEFAULT_CSS = """
@@ -135,16 +135,6 @@ Text selected with the mouse is copied, unless the program in the shell uses the
         if self._settled.is_set():
             self._settled.clear()
             self.run_worker(self._drain(), group="terminal")
-
-    async def feed(self, data: bytes) -> None:
-        """Take output as `put` does, and make the caller wait while much is waiting.
-
-        Returns at once while little is waiting, and only when all of it is on the screen otherwise:
-        a caller that awaits it reads no faster than the pane can follow.
-        """
-        self.put(data)
-        if self._waiting > BACKLOG_LIMIT:
-            await self.settled()
 
     async def settled(self) -> None:
         """Wait until all output taken is on the screen, or the pane is gone."""
@@ -301,70 +291,30 @@ Text selected with the mouse is copied, unless the program in the shell uses the
 
     # The mouse
 
-    @property
-    def allow_select(self) -> bool:
-        """Text can be selected unless the child has the mouse."""
-        return bool(super().allow_select) and not self._emulator.modes.mouse
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """The child's, if it asked for the mouse; it then also hears of the release elsewhere."""
-        if self._mouse(event, "press"):
-            self.capture_mouse()
-
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """The child's, or the end of a selection, which is copied."""
-        self.release_mouse()
-        if not self._mouse(event, "release") and (selection := self.text_selection) is not None:
+        """The end of a selection, which is copied."""
+        if (selection := self.text_selection) is not None:
             picked = self.get_selection(selection)
             if picked is not None and picked[0]:
                 self.post_message(CopyRequested(picked[0], "selection"))
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """The child's, if it asked for movements."""
-        self._mouse(event, "move")
-
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Towards the beginning."""
-        self._wheel(event, "wheel up")
+        self._wheel(event, -WHEEL_LINES)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Towards the end."""
-        self._wheel(event, "wheel down")
+        self._wheel(event, WHEEL_LINES)
 
-    def _wheel(self, event: events.MouseEvent, kind: Literal["wheel up", "wheel down"]) -> None:
-        """The child's, if it asked for the mouse; arrow keys on its alternate screen; else scrolling."""
+    def _wheel(self, event: events.MouseEvent, lines: int) -> None:
+        """Arrow keys on the child's alternate screen, else scrolling."""
         event.stop()
         event.prevent_default()
-        if self._mouse(event, kind):
-            return
-        up = kind == "wheel up"
         if self._emulator.alternate_screen:
-            key = encode_key("up" if up else "down", None, self._emulator.modes)
+            key = encode_key("up" if lines < 0 else "down", None, self._emulator.modes)
             self.child.write(key * WHEEL_LINES)
         else:
-            self._show_further(-WHEEL_LINES if up else WHEEL_LINES)
-
-    def _mouse(self, event: events.MouseEvent, kind: MouseKind) -> bool:
-        """Tell the child, if it asked for the mouse; tells whether it did."""
-        if not self._emulator.modes.mouse:
-            return False
-        event.stop()
-        if kind == "press" and event.get_content_offset(self) is None:
-            return False
-        place = event.get_content_offset_capture(self)
-        columns, rows = self._emulator.size
-        action = MouseAction(
-            kind,
-            min(max(place.x, 0), columns - 1),
-            min(max(place.y, 0), rows - 1),
-            event.button,
-            event.shift,
-            event.meta,
-            event.ctrl,
-        )
-        if data := encode_mouse(action, self._emulator.modes):
-            self.child.write(data)
-        return True
+            self._show_further(lines)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The text a mouse selection covers; rows that wrapped are one line again."""

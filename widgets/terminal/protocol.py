@@ -1,4 +1,4 @@
-"""The gate before the emulator, and the bytes that the operator's keys, pastes and mouse send the child.
+"""The gate before the emulator, and the bytes that the operator's keys and pastes send the child.
 
 The child is hostile. What it writes is decoded, cut into tokens, and checked against short lists: what is not
 on a list is dropped, never passed on. So the emulator behind the gate never sees an OSC, DCS, APC, PM or SOS
@@ -22,7 +22,7 @@ from typing import Literal
 
 from textual.keys import REPLACED_KEYS, key_to_character
 
-from engine.core.text import clean, clean_line
+from engine.core.text import clean
 
 TokenKind = Literal["text", "control", "ask"]
 """Printable text, a control to give to the emulator, or a question to answer."""
@@ -31,8 +31,6 @@ SEQUENCE_LIMIT = 128
 """Characters of an escape sequence; a longer one is swallowed to its end and does nothing."""
 PARAMETER_LIMIT = 9_999
 """The largest number passed on; screens are smaller."""
-TITLE_LIMIT = 256
-"""Characters of a title looked at."""
 
 _FAST = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)|(?P<line_end>\r\n)|\x1b\[(?P<csi>[0-?]{0,64}[ -/]{0,2}[@-~])"
@@ -72,15 +70,11 @@ _LINE_END = Token("control", "\r\n")
 
 @dataclass(slots=True)
 class ChildModes:
-    """What the child asked of its keyboard and mouse; none of it is asked of the real terminal."""
+    """What the child asked of its keyboard; none of it is asked of the real terminal."""
 
     application_cursor: bool = False
     """Cursor keys are to begin with SS3 (DECCKM)."""
     bracketed_paste: bool = False
-    mouse: Literal[0, 9, 1000, 1002, 1003] = 0
-    """Which mouse events the child wants: none, presses, and releases, and drags, and all movement."""
-    mouse_sgr: bool = False
-    """Mouse reports in the SGR encoding (1006); without it columns and rows beyond 223 have none."""
 
     def set(self, mode: int, on: bool) -> bool:
         """Set a DEC private mode; tells whether it is one of these."""
@@ -88,21 +82,13 @@ class ChildModes:
             self.application_cursor = on
         elif mode == 2004:
             self.bracketed_paste = on
-        elif mode == 1006:
-            self.mouse_sgr = on
-        elif mode in (9, 1000, 1002, 1003):
-            if on:
-                self.mouse = mode  # type: ignore[assignment]  # narrowed by the line above
-            elif self.mouse == mode:
-                self.mouse = 0
         else:
             return False
         return True
 
     def reset(self) -> None:
         """As at power-on."""
-        self.application_cursor = self.bracketed_paste = self.mouse_sgr = False
-        self.mouse = 0
+        self.application_cursor = self.bracketed_paste = False
 
 
 class OutputFilter:
@@ -115,11 +101,8 @@ class OutputFilter:
     def __init__(self, *, clusters: bool = False) -> None:
         self._clusters = clusters
         self.modes = ChildModes()
-        self.title = ""
-        """What the child last set as its title, cleaned, on one line; for the pane's use, never forwarded."""
         self._state: Literal["ground", "escape", "csi", "string", "string end"] = "ground"
         self._sequence = ""
-        self._is_osc = False
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     @property
@@ -155,7 +138,6 @@ class OutputFilter:
         """One character, where the fast way does not apply; gives where to go on, and its tokens."""
         char = text[at]
         if self._state == "string end":
-            self._end_string()
             # Any ESC ends a string. If no backslash follows, it begins the next sequence.
             self._state = "ground" if char == "\\" else "escape"
             return (at + 1 if char == "\\" else at), iter(())
@@ -179,7 +161,6 @@ class OutputFilter:
     def _in_escape(self, char: str) -> Iterator[Token]:
         if not self._sequence and char in "[P]X^_":
             self._state = "csi" if char == "[" else "string"
-            self._is_osc = char == "]"
             return iter(())
         self._collect(char)
         if char < "0":
@@ -201,24 +182,13 @@ class OutputFilter:
 
     def _skip_string(self, text: str, at: int) -> int:
         end = _STRING_END.search(text, at)
-        stop = end.start() if end else len(text)
-        if self._is_osc and len(self._sequence) < TITLE_LIMIT:
-            self._sequence += text[at : min(stop, at + TITLE_LIMIT - len(self._sequence))]
         if end is None:
             return len(text)
         if end.group() == "\x1b":
             self._state = "string end"
         else:
-            if end.group() not in "\x18\x1a":
-                self._end_string()
-            self._state, self._sequence = "ground", ""
+            self._state = "ground"
         return end.end()
-
-    def _end_string(self) -> None:
-        number, _, words = self._sequence.partition(";")
-        if self._is_osc and number in ("0", "2"):
-            self.title = clean_line(words, limit=80)
-        self._sequence = ""
 
     # What is on the lists
 
@@ -276,9 +246,7 @@ def _printed(run: str, clusters: bool) -> Iterator[Token]:
 
 _CURSOR_KEYS = {"up": "A", "down": "B", "right": "C", "left": "D", "home": "H", "end": "F"}
 _NUMBERED_KEYS = {"insert": 2, "delete": 3, "pageup": 5, "pagedown": 6}
-_NUMBERED_KEYS |= {
-    f"f{key}": code for key, code in zip(range(5, 13), (15, 17, 18, 19, 20, 21, 23, 24), strict=True)
-}
+_NUMBERED_KEYS |= {f"f{number + 5}": code for number, code in enumerate((15, 17, 18, 19, 20, 21, 23, 24))}
 _PF_KEYS = {"f1": "P", "f2": "Q", "f3": "R", "f4": "S"}
 _PLAIN_KEYS = {"enter": b"\r", "tab": b"\t", "escape": b"\x1b", "backspace": b"\x7f", "space": b" "}
 _CONTROL_ALIASES = dict(zip("2345678/-?", b"\x00\x1b\x1c\x1d\x1e\x1f\x7f\x1f\x1f\x7f", strict=True))
@@ -286,27 +254,6 @@ _CONTROL_ALIASES = dict(zip("2345678/-?", b"\x00\x1b\x1c\x1d\x1e\x1f\x7f\x1f\x1f
 _MODIFIERS = ("shift", "alt", "ctrl")
 _FOREIGN_MODIFIERS = frozenset(("super", "hyper", "meta"))
 _PASTE_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_WHEEL = {"wheel up": 64, "wheel down": 65, "wheel left": 66, "wheel right": 67}
-_LEGACY_MOUSE_MOST = 223
-"""The largest column or row the mouse encoding of one byte each can say."""
-
-MouseKind = Literal["press", "release", "move", "wheel up", "wheel down", "wheel left", "wheel right"]
-
-
-@dataclass(frozen=True, slots=True)
-class MouseAction:
-    """What the mouse did on the screen."""
-
-    kind: MouseKind
-    column: int
-    """In cells, 0 at the left."""
-    row: int
-    """0 at the top."""
-    button: int = 0
-    """1 left, 2 middle, 3 right; 0 for a movement without one, and for the wheel."""
-    shift: bool = False
-    alt: bool = False
-    ctrl: bool = False
 
 
 def encode_key(key: str, character: str | None, modes: ChildModes) -> bytes:
@@ -329,9 +276,6 @@ def encode_key(key: str, character: str | None, modes: ChildModes) -> bytes:
 
 def _named_key(name: str, modifiers: frozenset[str], modes: ChildModes) -> bytes | None:
     """Keys with names; None for keys that type a character."""
-    if name in ("f13", "f14", "f15", "f16", "f17", "f18", "f19", "f20", "f21", "f22", "f23", "f24"):
-        # Keyboards have twelve; Textual calls the shifted ones so.
-        name, modifiers = f"f{int(name[1:]) - 12}", modifiers | {"shift"}
     code = 1 + sum(1 << bit for bit, each in enumerate(_MODIFIERS) if each in modifiers)
     if (number := _NUMBERED_KEYS.get(name)) is not None:
         return b"\x1b[%d~" % number if code == 1 else b"\x1b[%d;%d~" % (number, code)
@@ -384,35 +328,3 @@ def encode_paste(text: str, bracketed: bool) -> bytes:
     text = _PASTE_CONTROLS.sub("", text.replace("\r\n", "\n")).replace("\n", "\r")
     data = text.encode("utf-8", "ignore")
     return b"\x1b[200~" + data + b"\x1b[201~" if bracketed else data
-
-
-def encode_mouse(action: MouseAction, modes: ChildModes) -> bytes:
-    """What a mouse event sends to the child; nothing when the child did not ask for it.
-
-    Args:
-        action: the event; places off the screen are not reported.
-        modes: what the child asked of its mouse.
-    """
-    if not _wanted(action, modes) or action.column < 0 or action.row < 0:
-        return b""
-    code = _WHEEL.get(action.kind, (action.button - 1) & 3)
-    if modes.mouse != 9:
-        code += 4 * action.shift + 8 * action.alt + 16 * action.ctrl
-    if action.kind == "move":
-        code += 32
-    column, row = action.column + 1, action.row + 1
-    if modes.mouse_sgr:
-        return f"\x1b[<{code};{column};{row}{'m' if action.kind == 'release' else 'M'}".encode()
-    if max(column, row) > _LEGACY_MOUSE_MOST:
-        return b""
-    if action.kind == "release":
-        code |= 3  # this encoding cannot say which button
-    return b"\x1b[M" + bytes((32 + code, 32 + column, 32 + row))
-
-
-def _wanted(action: MouseAction, modes: ChildModes) -> bool:
-    if action.kind == "move":
-        return modes.mouse == 1003 or (modes.mouse == 1002 and action.button > 0)
-    if action.kind == "release":
-        return modes.mouse >= 1000
-    return modes.mouse != 0

@@ -19,11 +19,12 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from rich.cells import cell_len
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from widgets.terminal.ansi_stream import PLAIN, Color, Sgr, Span, segments
+from widgets.terminal.ansi_stream import Span, segments
 from widgets.terminal.protocol import OutputFilter, Token
 
 CLUSTER_LIMIT = 16
@@ -62,7 +63,7 @@ def row_of(cells: Sequence[tuple[Any, str]], wrapped: bool) -> TerminalRow:
         start, look = len(text), _look(cells[at][0])
         text += "".join(chars[at : at + count])
         at += count
-        if look == PLAIN or len(text) == start:
+        if not look or len(text) == start:
             continue
         if spans and spans[-1].end == start and spans[-1].look == look:
             start = spans.pop().start
@@ -94,26 +95,19 @@ def _fitted(chars: Sequence[str]) -> list[str]:
 
 
 @lru_cache(4_096)
-def _look(style: Any) -> Sgr:
-    """The library's style as a look of ours; hidden text is shown, links are not kept."""
-    return Sgr(
-        fg=_color(style.fg),
-        bg=_color(style.bg),
-        bold=bool(style.bold),
-        dim=bool(style.dim),
-        italic=bool(style.italic),
-        underline=bool(style.underline),
-        reverse=bool(style.reverse),
-    )
+def _look(style: Any) -> Style:
+    """The library's style as Rich's; hidden text is shown, links are not kept."""
+    names = ("bold", "dim", "italic", "underline", "reverse")
+    flags: dict[str, Any] = {name: bool(getattr(style, name)) or None for name in names}
+    return Style(color=_color(style.fg), bgcolor=_color(style.bg), **flags)
 
 
-def _color(color: Any) -> Color:
+def _color(color: Any) -> Color | None:
     if color is None or color.mode == "default" or color.value is None:
         return None
     if color.mode == "indexed":
-        return max(0, min(int(color.value), 255))
-    red, green, blue = (max(0, min(int(part), 255)) for part in color.value)
-    return red, green, blue
+        return Color.from_ansi(max(0, min(int(color.value), 255)))
+    return Color.from_rgb(*(max(0, min(int(part), 255)) for part in color.value))
 
 
 def row_strip(row: TerminalRow, base: Style) -> Strip:
@@ -127,14 +121,12 @@ def with_cursor(strip: Strip, column: int, *, block: bool) -> Strip:
     Args:
         strip: a row at least `column + 1` cells wide.
         column: the cursor's cell; where a wide character begins, both its cells are marked.
-        block: turned; a bar cannot be drawn with cells and is shown so too.
+        block: turned.
     """
     wide = strip.crop(column, column + 1).text == " " != strip.crop(column, column + 2).text[:1]
     end = column + 1 + wide
-    if not block:
-        return restyled(strip, column, end, Style(underline=True))
     turned = any(segment.style and segment.style.reverse for segment in strip.crop(column, end))
-    return restyled(strip, column, end, Style(reverse=not turned))
+    return restyled(strip, column, end, Style(reverse=not turned) if block else Style(underline=True))
 
 
 def restyled(strip: Strip, start: int, end: int, style: Style) -> Strip:
@@ -255,11 +247,6 @@ class BitttyEmulator:
     def alternate_screen(self) -> bool:
         """Whether the child uses the screen without scrollback."""
         return bool(self._board.blitter.in_alt_screen)
-
-    @property
-    def title(self) -> str:
-        """What the child calls itself, cleaned and cut."""
-        return self._gate.title
 
     # Output of the child
 

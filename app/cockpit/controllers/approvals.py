@@ -23,12 +23,11 @@ from widgets.dialogs.approvals import (
     ApprovalDialog,
     How,
     LeaveDialog,
-    LeaveModel,
     PlanApproval,
     PlanApprovalDialog,
 )
 from widgets.dialogs.generated_plans import GeneratedPlansChoice, GeneratedPlansDialog, GeneratedPlansOffer
-from widgets.dialogs.sandbox import NoJailChoice, NoJailDialog, PolicyDialog
+from widgets.dialogs.sandbox import NoJailChoice, NoJailDialog
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor
 
 if TYPE_CHECKING:
@@ -218,12 +217,6 @@ class Approvals:
         fields = {"agent": agent, "generation": generation, "decision": decision, "text": choice.text}
         self._context.send(cmd.DecidePlans.model_validate(fields))
 
-    def action_policy(self) -> None:
-        """Show what programs of this agent may do."""
-        if (engine := self._context.opened_engine()) is not None:
-            agent = self._context.agent
-            self._context.push(PolicyDialog(pane_views.policy(agent, engine.sandbox(agent))))
-
     def offer_no_jail(self) -> None:
         """Where no program may run, let the operator choose; until they do, none runs."""
         if self._context.engine is not None and self._context.engine.health.sandbox:
@@ -263,8 +256,7 @@ class Approvals:
         elif refuse:
             self._context.send(DistrustServer(server=name))
         else:
-            model = LeaveModel(entry.server, entry.entry, entry.facts)
-            self._context.push(LeaveDialog(model), partial(self._permission_given, entry))
+            self._context.push(LeaveDialog(entry.server, entry.facts), partial(self._permission_given, entry))
 
     def _permission_given(self, entry: Entry, yes: bool | None) -> None:
         if yes is None:

@@ -122,10 +122,6 @@ class CommandLine:
         """Go to the command bar."""
         self._context.open_bar("")
 
-    def action_guide(self) -> None:
-        """Write guidance for the thinker."""
-        self._context.open_bar("guide ")
-
     def on_command_bar_line(self, text: str) -> None:
         """Keep the half-typed line."""
         self._unsent.update(line=text)

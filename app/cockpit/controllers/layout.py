@@ -1,8 +1,6 @@
-"""The layouts (wide, narrow with tabs, one pane alone) and the themes, live while their files change."""
+"""The layouts (wide, narrow with tabs, one pane alone) and the themes."""
 
 from __future__ import annotations
-
-import asyncio
 
 from textual import events
 from textual.widget import Widget
@@ -10,7 +8,6 @@ from textual.widget import Widget
 from app.cockpit.context import CockpitContext
 from app.projection.projector import Pane, Projector
 from engine.core.journal import Event
-from engine.planning.library.directory_watch import Fingerprint, fingerprint, watch_directory
 from themes.loading import DEFAULT_THEME, load_themes
 from widgets.base.pane_tabs import PaneTabs, TabLine, TabsModel
 from widgets.panes.plan import PlanPane
@@ -66,8 +63,6 @@ class Layout:
         """Whether the world of an agent that lives in one stands in the session's place."""
         self._arranged = (False, False)
         """Whether beliefs and a world are in place of working memory and the session."""
-        self._read_themes: Fingerprint = ()
-        """What the operator's theme files looked like when they were read last."""
         # Before the panes are there: a theme that is taken later styles each of them a second time.
         context.setting_problems += [*self._register_themes(), *self._take_theme()]
 
@@ -253,7 +248,6 @@ class Layout:
 
     def _register_themes(self) -> list[str]:
         """Register the shipped and the operator's themes; answers what is wrong with them. Blocking."""
-        self._read_themes = fingerprint(self._context.settings.themes_directory)
         themes, problems = load_themes(self._context.settings.themes_directory)
         for theme in themes.values():
             self._context.app.register_theme(theme)
@@ -265,27 +259,6 @@ class Layout:
         known = name in self._context.app.available_themes
         self._context.app.theme = name if known else DEFAULT_THEME
         return [] if known else [f"there is no theme '{name}'"]
-
-    async def watch_themes(self) -> None:
-        """Keep the operator's themes live until the cockpit closes; what changed before is found at once."""
-        directory = self._context.settings.themes_directory
-
-        async def look() -> None:
-            if await asyncio.to_thread(fingerprint, directory) != self._read_themes:
-                self._themes_changed()
-
-        await watch_directory(directory, look, asyncio.Event())
-
-    def _themes_changed(self) -> None:
-        problems = self._register_themes()
-        current = self._context.app.theme
-        # A theme that is set again under its own name is not applied again, so it is left and retaken.
-        with self._context.app.batch_update():
-            self._context.app.theme = DEFAULT_THEME if current != DEFAULT_THEME else "textual-dark"
-            self._context.app.theme = (
-                current if current in self._context.app.available_themes else DEFAULT_THEME
-            )
-        self._context.say(problems[0] if problems else "themes read again", "error" if problems else "ok")
 
     def choose_theme(self, name: str) -> None:
         """Take a theme; without a name, let the operator choose one."""

@@ -6,7 +6,6 @@ The names beneath the workspace, for completion, are looked up off the loop and 
 from __future__ import annotations
 
 import asyncio
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -27,40 +26,11 @@ if TYPE_CHECKING:
     from engine.crew.state import CrewState, Handoff
     from engine.improve.mastermind import Mastermind
 
-LIMIT = 2_000
-"""Names that are kept; completion needs no more."""
-DEPTH = 4
-_SKIPPED = frozenset({"__pycache__", "node_modules"})
 
-
-async def paths_below(root: Path) -> tuple[str, ...]:
-    """Directories (ending in `/`) and files beneath a directory, the shallow ones first; hidden ones not."""
-    return await asyncio.to_thread(_names, root)
-
-
-def _names(root: Path) -> tuple[str, ...]:
-    names: list[str] = []
-    level = [""]
-    for _ in range(DEPTH):
-        below: list[str] = []
-        for directory in level:
-            try:
-                with os.scandir(root / directory) as entries:
-                    kept = sorted(
-                        (entry.name, entry.is_dir(follow_symlinks=False))
-                        for entry in entries
-                        if not entry.name.startswith(".") and entry.name not in _SKIPPED
-                    )
-            except OSError:
-                continue
-            for name, inside in kept:
-                names.append(f"{directory}{name}/" if inside else f"{directory}{name}")
-                if inside:
-                    below.append(f"{directory}{name}/")
-            if len(names) >= LIMIT:
-                return tuple(names[:LIMIT])
-        level = below
-    return tuple(names)
+async def paths_in(root: Path) -> tuple[str, ...]:
+    """Directories (ending in `/`) and files in a directory; hidden ones not. Blocking work off the loop."""
+    entries = await asyncio.to_thread(lambda: [(path.name, path.is_dir()) for path in root.iterdir()])
+    return tuple(sorted(name + "/" * inside for name, inside in entries if not name.startswith(".")))
 
 
 Part = TypeVar("Part")
@@ -288,7 +258,7 @@ class ImproveLink(Link["Mastermind", MastermindState]):
         """What can be improved and where it lies, for completion."""
         if self.part is None or self._context.engine is None:
             return
-        self._paths = await paths_below(self._context.engine.root)
+        self._paths = await paths_in(self._context.engine.root)
         self._components = tuple(
             (component.id, component.title) for component in await self.part.components()
         )

@@ -8,15 +8,16 @@ from app.cockpit.context import CockpitContext, beside_screen
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
 from app.projection import memory_views
 from app.projection import metacognition_views as views
-from app.projection.memory_views import LEVELS, TYPES, search_results
 from engine.core import commands as cmd
 from engine.core.events import Payload, payload_of
 from engine.core.journal import JournalError
+from engine.core.state import AgentState
 from engine.core.thinking import ModelCalled
 from engine.memory.errors import MemoryFault, MemoryNotFound
 from engine.memory.metacognition.schedule import root_goal
+from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
-from widgets.dialogs.context_meter import ContextDialog, ContextModel
+from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
 from widgets.dialogs.metacognition import MetaDialog
 
@@ -38,10 +39,6 @@ class Mind:
         context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
         context.app.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")
 
-    def action_memories(self) -> None:
-        """Look for memories."""
-        self.open_memories()
-
     def open_memories(self, query: str = "", memory: str = "") -> None:
         """Open the browser with the results of a query, or with one memory."""
         engine = self._context.opened_engine()
@@ -50,9 +47,7 @@ class Mind:
         if trouble := engine.health.memory:
             self._context.say(trouble, "error")
         search = MemorySearch(query)
-        model = BrowserModel(
-            self._context.agent, "", search, (), LEVELS, TYPES, notice=Notice("reading memory …", "loading")
-        )
+        model = BrowserModel(self._context.agent, search=search, notice=Notice("reading memory …", "loading"))
         self._search, self._memory_id = search, ""
         self._context.push(MemoryBrowser(model, opens=memory))
 
@@ -93,7 +88,7 @@ class Mind:
             self._filling = False
 
     async def _results(self, search: MemorySearch) -> BrowserModel:
-        model = partial(BrowserModel, self._context.agent, search=search, levels=LEVELS, types=TYPES)
+        model = partial(BrowserModel, self._context.agent, search=search)
         engine, state = self._context.engine, self._context.state
         if engine is None or state is None:
             return model(notice=Notice("the workspace is closed", "error"))
@@ -104,8 +99,6 @@ class Mind:
                     notice=Notice("This agent has no work yet: give it a goal. W looks in all work.")
                 )
             asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
-            filters = {"memory_level": search.level, "memory_type": search.type}
-            asked |= {name: value for name, value in filters.items() if value}
             verb, more = "query_memories", {"sort_by": "created_at"}
             if search.query:
                 verb, more = "hybrid_search_memories", {"query": search.query}
@@ -117,7 +110,7 @@ class Mind:
         work = await self._work_named(workflow)
         return model(
             work=work,
-            found=search_results(hits, self._context.shown_time, scored=bool(search.query)),
+            found=memory_views.search_results(hits, self._context.shown_time, scored=bool(search.query)),
             note=note,
         )
 
@@ -144,7 +137,7 @@ class Mind:
         if browser.opened == ident:
             browser.show_detail(memory_views.detail(card, self._context.shown_time))
 
-    def on_memory_browser_change(self, memory_id: str, how: str, importance: float = 0.0) -> None:
+    def on_memory_browser_change(self, memory_id: str, how: str) -> None:
         """Write as the operator; what is forgotten is asked about first."""
         if self._context.refused_in_past():
             return
@@ -152,10 +145,8 @@ class Mind:
             self._context.confirm(
                 f"Forget {memory_id}?",
                 "The agent finds it no more, nor do you; its history stays in the journal.",
-                lambda: self._remember("forget_memories", memory_ids=[memory_id]),
+                lambda: self._forget(memory_id),
             )
-        elif how == "importance":
-            self._remember("update_memory", memory_id=memory_id, importance=importance)
         else:
             self._change_mind(memory_id, how)
 
@@ -165,8 +156,9 @@ class Mind:
             details = await self._context.engine.recall("get_memory_by_id", {"memory_id": memory_id})
             await self._written(change_command(how, memory_id, details.memory.workflow, self._context.agent))
 
-    def _remember(self, verb: str, **arguments: object) -> None:
-        command = cmd.Remember(agent=self._context.agent, verb=verb, arguments=arguments)
+    def _forget(self, memory: str) -> None:
+        arguments = {"memory_ids": [memory]}
+        command = cmd.Remember(agent=self._context.agent, verb="forget_memories", arguments=arguments)
         self._context.run(self._written(command), "memory change")
 
     async def _written(self, command: cmd.Remember) -> None:
@@ -175,27 +167,23 @@ class Mind:
         if (browser := self._context.showing(MemoryBrowser)) is not None:
             browser.again()
 
-    def action_context(self) -> None:
+    @beside_screen("context")
+    async def open_context(self) -> None:
         """Show the shares of the last prompt, its words, and what calls took."""
-        if self._context.no_dialog:
-            self._context.run(self._open_meter(self._context.agent), "context")
+        state = self._context.shown_state()
+        sections = await self._metered(state) if state is not None else ()
+        if state is not None and self._context.no_dialog:
+            self._context.push(ContextDialog(f"Context of {state.agent_id}", sections))
 
-    async def _open_meter(self, agent: str) -> None:
-        model = await self._metered(agent)
-        if model is None:
-            self._context.say("there is no agent yet", "error")
-        elif self._context.no_dialog:
-            self._context.push(ContextDialog(model))
-
-    async def _metered(self, agent: str) -> ContextModel | None:
+    async def _metered(self, state: AgentState) -> tuple[Section, ...]:
         """What the meter shows of an agent; its newest call is read from the journal, not kept here."""
-        engine, state = self._context.engine, self._context.state
-        if engine is None or state is None:
-            return None
-        if self._context.past_at is None:
-            newest = await engine.newest(agent, ModelCalled)
+        engine, at = self._context.engine, self._context.past_at
+        if engine is None:
+            return ()
+        if at is None:
+            newest = await engine.newest(state.agent_id, ModelCalled)
         else:
-            called = await engine.past(agent).newest(ModelCalled, self._context.past_at)
+            called = await engine.past(state.agent_id).newest(ModelCalled, at)
             newest = (called, payload_of(called)) if called is not None else None
         if newest is None or not isinstance(newest[1], ModelCalled):
             return views.context(state)
@@ -207,19 +195,17 @@ class Mind:
             isinstance(payload, ModelCalled) and agent == self._context.agent and not self._context.in_past
         )
         if shown and self._context.showing(ContextDialog) is not None:
-            self._context.run(self._show_metered(agent), "context", group="context", last=True)
+            self._context.run(self._show_metered(), "context", group="context", last=True)
 
-    async def _show_metered(self, agent: str) -> None:
-        model = await self._metered(agent)
-        if model is not None and (dialog := self._context.showing(ContextDialog)) is not None:
-            dialog.show(model)
+    async def _show_metered(self) -> None:
+        state, dialog = self._context.state, self._context.showing(ContextDialog)
+        if state is not None and dialog is not None:
+            dialog.show(await self._metered(state))
 
-    def action_meta(self) -> None:
+    def open_meta(self) -> None:
         """Show what is due and what runs in the background."""
-        state = self._context.state
-        if state is None:
-            self._context.say("there is no agent yet", "error")
-        elif self._context.no_dialog:
+        state = self._context.shown_state()
+        if state is not None and self._context.no_dialog:
             self._context.push(MetaDialog(views.metacognition(state, self._context.shown_time)))
 
     def _look_at_gauges(self) -> None:
@@ -228,20 +214,28 @@ class Mind:
         if dialog is not None and state is not None:
             dialog.show(views.metacognition(state, self._context.shown_time))
 
-    def on_meta_dialog_force(self, task: str) -> None:
+    def _task(self, row: str) -> str:
+        """The task of a row of the gauges: its own, or its job's; empty where it has none."""
+        kind, _, name = row.partition(":")
+        jobs = self._context.state.meta.running if self._context.state is not None else ()
+        return name if kind == "task" else next((job.task for job in jobs if job.id == name), "")
+
+    def on_meta_dialog_force(self, row: str) -> None:
         """Do a task now."""
-        self._context.send(cmd.ForceMeta.model_validate({"agent": self._context.agent, "task": task}))
+        if task := self._task(row):
+            self._context.send(cmd.ForceMeta.model_validate({"agent": self._context.agent, "task": task}))
 
-    def on_meta_dialog_veto(self, task: str, on: bool) -> None:
+    def on_meta_dialog_veto(self, row: str) -> None:
         """Keep a task from beginning by itself, or let it again."""
-        veto = {"agent": self._context.agent, "task": task, "lifted": not on}
-        self._context.send(cmd.VetoMeta.model_validate(veto))
+        state = self._context.state
+        if state is not None and (task := self._task(row)):
+            veto = {"agent": state.agent_id, "task": task, "lifted": task in state.meta.vetoed}
+            self._context.send(cmd.VetoMeta.model_validate(veto))
 
-    def on_meta_dialog_cancel(self, job: str) -> None:
-        """Cut a background job off."""
-        self._context.send(cmd.CancelBackground(agent=self._context.agent, job=job))
-
-    def on_meta_dialog_threshold(self, task: str, value: int) -> None:
-        """Set after how many successes a task is due."""
-        which = {"reflect": "reflection", "consolidate": "consolidation"}[task]
-        self._context.send(cmd.SetThresholds.model_validate({"agent": self._context.agent, which: value}))
+    def on_meta_dialog_cancel(self, row: str) -> None:
+        """Cut a background job off: that of the row, or the task's running one."""
+        jobs = self._context.state.meta.running if self._context.state is not None else ()
+        for job in jobs:
+            if row in (f"job:{job.id}", f"task:{job.task}"):
+                self._context.send(cmd.CancelBackground(agent=self._context.agent, job=job.id))
+                return

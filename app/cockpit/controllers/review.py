@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
-from textual import events
 from textual.widget import Widget
 from textual.worker import Worker
 
@@ -15,22 +13,22 @@ from app.cockpit.screens.guide import GuideScreen
 from app.commands.beliefs import split_direction
 from app.commands.disputes import NONE, dispute, disputed_event, retract
 from app.commands.registry import help_answer
-from app.commands.review import last_command, recap_facts, recap_line, recap_of
+from app.commands.review import last_command, recap_line, recap_of
 from app.commands.search import full_hit, search_notes, stream_search
-from app.commands.why import Direction, drift_of, find_why
+from app.commands.why import Direction, find_why
 from app.projection import pane_views as views
-from engine.core.journal import JournalError, of_agent
+from engine.core.journal import JournalError
 from engine.core.text import clean_line
 from engine.inquiry.record import Record, UnknownSubjectError
 from engine.inquiry.search import Batch, Hit, SearchError, Source, newest_first, parse_query
 from engine.inquiry.why import unsupported_beliefs
-from widgets.base.facts import Fact, Section, fact_lines
+from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece
 from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
 from widgets.dialogs.review import (
-    RecapDialog,
     SearchDialog,
-    SearchLine,
     SearchModel,
     WhyDialog,
     WhyModel,
@@ -41,22 +39,10 @@ from widgets.panes.errors import ErrorPanel
 from widgets.panes.goals import GoalStack
 from widgets.panes.plan import PlanPane
 
-AWAY_S = 60.0
-"""How long the terminal must have been without the focus for its return to be one from elsewhere."""
-
-DRAWN_EVERY_S = 0.1
-"""How often new hits are drawn."""
-
 
 def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -> SearchModel:
-    lines = tuple(
-        SearchLine(
-            f"{hit.source}:{hit.ref}", hit.source.value, hit.ref,
-            hit.at[:19].replace("T", " "), hit.agent or hit.source.value, hit.kind, hit.text,
-            goes=hit.source is Source.EVENT and of_agent(hit.ref.rpartition(":")[0]),
-        )
-        for hit in {f"{hit.source}:{hit.ref}": hit for hit in newest_first(hits)}.values()
-    )  # fmt: skip
+    newest = {f"{hit.source}:{hit.ref}": hit for hit in newest_first(hits)}
+    lines = tuple(_hit_row(key, hit) for key, hit in newest.items())
     looked = ", ".join(f"{batch.looked_at:,} {batch.source.several}" for _, batch in sorted(last.items()))
     standing = " · ".join(
         (f"{len(lines)} found", f"{'looked' if over else 'looking'} at {looked or 'nothing yet'}",
@@ -66,6 +52,14 @@ def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -
     if not lines:
         notice = Notice("Nothing was found.") if over else Notice("searching …", "loading")
     return SearchModel(words, lines, standing, notice)
+
+
+def _hit_row(key: str, hit: Hit) -> Row:
+    when, who = hit.at[:19].replace("T", " "), clean_line(hit.agent or hit.source, limit=24)
+    ref, text = clean_line(hit.ref, limit=60), clean_line(hit.text)
+    kind = Piece(f"{clean_line(hit.kind, limit=40)} ", "accent")
+    pieces = (Piece(f"{clean_line(when)} {who} ", "dim"), kind, Piece(text))
+    return Row(key, pieces, tail=(Piece(ref, "dim"),), indent=2, most=3, copy=f"{ref} {text}")
 
 
 BELIEF, GOAL = "belief:", "goal:"
@@ -85,26 +79,8 @@ class Review:
     def __init__(self, context: CockpitContext) -> None:
         self._context = context
         self.searching: Worker[None] | None = None
-        self.away_s = AWAY_S
         self._looked = 0
         """The place of the last event that the operator may have seen."""
-        self._looked_when = "your last command"
-        self._left_at: float | None = None
-        """When the terminal lost the focus, by the loop's clock."""
-        self._left_place = 0
-
-    def on_app_blur(self, event: events.AppBlur) -> None:
-        """Remember where the operator looked away."""
-        if self._left_at is None and self._context.engine is not None:
-            self._left_at = asyncio.get_running_loop().time()
-            self._left_place = self._context.engine.store.last_seq
-
-    def on_app_focus(self, event: events.AppFocus) -> None:
-        """After a while elsewhere, say in a line what happened."""
-        left, self._left_at = self._left_at, None
-        if left is not None and asyncio.get_running_loop().time() - left >= self.away_s:
-            self._looked, self._looked_when = self._left_place, "you looked away"
-            self._context.run(self._say_recap(), "recap")
 
     async def begin_recap(self) -> None:
         """Begin at the operator's last command, and say what happened since."""
@@ -127,27 +103,7 @@ class Review:
         except (JournalError, KeyError):
             return  # the recap itself says what is wrong, when it is asked for
         if line and not self._context.occupied:
-            self._context.say(f"since {self._looked_when}: {line} · R shows all", "note")
-
-    def action_recap(self) -> None:
-        """Show what happened since the operator last looked."""
-        self.open_recap("")
-
-    @beside_screen("recap", JournalError)
-    async def open_recap(self, event: str = "") -> None:
-        """Show what happened since an event, or since the operator last looked."""
-        if (engine := self._context.opened_engine()) is None or not self._context.no_dialog:
-            return
-        since, when = (int(event), f"event {event}") if event else (self._looked, self._looked_when)
-        rows = recap_facts(await recap_of(engine, since))
-        if self._context.no_dialog:
-            facts = tuple(Fact(label, text) for label, text in rows)
-            when = clean_line(when if since else "the beginning", limit=80)
-            self._context.push(RecapDialog(f"Since {when}", partial(fact_lines, facts)))
-
-    def action_search(self) -> None:
-        """Search events, memories and files."""
-        self.open_search("")
+            self._context.say(f"since your last command: {line} · R shows all", "note")
 
     def open_search(self, words: str = "") -> None:
         """Search for words, or let the operator type them."""
@@ -176,42 +132,32 @@ class Review:
             return
         hits: list[Hit] = []
         last: dict[str, Batch] = {}
-        fresh = asyncio.Event()
 
         def take(batch: Batch) -> None:
             hits.extend(batch.hits)
             last[batch.source.value] = batch
-            fresh.set()
+            dialog.show(_model(words, hits, last, over=False))
 
-        work = asyncio.create_task(stream_search(engine, what, take))
-        work.add_done_callback(lambda _work: fresh.set())
-        try:
-            while not work.done():
-                await fresh.wait()
-                fresh.clear()
-                dialog.show(_model(words, hits, last, over=False))
-                await asyncio.wait([work], timeout=DRAWN_EVERY_S)
-            await work
-            dialog.show(_model(words, hits, last, over=True))
-        finally:
-            work.cancel()
+        await stream_search(engine, what, take)
+        dialog.show(_model(words, hits, last, over=True))
 
-    def on_search_dialog_open(self, found: SearchLine) -> None:
+    def on_search_dialog_open(self, key: str) -> None:
         """Read what was chosen."""
         if (dialog := self._context.showing(SearchDialog)) is not None:
-            self._context.run(self._show_hit(dialog, found), "found")
+            self._context.run(self._show_hit(dialog, key), "found")
 
-    async def _show_hit(self, dialog: SearchDialog, hit: SearchLine) -> None:
+    async def _show_hit(self, dialog: SearchDialog, key: str) -> None:
         if self._context.engine is None:
             return
         try:
-            parts = await full_hit(self._context.engine, Source(hit.source), hit.ref)
+            source, _, ref = key.partition(":")
+            parts = await full_hit(self._context.engine, Source(source), ref)
         except JournalError as error:
             parts = [(str(error), "")]
         sections = tuple(Section(title, text) for title, text in parts)
         # A file is shown from the line that was found; what stands before it is above.
-        at = len(sections) - 1 if hit.source == Source.FILE else 0
-        dialog.show_whole(hit.key, sections, at=at)
+        at = len(sections) - 1 if source == Source.FILE else 0
+        dialog.show_whole(key, sections, at=at)
 
     def action_why(self) -> None:
         """Ask about what is selected in the focused pane, else about the newest action."""
@@ -319,27 +265,10 @@ class Review:
             yes="take them back",
         )
 
-    @beside_screen("drift")
-    async def tell_drift(self, goal: str | None = None) -> None:
-        """Show how the agent has kept to its plans."""
-        agent = self._context.agent
-        if (engine := self._context.engine_of(agent)) is None:
-            return
-        lines = drift_of(await engine.store.read(agent), goal or "").lines
-        if not lines:
-            self._context.say("no plan and no action yet", "note")
-        elif self._context.no_dialog:
-            rows = tuple(WhyRow(line.ref, line.lead, line.glyph, line.kind, line.text) for line in lines)
-            self._context.push(WhyDialog(WhyModel("", "drift", f"Does {agent} keep to its plan?", rows)))
-
     def action_manual(self) -> None:
         """Open the user's guide."""
         if self._context.no_dialog:
             self._context.push(GuideScreen())
-
-    def action_help(self) -> None:
-        """All keys, and what the focused pane says of itself."""
-        self.show_help("")
 
     def show_help(self, name: str = "") -> None:
         """Show all keys and commands, or say what one command does."""

@@ -9,20 +9,13 @@ from textual.widgets import Input, TextArea
 
 from app.cockpit.context import CockpitContext
 from app.commands import breakpoints as stopping
-from app.commands.command_runner import can_step
 from app.projection.event_lines import ending_jobs_text
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.sandbox import StopReceipt
 from engine.core.state import AgentState
 from widgets.base.facts import Fact
-from widgets.dialogs.stop import (
-    GradeLine,
-    ScopeLine,
-    StopDialog,
-    StopModel,
-    StopReceiptPane,
-)
+from widgets.dialogs.stop import THAW, StopDialog, StopModel, StopReceiptPane
 
 KEYS = {"after": "a", "hold": "h", "cut": "c", "cancel": "t", "freeze": "f", "kill": "K"}
 """The key of each grade in the panel."""
@@ -59,43 +52,6 @@ class RunControl:
         else:
             await self._context.submit(cmd.Run(agent=state.agent_id))
 
-    def action_step(self) -> None:
-        """One action."""
-        self._context.send(cmd.Step(agent=self._context.agent))
-
-    def action_until(self) -> None:
-        """Run until the present goal has ended."""
-        if self._context.refused_in_past():
-            return
-        state = self._context.state
-        goals = state.open_goals if state else []
-        if state is None or not goals:
-            self._context.say("there is no open goal to run until", "error")
-            return
-        self._context.send(cmd.Run(agent=self._context.agent, until=state.current_goal or goals[0].id))
-
-    def action_step_over(self) -> None:
-        """One step with everything below it."""
-        self._context.send(cmd.Step(agent=self._context.agent, scope="over"))
-
-    def action_step_out(self) -> None:
-        """Until the pending step's plan is through."""
-        self._context.send(cmd.Step(agent=self._context.agent, scope="out"))
-
-    def step_all(self, scope: str) -> None:
-        """Step every paused agent that has something to do."""
-        if self._context.refused_in_past():
-            return
-        waiting = [state.agent_id for state in self._context.live.states if can_step(state)]
-        for agent in waiting:
-            self._context.send(cmd.Step.model_validate({"agent": agent, "scope": scope}))
-        if not waiting:
-            self._context.say("no agent is paused with something to do", "note")
-
-    def action_stop(self) -> None:
-        """End everything of the agent at once; pressed again it looks again."""
-        self._context.send(cmd.Stop(agent=self._context.agent))
-
     def action_stop_panel(self) -> None:
         """Choose how much is to be stopped, and of whom."""
         if self._context.state is None:
@@ -107,16 +63,10 @@ class RunControl:
         engine, agent, states = self._context.engine, self._context.agent, self._context.live.states
         family = len(engine.family(agent)) if engine is not None else 1
         counts = {"agent": 1, "children": family, "all": len(states)}
-        return StopModel(
-            agent,
-            tuple(
-                GradeLine(grade.value, KEYS[grade.value], name, does)
-                for grade, (name, does) in stopping.GRADES.items()
-            ),
-            tuple(ScopeLine(scope, name, counts[scope]) for scope, name in stopping.STOP_SCOPES.items()),
-            frozen=any(state.frozen for state in states),
-            receipt=self._stop_lines(),
-        )
+        thaw = "let frozen processes go on" if any(state.frozen for state in states) else "nothing is frozen"
+        grades = [(grade.value, KEYS[grade], *words) for grade, words in stopping.GRADES.items()]
+        scopes = tuple((name, f"{words} ({counts[name]})") for name, words in stopping.STOP_SCOPES.items())
+        return StopModel(agent, (*grades, (THAW, "w", THAW, thaw)), scopes, self._stop_lines())
 
     def _stop_lines(self) -> tuple[Fact, ...]:
         return tuple(
@@ -153,13 +103,12 @@ class RunControl:
         self.action_close_receipt()
 
     def on_stop_dialog_stop(self, grade: str, scope: str) -> None:
-        """Stop as was chosen."""
-        stop = {"agent": self._context.agent, "grade": grade, "scope": scope}
-        self._context.send(cmd.Stop.model_validate(stop))
-
-    def on_stop_dialog_thaw(self, scope: str) -> None:
-        """Let frozen processes go on."""
-        self._context.send(cmd.Thaw.model_validate({"agent": self._context.agent, "scope": scope}))
+        """Stop as was chosen, or let frozen processes go on."""
+        command = {"agent": self._context.agent, "scope": scope}
+        if grade == THAW:
+            self._context.send(cmd.Thaw.model_validate(command))
+        else:
+            self._context.send(cmd.Stop.model_validate({**command, "grade": grade}))
 
     def action_interrupt(self) -> None:
         """Copy what is selected; where nothing is, pause; pressed twice, leave."""

@@ -13,9 +13,7 @@ from app.cockpit.controllers.layout import Layout
 from app.commands.comparison import PastError, compare_words, read_ref
 from app.commands.rewind import (
     adopted_parts,
-    fork_results,
     preview_rewind,
-    results_parts,
     rewind_command,
     rewind_parts,
     rewind_title,
@@ -33,7 +31,6 @@ from engine.core.streams import Mark, StreamHistory, mark_at_offset
 from widgets.base.dialog import BoxDialog
 from widgets.base.facts import SignedPart
 from widgets.dialogs.preview import YES, ComparisonDialog, RewindDialog, RewindModel
-from widgets.dialogs.review import SearchLine
 from widgets.panes.timeline import Timeline
 
 EARLIER = 600
@@ -47,9 +44,6 @@ PREPARED = 8
 
 PREPARE_AFTER_S = 2.0
 """How long after the first screen it is made ready to look back."""
-
-FAR = 10
-"""Marks that the shifted keys go."""
 
 Move = Callable[[Sequence[Mark], int | None], int | None]
 """From the marks and the place, None for now, to another place."""
@@ -69,24 +63,16 @@ class TimeTravel:
         self.moving = False
         """Whether a worker goes there; it goes on until nothing more is wanted."""
 
-    def action_earlier(self, marks: int = 1) -> None:
-        """Back by so many marks."""
-        self._travel(partial(mark_at_offset, by=-marks))
+    def action_earlier(self) -> None:
+        """Back by a mark."""
+        self._travel(partial(mark_at_offset, by=-1))
 
-    def action_much_earlier(self) -> None:
-        """Back by ten marks."""
-        self.action_earlier(FAR)
-
-    def action_later(self, marks: int = 1) -> None:
-        """Forward by so many marks; behind the last one is now."""
+    def action_later(self) -> None:
+        """Forward by a mark; behind the last one is now."""
         if self._context.in_past or self.moving:
-            self._travel(partial(mark_at_offset, by=marks))
+            self._travel(partial(mark_at_offset, by=1))
         else:
             self._context.say("this is now; [ goes back", "note")
-
-    def action_much_later(self) -> None:
-        """Forward by ten marks."""
-        self.action_later(FAR)
 
     def action_first(self) -> None:
         """The first mark."""
@@ -114,9 +100,9 @@ class TimeTravel:
             return
         self._travel(lambda _marks, _at: version)
 
-    def on_search_dialog_go(self, found: SearchLine) -> None:
+    def on_search_dialog_go(self, ref: str) -> None:
         """Leave the search for the event that was chosen, in its agent's past."""
-        agent, _, version = found.ref.rpartition(":")
+        agent, _, version = ref.rpartition(":")
         if isinstance(self._context.app.screen, BoxDialog):
             self._context.app.screen.dismiss(None)
         self._go_to(agent, int(version))
@@ -296,27 +282,6 @@ class TimeTravel:
                 self._context.send(cmd.AdoptFork(agent=agent, fork=fork))
 
         self._context.push(RewindDialog(model), decided)
-
-    @beside_screen("outcomes")
-    async def show_outcomes(self, agent: str | None = None) -> None:
-        """Compare the results of an agent's forks; of the shown agent's where none is named."""
-        if self._context.engine is None:
-            return
-        # Asked of a fork, it shows all forks of the same agent.
-        state = self._context.live.state if not self._context.in_past else self._context.state
-        agent = (
-            state.forked.agent
-            if state is not None and state.forked is not None
-            else agent or self._context.agent
-        )
-        results = await fork_results(self._context.engine, agent)
-        if self._context.no_dialog:
-            parts = tuple(SignedPart(each.title, each.lines, each.note) for each in results_parts(*results))
-            self._context.push(ComparisonDialog(f"{agent} and its forks", parts))
-
-    def action_undo(self) -> None:
-        """Show what undoes the operator's last change, and do it when they agree."""
-        self.undo(again=False)
 
     def undo(self, *, again: bool = False) -> None:
         """Show what undoes or redoes the operator's last change, and do it when they agree."""

@@ -169,7 +169,7 @@ class Turn:
         elif not self._open_plans():
             self._context.say(f"{state.agent_id}: {state.run_reason or state.mode}", "note")
 
-    def _chosen_step(self) -> PlanStep | None:
+    def chosen_step(self) -> PlanStep | None:
         """The selected step, else the pending one; none in the past."""
         if self._context.refused_in_past():
             return None
@@ -188,7 +188,7 @@ class Turn:
         if self._context.reasoner is not None:
             self._open_breakpoints()
             return
-        step = self._chosen_step()
+        step = self.chosen_step()
         if step is not None:
             self._context.ask(partial(self._toggle_breakpoint, step.id))
 
@@ -196,31 +196,9 @@ class Turn:
         on_now = step in state.breakpoints
         await self._context.submit(cmd.SetBreakpoint(agent=state.agent_id, step=step, on=not on_now))
 
-    def _change_step(self, kind: type[cmd.Command], **fields: object) -> None:
-        """Send a command about the selected step."""
-        if (step := self._chosen_step()) is not None:
-            command = {"agent": self._context.agent, "step": step.id, **fields}
-            self._context.send(kind.model_validate(command))
-
-    def action_skip(self) -> None:
-        """Go on without the selected step."""
-        self._change_step(cmd.SkipStep)
-
-    def action_delete(self) -> None:
-        """Take the selected step out."""
-        self._change_step(cmd.DeleteStep)
-
-    def action_move_up(self) -> None:
-        """Move the selected step up."""
-        self._change_step(cmd.MoveStep, by=-1)
-
-    def action_move_down(self) -> None:
-        """Move the selected step down."""
-        self._change_step(cmd.MoveStep, by=1)
-
     def action_insert(self) -> None:
         """Let the operator type a new step before the selected one."""
-        step = self._chosen_step()
+        step = self.chosen_step()
         if step is not None:
             before = "" if step.status.terminal else f"before {step.id} "
             self._context.open_bar(f"insert {before}")
@@ -233,7 +211,7 @@ class Turn:
     def action_edit(self) -> None:
         """Edit the selected or pending step; of a reasoner, plans that wait."""
         if self._context.reasoner is None:
-            step = self._chosen_step()
+            step = self.chosen_step()
             if step is not None:
                 self.edit(step, retry=False)
         elif not self._open_plans():
