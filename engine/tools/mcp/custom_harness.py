@@ -84,10 +84,7 @@ def described(function: Any, path: str) -> dict[str, Any]:
         if parameter.default is parameter.empty:
             required.append(name)
     schema = {"type": "object", "properties": properties, "required": required}
-    return {
-        "description": words.strip().splitlines()[0],
-        "schema": {**schema, "additionalProperties": False},
-    }
+    return {"description": words.strip().splitlines()[0], "schema": {**schema, "additionalProperties": False}}
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
