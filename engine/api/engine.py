@@ -327,7 +327,7 @@ class Engine(WorkspaceQueries):
             colleagues: knows whom an agent may hand work to.
             present: whether an operator is here to be asked.
         """
-        from engine.crew.worker import Equipment, Runs
+        from engine.crew.worker import Runs
 
         self._open_run_service = open_service
         policy = self.config.policy
@@ -336,7 +336,6 @@ class Engine(WorkspaceQueries):
             self.submit,
             self.store,
             present=present,
-            equipment=Equipment(self.registry, self.tool_changed, self.root, policy),
             policy=policy,
         )
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues

@@ -25,7 +25,7 @@ from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.selection import Signal, choose, edges_of, graph_of
 from engine.sandbox.policy import SandboxPolicy
-from tests.building.corpus import SKILLS, lay, plain, skill
+from tests.building.corpus import SKILLS, plain, skill
 from tests.building.folders import from_text, no_agent
 from tests.rounds import rounds
 
@@ -165,20 +165,6 @@ async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degra
         )
         assert (len(told), codes(told[3])) == (5, {"MCP_DEGRADED"})
         assert work.spec.tools.degraded == ("down",)
-
-
-async def test_a_custom_function_is_looked_at_in_the_sandbox(tmp_path: Path) -> None:
-    """Line 45, as the builder meets it."""
-    good = b'def add(a: int, b: int) -> int:\n    """Add."""\n    return a + b\n'
-    lay(tmp_path / "sandbox", {"custom_tools/__init__.py": b"", "custom_tools/sums.py": good})
-    lay(tmp_path / "sandbox", {"custom_tools/bad.py": b"import os\n\nos._exit(7)\n"})
-    sidecar = "tools: {{custom_tools: [{{name: add, function: custom_tools.{}.add}}]}}"
-    work, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("sums"))
-    assert (len(told), codes(told[3])) == (5, set())
-    files = generate(work.spec, work.skill, work.folder, Findings())
-    assert b'"add": "custom_tools.sums.add"' in files["tools.py"]
-    _, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("bad"))
-    assert (len(told), codes(told[3])) == (4, {"BAD_FUNCTION"})
 
 
 async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) -> None:
