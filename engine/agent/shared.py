@@ -1,7 +1,7 @@
 """What the agents of a workspace share, and the ports that each is given.
 
 A subsystem with a stream of its own is opened when it is first needed: a start that needs none imports none.
-What tools from outside (MCP servers, custom functions) offer is recorded in each agent's stream.
+What tools from outside (MCP servers) offer is recorded in each agent's stream.
 """
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ class Engine(WorkspaceQueries):
             colleagues: knows whom an agent may hand work to.
             present: whether an operator is here to be asked.
         """
-        from engine.crew.worker import Equipment, Runs
+        from engine.crew.worker import Runs
 
         self._open_run_service = open_service
         policy = self.config.policy
@@ -334,7 +334,6 @@ class Engine(WorkspaceQueries):
             self.submit,
             self.store,
             present=present,
-            equipment=Equipment(self.registry, self.tool_changed, self.root, policy),
             policy=policy,
         )
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues

@@ -23,15 +23,7 @@ from engine.bdi.cycle import RESTED, SENSE, WORKED, CycleReport, act, deliberate
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.goal_states import GoalState
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import (
-    Event,
-    Frame,
-    Intention,
-    Message,
-    Phase,
-    RunningAgent,
-    Waiting,
-)
+from engine.bdi.intentions import Event, Frame, Intention, Message, Phase, RunningAgent, Waiting
 from engine.bdi.internal_actions import Call, InternalActions
 from engine.bdi.library.terms import STANDARD
 from engine.bdi.plans import CompiledPlan, LoadedProgram

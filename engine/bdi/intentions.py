@@ -121,18 +121,7 @@ class Loop:
 class Frame:
     """One plan being carried out for one event."""
 
-    __slots__ = (
-        "cells",
-        "code",
-        "collapsed",
-        "deadline",
-        "env",
-        "literal",
-        "loops",
-        "pc",
-        "plan",
-        "sign",
-    )
+    __slots__ = ("cells", "code", "collapsed", "deadline", "env", "literal", "loops", "pc", "plan", "sign")
 
     def __init__(self, plan: CompiledPlan, env: Env, event: Event) -> None:
         self.plan = plan

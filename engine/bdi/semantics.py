@@ -67,10 +67,7 @@ class Semantics:
     def compat(cls) -> Semantics:
         """As the thesis' JaKtA agents, which gives GAT 33 for the baseline."""
         return cls(
-            EventPolicy.ONE_PER_CYCLE,
-            BeliefFocus.NEW,
-            BeliefOrder.INSERTION,
-            PerceptRemovals.LAST_ONLY,
+            EventPolicy.ONE_PER_CYCLE, BeliefFocus.NEW, BeliefOrder.INSERTION, PerceptRemovals.LAST_ONLY
         )
 
 

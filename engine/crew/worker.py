@@ -1,8 +1,8 @@
 """Makes runs of handoffs: ordinary agents of the engine, each with its own stream, gate and budgets.
 
 `Runs` is the worker of `engine.crew.ports`: it begins and ends runs by commands, as an operator would, and
-follows their durable events to report to the manager. A run gets the custom functions of its specification,
-and only the programs that the specification allows.
+follows their durable events to report to the manager. A run gets only the programs that its specification
+allows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from engine.agent.agent import Agent
@@ -32,60 +31,12 @@ from engine.core.text import clean_line
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode
 from engine.crew.ontology.results import Usage
-from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ontology.spec import NO_FUNCTIONS, AgentSpec
 from engine.crew.ports import HandoffError, RunningHandoff, RunObserver
 from engine.crew.thinker.model_calls import RUN
 from engine.crew.thinker.spec_thinker import SpecThinker
 from engine.sandbox.policy import SandboxPolicy
 from engine.tools.belief_tool import BeliefTool
-from engine.tools.mcp.custom_functions import CustomFunctionError, CustomFunctions
-from engine.tools.registry import ToolRegistry
-
-
-class Equipment:
-    """The custom functions of a workspace, as far as runs have needed them.
-
-    Args:
-        registry: where they are offered.
-        changed: called when they offer something else.
-        root: the sandbox root, beneath which they lie.
-        policy: of the sandbox.
-    """
-
-    def __init__(
-        self, registry: ToolRegistry, changed: Callable[[str], None], root: Path, policy: SandboxPolicy
-    ) -> None:
-        self._registry, self._changed = registry, changed
-        self._custom = CustomFunctions(root, policy)
-        self._known: dict[str, str] = {}
-        """Dotted path by name."""
-
-    async def ready(self, spec: AgentSpec) -> None:
-        """Offer the functions that a spec names; each is imported and looked at in the sandbox first.
-
-        Raises:
-            HandoffError: one cannot be a tool, or another agent has one of its name.
-        """
-        for tool in spec.tools.custom_tools:
-            if (there := self._known.get(tool.name)) == tool.function:
-                continue
-            if there is not None:
-                message = f"the tool {tool.name} is {there} already, and {spec.id} wants {tool.function}"
-                raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, message)
-            try:
-                function = await self._custom.look(tool.name, tool.function, tool.parameters)
-            except CustomFunctionError as error:
-                raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, str(error)) from error
-            if self._known.setdefault(tool.name, tool.function) == tool.function:
-                self._offer(function)
-
-    def _offer(self, function: Any) -> None:
-        if function.name in self._custom.commands:
-            return
-        self._custom.add(function)
-        if self._custom.id not in self._registry:
-            self._registry.register(self._custom)
-        self._changed(self._custom.id)
 
 
 def narrowed_policy(spec: AgentSpec, policy: SandboxPolicy) -> dict[str, Any]:
@@ -147,7 +98,6 @@ class Runs:
         submit: carries commands out.
         store: the journal.
         present: whether an operator can be asked; else what would be asked is denied.
-        equipment: offers custom functions; None where there are none.
         policy: of the sandbox, which specifications narrow.
     """
 
@@ -158,10 +108,9 @@ class Runs:
         store: JournalStore,
         *,
         present: bool = True,
-        equipment: Equipment | None = None,
         policy: SandboxPolicy | None = None,
     ) -> None:
-        self._equipment, self._policy = equipment, policy
+        self._policy = policy
         self._live, self._submit, self._store = live, submit, store
         self._present = present
         self._watcher: RunObserver | None = None
@@ -234,8 +183,8 @@ class Runs:
         }
         if handoff.progress:
             config[PROGRESS] = handoff.progress
-        if self._equipment is not None:
-            await self._equipment.ready(spec)
+        if spec.tools.custom_tools:
+            raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, NO_FUNCTIONS)
         if self._policy is not None and (narrower := narrowed_policy(spec, self._policy)):
             config["sandbox"] = narrower
         if parent in self._live.here:

@@ -278,9 +278,7 @@ def _metadata(program: Assembler, numbers: Numbers, options: FilterOptions) -> N
     for names, mode in _MODES:
         otherwise = answered if options.broker else ALLOW
         _guard(
-            program,
-            numbers.of(names),
-            partial(_if_bits, program, low(mode), _SET_ID, answered, otherwise),
+            program, numbers.of(names), partial(_if_bits, program, low(mode), _SET_ID, answered, otherwise)
         )
     if options.broker:
         _forbid(program, numbers.of(_OWNERS_AND_TIMES), NOTIFY)

@@ -140,10 +140,7 @@ _LAUNCH_FAILURES: dict[str, tuple[ErrorCode, str]] = {
         "#!/usr/bin/env python3.",
     ),
     os.strerror(errno.ENOENT): (ErrorCode.NOT_FOUND, "It, or what its first line names, is not there."),
-    os.strerror(errno.EACCES): (
-        ErrorCode.PERMISSION,
-        "It, or what its first line names, may not be run.",
-    ),
+    os.strerror(errno.EACCES): (ErrorCode.PERMISSION, "It, or what its first line names, may not be run."),
 }
 """What a refused start means, by the system's own words for it."""
 

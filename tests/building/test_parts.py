@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.crew.builder.agent_files import agent_files, spec_text
+from engine.crew.builder.agent_files import agent_files
 from engine.crew.builder.drafts import check_graph, draft_graph, draft_handoffs
 from engine.crew.builder.findings import Findings, PendingBuild
 from engine.crew.builder.phases import PHASES, BuildState
@@ -24,7 +24,7 @@ from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.selection import Signal, choose, edges_of, graph_of
 from engine.sandbox.policy import SandboxPolicy
-from tests.building.corpus import SKILLS, lay, plain, skill
+from tests.building.corpus import SKILLS, plain, skill
 from tests.building.folders import from_text
 from tests.rounds import rounds
 
@@ -156,19 +156,6 @@ async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degra
     work, told = await drafted(text, tmp_path, tools=servers(tmp_path))
     assert (len(told), codes(told[3])) == (5, {"MCP_DEGRADED"})
     assert work.spec.tools.degraded == ("down",)
-
-
-async def test_a_custom_function_is_looked_at_in_the_sandbox(tmp_path: Path) -> None:
-    """Line 45, as the builder meets it."""
-    good = b'def add(a: int, b: int) -> int:\n    """Add."""\n    return a + b\n'
-    lay(tmp_path / "sandbox", {"custom_tools/__init__.py": b"", "custom_tools/sums.py": good})
-    lay(tmp_path / "sandbox", {"custom_tools/bad.py": b"import os\n\nos._exit(7)\n"})
-    sidecar = "tools: {{custom_tools: [{{name: add, function: custom_tools.{}.add}}]}}"
-    work, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("sums"))
-    assert (len(told), codes(told[3])) == (5, set())
-    assert "function: custom_tools.sums.add" in spec_text(work.spec)
-    _, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("bad"))
-    assert (len(told), codes(told[3])) == (4, {"BAD_FUNCTION"})
 
 
 async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Phase 4 of a build: finds out which tools an agent has, and tries each of them.
 
-The tools are the engine's, those of the servers in mcp.json, and custom functions.
+The tools are the engine's and those of the servers in mcp.json.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any
 from engine.core.ports import SystemClock
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill import SkillDefinition
-from engine.crew.ontology.spec import AgentSpec, CustomTool, ServerUse
+from engine.crew.ontology.spec import NO_FUNCTIONS, AgentSpec, ServerUse
 from engine.memory.commands import COMMANDS as MEMORY
 from engine.sandbox.policy import SandboxPolicy
-from engine.tools.mcp.custom_functions import CustomFunctionError, CustomFunctions
 from engine.tools.mcp.names import BUILT_INS, LocalTool, read_allowed
 from engine.tools.mcp.process import ProgramEnvironment
 from engine.tools.mcp.settings import McpSettings, load
@@ -132,11 +131,9 @@ async def check_tools(spec: AgentSpec, tools: WorkspaceTools, findings: Findings
         else:
             degraded.append(use.server)
             findings.warn("MCP_DEGRADED", f"{use.server}: {missing}", where)
-    looked = await asyncio.gather(*(tools.unusable(tool) for tool in spec.tools.custom_tools))
-    for tool, why in zip(spec.tools.custom_tools, looked, strict=True):
-        if why:
-            available = False
-            findings.error("BAD_FUNCTION", why, f"tools.custom_tools.{tool.name}")
+    for tool in spec.tools.custom_tools:
+        available = False
+        findings.error("BAD_FUNCTION", NO_FUNCTIONS, f"tools.custom_tools.{tool.name}")
     available = _actions_resolve(spec, tools, findings) and available
     available = _names_differ(spec, findings) and available
     return ToolFacts(connected, available, tuple(degraded))
@@ -227,13 +224,3 @@ class WorkspaceTools:
             return await servers.lacks(server, tools) + (f"; {wrong}" if wrong and not configured else "")
         finally:
             await servers.close()
-
-    async def unusable(self, tool: CustomTool) -> str:
-        """Why a function can be no tool: it is imported in the sandbox and compared with what is declared."""
-        if not await asyncio.to_thread(self._root.is_dir):
-            return f"{tool.function} cannot be looked at: this workspace has no sandbox yet"
-        try:
-            await CustomFunctions(self._root, self._policy).look(tool.name, tool.function, tool.parameters)
-        except CustomFunctionError as error:
-            return str(error)
-        return ""

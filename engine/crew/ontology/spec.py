@@ -211,6 +211,10 @@ class GlobalAction(OntologyValue):
     tool: str
 
 
+NO_FUNCTIONS = "custom functions are not called any more; serve them by an MCP server"
+"""Why an agent that names `custom_tools` is not built and does not run."""
+
+
 class Tools(OntologyValue):
     """What it may call."""
 

@@ -28,7 +28,7 @@ from engine.tools.mcp.names import BUILT_INS, BuiltIn, resolve
 from engine.tools.registry import ToolRegistry, json_schema
 
 CUSTOM = "custom"
-"""The tool by which custom functions are called (`engine.tools.mcp.custom_functions`)."""
+"""The tool by which older specifications name custom functions."""
 GIVE_UP = "give_up"
 FORM = "form"
 """Where a handoff's metadata may have the JSON Schema of the data that is to come back."""

@@ -97,11 +97,7 @@ _COMMANDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 _OTHERS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "AskUserQuestion": ("crew", "ask"),
-        "Task": ("crew", "delegate"),
-        "Agent": ("crew", "delegate"),
-    }
+    {"AskUserQuestion": ("crew", "ask"), "Task": ("crew", "delegate"), "Agent": ("crew", "delegate")}
 )
 _TOKEN = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 _PROGRAM = re.compile(r"\s*([^\s:*]+)")

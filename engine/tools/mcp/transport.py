@@ -16,16 +16,9 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    CONNECTION_CLOSED,
-    jsonrpc_message_adapter,
-)
-from mcp.types import (
-    REQUEST_TIMEOUT as REQUEST_TIMEOUT,
-)
-from mcp.types import (
-    UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED_PROTOCOL_VERSION,
-)
+from mcp.types import CONNECTION_CLOSED, jsonrpc_message_adapter
+from mcp.types import REQUEST_TIMEOUT as REQUEST_TIMEOUT
+from mcp.types import UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED_PROTOCOL_VERSION
 
 from engine.tools.mcp.process import ProgramEnvironment, Streams, running_program
 from engine.tools.mcp.settings import ServerSettings, expanded

@@ -109,12 +109,7 @@ def typed_right(spec: CommandSpec, args: Mapping[str, Any]) -> tuple[dict[str, A
     return out, corrections
 
 
-_KINDS = {
-    "number": "a number",
-    "boolean": "true or false",
-    "list": "a list",
-    "object": "an object",
-}
+_KINDS = {"number": "a number", "boolean": "true or false", "list": "a list", "object": "an object"}
 
 
 def _read_value(parameter: Parameter, value: Any) -> tuple[Any, str] | None:
