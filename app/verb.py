@@ -7,7 +7,6 @@ Kept for one minor version; `app.commands.command.Command` replaces it. See `app
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 
 from app.commands.arguments import Choices, Word
@@ -15,6 +14,7 @@ from app.commands.command import Answer, Command, CommandHost, Context, Submit, 
 from app.commands.command import GrammarError as GrammarError
 from engine.core.command import Command as EngineCommand
 from engine.core.text import clean_line
+from engine.value import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,6 +18,7 @@ from engine.bdi.syntax import Program
 from engine.bdi.system import System
 from engine.bdi.trace import TraceEvent
 from engine.core.text import clean, clean_line
+from engine.value import dataclass, field, fields
 
 POLICIES = {
     **{policy.value: Semantics(event_policy=policy) for policy in EventPolicy},

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from engine.tools.worlds.explorer import (
     recorded_answer,
     recorded_answers,
 )
+from engine.value import dataclass, replace
 
 FILE_LIMIT = 20_000_000
 """Bytes of a file with plans, an answer or a log."""

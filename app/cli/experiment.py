@@ -38,7 +38,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -61,6 +60,7 @@ from app.cli.explorer import CandidateRuns, Mode, Result, judge_config, judge_pl
 from engine.planning.pgp.prompts import PromptVariant, user_prompt
 from engine.planning.pgp.requests import Answerer, AskError, Conversation, Prompt, Reply
 from engine.tools.worlds.explorer import recorded_answers
+from engine.value import dataclass, replace
 
 
 class _File(BaseModel):

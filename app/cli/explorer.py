@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -58,6 +57,7 @@ from engine.planning.pgp.run_log import RunLog
 from engine.planning.pgp.validation import Review, review, unknown_actions
 from engine.tools.worlds.explorer import ExplorerState, Feedback, FeedbackKind, baseline_program
 from engine.tools.worlds.explorer_run import ACTIONS, GOAL, NAME, ExplorerRun, run_explorer
+from engine.value import dataclass, replace
 
 _ACTIVITIES = {name: log.ActivityChanged(activity=name) for name in ("sleep", "pause", "stop")}
 

@@ -18,7 +18,6 @@ import asyncio
 import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -37,6 +36,7 @@ from app.commands.settings import Settings
 from engine.api.engine import Engine
 from engine.core.journal import Event
 from engine.core.text import clean_line
+from engine.value import dataclass, replace
 
 MOST = 1_000
 """Agents of one fleet."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from engine.memory.fold import seconds
 from engine.memory.open_memory import MemoryReader
 from engine.memory.search import SearchMatch
 from engine.memory.upkeep import MemoryStatistics
+from engine.value import asdict, dataclass
 
 NOTES = {"title": "Operator's notes", "idempotency_key": "operator's notes"}
 """The workflow of what is added to none."""

@@ -16,7 +16,6 @@ import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
@@ -36,6 +35,7 @@ from engine.core.store.verify import verify, workspace_head
 from engine.core.streams import StreamHistory
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
+from engine.value import dataclass, replace
 
 UNPACKED_LIMIT = 4 * 1024**3
 """Bytes that an export may hold."""

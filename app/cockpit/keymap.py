@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
+from engine.value import dataclass, replace
 from widgets.base.line_pane import LinePane
 from widgets.dialogs.help import HelpGroup, HelpKey
 from widgets.panes.beliefs import BeliefsPane, WorkingMemory

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from app.commands.command import Argument, Context, GrammarError
+from engine.value import dataclass, field
 
 Parse = Callable[[str, Context], Any]
 Choices = Callable[[Context], Iterable[tuple[str, str]]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +17,7 @@ from engine.core.campaigns import ForMastermind
 from engine.core.command import Command as EngineCommand
 from engine.core.crew_commands import ForCrew
 from engine.core.sandbox import AcceptTier
+from engine.value import dataclass, field
 
 if TYPE_CHECKING:
     from app.projection.improve_text import Preview

@@ -8,7 +8,6 @@ import secrets
 import traceback
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -52,6 +51,7 @@ from engine.core.text import clean_line
 from engine.planning.library.missions import load_missions
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
+from engine.value import dataclass, replace
 
 ACTS_ALONE = (cmd.Run, cmd.Step)
 """Commands after which the agent acts, which it does not without the jail that its policy requires."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, GrammarError, Values, chosen_agent
@@ -22,6 +21,7 @@ from engine.core.streams import StreamHistory
 from engine.core.text import clean_line
 from engine.memory.database import STREAM
 from engine.sandbox.snapshots.entry import Changes
+from engine.value import asdict, dataclass, replace
 
 NOW = "now"
 HERE = "here"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Request, Values
@@ -22,6 +21,7 @@ from engine.crew.selection import Selection, Signal, choose, graph_of, signal_in
 from engine.crew.state import CrewState, Handoff, Idea
 from engine.crew.thinker.prompt import context_prompt
 from engine.tools.mcp.health import ServerState
+from engine.value import dataclass
 
 RESTS = (HandoffState.WAITING_HUMAN, HandoffState.PAUSED)
 _AT_ONCE = cc.CancelHandoff | cc.SetPriority | cc.StepMode

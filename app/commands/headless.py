@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,6 +34,7 @@ from engine.core.text import clean_line
 from engine.core.thinking import FAILED_PLANNING
 from engine.planning.library.missions import Mission
 from engine.sandbox.policy import Tier
+from engine.value import dataclass
 
 DEFAULT_AGENT = "pilot-1"
 

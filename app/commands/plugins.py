@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from app.commands.command import Command
 from app.verb import Verb, adapt_verb, guard_command
 from engine.core.text import clean_line
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

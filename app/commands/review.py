@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.inquiry.recap import KINDS, LISTED, Recap, recap
 from engine.memory.metacognition.stuck import signs_of
+from engine.value import asdict, dataclass
 
 COLUMNS, ROWS = 80, 24
 """The size of a terminal before its first one is on record."""

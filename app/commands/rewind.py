@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from math import sqrt
 from statistics import mean
 from typing import Any
@@ -27,6 +26,7 @@ from engine.core.goals import GoalStatus
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.sandbox.snapshots.entry import Restoration
+from engine.value import asdict, dataclass
 
 WORDS = 200
 """Characters of a line that a preview shows."""

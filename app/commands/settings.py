@@ -9,7 +9,6 @@ from __future__ import annotations
 import getpass
 import os
 import tomllib
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from engine.models.choice import REPAIRS, REPAIRS_LIMIT, ModelChoice
 from engine.models.cost import Budget
 from engine.models.errors import ModelError
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
+from engine.value import dataclass, field, replace
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from app.commands.arguments import Flag, Rest, Word
 from app.commands.command import Context, GrammarError, Group, Show, late
 from engine.core.command import check_agent_id
+from engine.value import dataclass, replace
 
 SCOPES = ("both", "files", "state")
 CONFIRM, DRY = "--yes", "--dry-run"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from engine.inquiry.why import (
     forward,
     unsupported_beliefs,
 )
+from engine.value import dataclass
 
 
 class Direction(StrEnum):

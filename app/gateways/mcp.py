@@ -13,7 +13,6 @@ import shlex
 import signal
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from engine.tools.mcp.tool_server import (
     build_server,
     serve_streams,
 )
+from engine.value import dataclass
 
 AGENT = "mcp"
 """The agent through whose pipeline and session calls go."""

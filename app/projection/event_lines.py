@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from engine.core.sandbox import Job
 from engine.core.text import clean_line
 from engine.core.thinking import Decision, DecisionKind
 from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.value import dataclass
 
 TEXT_LIMIT = 400
 SLOW_SAVE_MS = 1_000

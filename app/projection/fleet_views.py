@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
@@ -23,6 +22,7 @@ from engine.crew.ontology.context import ORCHESTRATOR, HumanRequest
 from engine.crew.ontology.kinds import ConfidenceSource, HandoffState
 from engine.crew.state import CrewState, Handoff, Move, Registered
 from engine.inquiry.inbox import Need, NeedKind, needs_of
+from engine.value import dataclass, field, replace
 from widgets.dialogs.fleet import FleetModel
 from widgets.panes.fleet_grid import Asked, AskOption, FleetRow, label_at
 

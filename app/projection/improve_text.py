@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from engine.core import improvement as im
 from engine.core.text import clean_line
+from engine.value import asdict, dataclass, replace
 
 _MARKS: dict[str, tuple[StrEnum, ...]] = {
     "…": (im.JobStatus.QUEUED,),

@@ -5,7 +5,6 @@ Budgets in words and numbers, for the command line, the bar and the dialog alike
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from engine.agent.steering.budget_status import AmountForecast, BudgetStatus, BudgetStatusLine
@@ -14,6 +13,7 @@ from engine.core.budgets import BudgetKind, amount_text
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.inquiry.dry_run import DryAnswer
+from engine.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ they differ in what may overtake them and in what follows from their result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from engine.core.recovery import FailureKind, OperatorRequest
 from engine.core.sandbox import StopGrade
 from engine.core.state import AgentState
 from engine.tools.registry import Checked, Problem
+from engine.value import dataclass
 
 
 def is_best_goal(state: AgentState, goal: Goal) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.agent.actions.pipeline import Toolbox
@@ -37,6 +36,7 @@ from engine.tools.parameters.paths import LookupRequest, survey
 from engine.tools.parameters.processing import Asker
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder
+from engine.value import dataclass, replace
 
 if TYPE_CHECKING:
     from engine.planning.pgp.requests import Answerer

@@ -16,7 +16,6 @@ from engine.agent.reasoner.reasoner import Reasoner
 from engine.agent.recorder import AgentRecorder
 from engine.core import events as ev
 from engine.core.reasoner import Generation, GenerationStage
-from engine.core.value import fields_of
 from engine.planning.pgp.requests import (
     Answerer,
     AskError,
@@ -26,6 +25,7 @@ from engine.planning.pgp.requests import (
     Reply,
     request_answer,
 )
+from engine.value import fields_of
 
 NO_MODEL = (
     "there is no model to make plans: set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL, give the agent recorded "

@@ -18,7 +18,6 @@ import asyncio
 import errno
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from engine.core.actions import ErrorCode as Code
@@ -27,6 +26,7 @@ from engine.core.ports import CommandSpec, Randomness
 from engine.core.recovery import UNTRIED_RATE, Strategy, rate_key
 from engine.core.recovery import FailureKind as Kind
 from engine.tools.registry import ToolRegistry
+from engine.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from engine.core.folds.actions import BACKGROUND
 from engine.core.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
 from engine.core.sandbox import StopGrade
 from engine.core.text import clean_line
-from engine.core.value import fields_of
 from engine.memory.metacognition.job import BackgroundJobResult, JobInputs, model_question
 from engine.memory.metacognition.retrospect import review_record
 from engine.memory.metacognition.runner import BacklogFull, JobEnding
@@ -27,6 +26,7 @@ from engine.models.completion import ModelClient, call_event
 from engine.models.errors import ModelError
 from engine.models.messages import ModelAnswer
 from engine.models.request import ModelRequest
+from engine.value import fields_of
 
 if TYPE_CHECKING:
     from engine.memory.metacognition.job import ModelQuestion

@@ -10,7 +10,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -48,6 +47,7 @@ from engine.planning import thinkers
 from engine.sandbox.policy import PolicyError, SandboxPolicy
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder, policy_limits
+from engine.value import asdict, dataclass, field, fields
 
 if TYPE_CHECKING:
     from engine.agent.reasoner_deliberation import ReasonerSupport

@@ -43,7 +43,6 @@ from engine.core.ports import NoSessions, Ports
 from engine.core.reasoner import REASONER
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
-from engine.core.value import dataclass
 from engine.crew.tool.crew_tool import COMMANDS as CREW_COMMANDS
 from engine.memory.tool import MemoryTool
 from engine.planning.pgp.requests import Answerer
@@ -51,6 +50,7 @@ from engine.tools.belief_tool import BeliefTool
 from engine.tools.parameters.processing import Asker
 from engine.tools.simple_coder_commands import COMMANDS
 from engine.tools.worlds.world import WORLDS
+from engine.value import dataclass
 
 WORDED = frozenset({"reason", "message", "summary", "why", "note", "problems"})
 """Fields of events that hold sentences of the program, which a later version may word better."""

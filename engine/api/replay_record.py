@@ -21,13 +21,13 @@ from engine.core.reasoner import Generation
 from engine.core.recovery import ActiveAction, FailureKind
 from engine.core.sandbox import ReturnedShell
 from engine.core.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest, ThinkingError
-from engine.core.value import dataclass, fields_of
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.planning.pgp.requests import Answerer, GenerationConfig, Prompt, Reply
 from engine.sandbox.snapshots.entry import Changes
 from engine.tools.parameters.paths import LookupRequest
 from engine.tools.parameters.processing import Question
 from engine.tools.registry import ToolRegistry
+from engine.value import dataclass, fields_of
 
 P = TypeVar("P", bound=ev.Payload)
 

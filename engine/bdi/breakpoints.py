@@ -9,7 +9,6 @@ variable that a goal holds in two places, of which its text says no more than `_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -23,6 +22,7 @@ from engine.bdi.syntax import is_literal
 from engine.bdi.terms import SELF, VARIABLE_LITERAL, Struct, Term, Var, instantiated
 from engine.bdi.trace import Change, TraceEvent
 from engine.bdi.unification import annotations_within, unify
+from engine.value import dataclass, field
 
 LONGEST = 1_000
 """Characters of a pattern."""

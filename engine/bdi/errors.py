@@ -5,11 +5,11 @@ Where something stands in the text of a program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from engine.bdi.terms import Term
+from engine.value import dataclass
 
 
 class Position(NamedTuple):

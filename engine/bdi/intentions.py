@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 from typing import Protocol, TypeAlias
@@ -21,6 +20,7 @@ from engine.bdi.semantics import BeliefOrder, IntentionOrder, Limits, Semantics
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change, MessageSent, TraceEvent
 from engine.bdi.unification import Env, Trail
+from engine.value import dataclass
 
 
 class Performative(StrEnum):

@@ -14,12 +14,12 @@ other signs; `{do}` for an action, internal action or formula, since its term sa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError, Position
 from engine.bdi.terms import QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Struct, Term, Var, nests_within
+from engine.value import dataclass, field
 
 RELATIONS = frozenset({"<", "<=", ">", ">=", "==", "\\==", "=", "\\=", "=.."})
 """Operators that compare or unify; `!=` is read as `\\=`."""

@@ -6,7 +6,6 @@ The same programs, environment and seed give the same run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import Struct
 from engine.bdi.trace import TraceEvent
+from engine.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from engine.bdi.errors import Position
+from engine.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

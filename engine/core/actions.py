@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.core.beliefs import BeliefTerms
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class Reversibility(StrEnum):

@@ -16,7 +16,7 @@ from engine.core.budgets import SpendingLimits, limits_from
 from engine.core.command import AgentId, Command
 from engine.core.journal import Payload
 from engine.core.reasoner import Stride
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class CreateAgent(Command):

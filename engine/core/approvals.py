@@ -15,7 +15,7 @@ from engine.core.actions import Reversibility
 from engine.core.command import Command
 from engine.core.journal import Payload
 from engine.core.plan import PlanStep
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 ANSWERS_KEPT = 20
 """Answers that a state remembers, so that a second one is refused in words."""

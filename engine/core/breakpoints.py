@@ -17,7 +17,7 @@ from pydantic import Field
 from engine.core.command import Command
 from engine.core.conditions import ConditionError, read_condition
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class SetBreakpoint(Command):

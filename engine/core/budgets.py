@@ -11,7 +11,7 @@ from pydantic import Field
 
 from engine.core.command import Command
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class BudgetKind(StrEnum):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 LOOKED_AT = 64 * 1024
 """Characters of a text that a pattern is compared with."""

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

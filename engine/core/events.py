@@ -31,7 +31,7 @@ from engine.core.recovery import *
 from engine.core.rewind import *
 from engine.core.sandbox import *
 from engine.core.thinking import *
-from engine.core.value import fields_of
+from engine.value import fields_of
 
 
 def _subclasses(parent: type[Payload]) -> Iterable[type[Payload]]:

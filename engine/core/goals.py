@@ -9,7 +9,7 @@ from pydantic import Field
 
 from engine.core.command import Command, GoalText
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class GoalStatus(StrEnum):

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class ComponentKind(StrEnum):

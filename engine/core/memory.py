@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.core.command import Command
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class WorkflowStatus(StrEnum):

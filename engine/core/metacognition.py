@@ -14,7 +14,7 @@ from pydantic import Field
 
 from engine.core.command import Command
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 WINDOW = 50
 """Newest actions of the agent's own that its failure rate is taken from."""

@@ -14,7 +14,7 @@ from engine.core.actions import SandboxSession
 from engine.core.command import Command
 from engine.core.journal import Payload, canonical
 from engine.core.recovery import FailureKind
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

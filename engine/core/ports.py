@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from engine.core.actions import SandboxSession, ToolResult
 from engine.core.sandbox import Census, TreeKind
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class Clock(Protocol):

@@ -14,7 +14,7 @@ from pydantic import Field
 from engine.bdi.trace import IntentionView, PendingStep
 from engine.core.command import Command
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 REASONER = "asl_agent"
 """The type of agents whose goals are pursued by an AgentSpeak(L) program."""

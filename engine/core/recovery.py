@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.core.journal import Payload
 from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class FailureKind(StrEnum):

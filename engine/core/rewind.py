@@ -29,7 +29,7 @@ from engine.core.recovery import Failure, Intervention, OpenWorkflow, Retry, Str
 from engine.core.sandbox import Handover
 from engine.core.state import AgentState
 from engine.core.thinking import RecentAction
-from engine.core.value import dataclass, fields_of
+from engine.value import dataclass, fields_of
 
 V = TypeVar("V")
 

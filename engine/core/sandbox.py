@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.core.actions import SandboxSession
 from engine.core.command import Command
 from engine.core.journal import Payload
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 
 class CallTool(Command):

@@ -19,7 +19,7 @@ from engine.core.journal import Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore, StoredSnapshot
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 Commit = Callable[[Sequence[Event]], Awaitable[Sequence[Event]]]
 """Makes events durable, all or none; raises `JournalError`."""

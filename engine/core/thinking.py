@@ -15,7 +15,7 @@ from engine.core.goals import Goal
 from engine.core.journal import Payload
 from engine.core.plan import PlanStep, Uncovered
 from engine.core.recovery import FailureKind
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 FAILED_PLANNING = "FAILED_PLANNING"
 """The status of planning that came to nothing, repairs included."""

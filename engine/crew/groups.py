@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
 
 from engine.core import crew as ce
 from engine.crew.handoffs.contexts import HandoffDraft, failed_result, operator_context
@@ -21,6 +20,7 @@ from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.selection import CLARIFIER, Candidate, choose, graph_of, signal_in
 from engine.crew.state import CrewState
+from engine.value import asdict, dataclass, field, replace
 
 SYNTHESIZER = "synthesizer"
 TRIES = 2

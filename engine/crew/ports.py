@@ -8,7 +8,6 @@ and know nothing else of each other, so that each is tested alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.crew.ontology.context import Answer, HandoffContext, Option
@@ -16,6 +15,7 @@ from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, RequestKind
 from engine.crew.ontology.results import HandoffResult, Usage
 from engine.crew.ontology.spec import AgentSpec, SkillFiles
+from engine.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from engine.core.text import clean_line
 from engine.crew.ontology.spec import ANYBODY, AgentSpec
+from engine.value import dataclass, field
 
 Rel = Literal["CHAINS_TO", "GOOD_FOR", "USED_BY"]
 CLARIFIER = "larry"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.core.agents import PROOF
@@ -12,6 +11,7 @@ from engine.crew.ontology.kinds import HandoffState, Priority, RequestState
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
+from engine.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -33,6 +32,7 @@ from engine.models.messages import Text, user_message
 from engine.models.request import ModelRequest
 from engine.models.structured import ask_for
 from engine.tools.registry import ToolRegistry
+from engine.value import asdict, dataclass
 
 
 class RemovalError(JobRefused):

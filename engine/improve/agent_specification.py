@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.core.command import check_agent_id
@@ -22,6 +21,7 @@ from engine.improve.sentence_rules import RULES, Ambiguity, SentencePart, Senten
 from engine.planning.library.plan_library import PlanLibrary
 from engine.planning.library.words import words_of
 from engine.planning.thinkers.clauses import split_clauses
+from engine.value import dataclass, field, replace
 
 _GOAL_WORD = re.compile(
     r"(?<![\w'-])(?P<lead>goals?\s*[:=]|(?:whose|its|with\s+the|the)\s+goal\s+(?:is\s+to|is|to|of))\s*"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from engine.agent.reasoner.actions import read_config, read_goal
@@ -23,6 +22,7 @@ from engine.memory.metacognition.schedule import read_metacognition
 from engine.memory.metacognition.stuck import read_stuck
 from engine.models.choice import read_repairs
 from engine.sandbox.policy import PolicyError, SandboxPolicy
+from engine.value import dataclass, field
 
 
 class CreationError(JobRefused):

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from engine.models.choice import NO_MODEL
 from engine.models.completion import ask
 from engine.models.prompt_parts import DIRECTORY, PARTS, read_parts
 from engine.planning.thinkers.claude_prompt import decider_blocks, system_blocks
+from engine.value import asdict, dataclass, replace
 
 PHASES = 7
 BUILD_STATUS = {

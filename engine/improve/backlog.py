@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from engine.core import campaigns as me
@@ -33,6 +32,7 @@ from engine.core.text import clean_line
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
 from engine.tools.parameters.paths import folded, references
+from engine.value import dataclass, replace
 
 ALIKE = 2 / 3
 """Part of their words that two suggestions have in common when they are the same."""

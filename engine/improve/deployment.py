@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -32,6 +31,7 @@ from engine.models.messages import Text, user_message
 from engine.models.request import ModelRequest
 from engine.models.structured import ask_for
 from engine.planning.library.words import words_of
+from engine.value import asdict, dataclass, field, replace
 
 AGENTS_LIMIT = 16
 """Agents of one deployment."""

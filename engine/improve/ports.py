@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from engine.core.improvement import Component, Finding, JobStatus, MastermindSettings, Proposal, Verdict
+from engine.value import dataclass, field
 
 if TYPE_CHECKING:
     from engine.agent.steering.budget_status import BudgetStatus

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from engine.core.budgets import BudgetKind, amount_text, check_limits
 from engine.core.text import clean_line
 from engine.planning.library.words import words_of
+from engine.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

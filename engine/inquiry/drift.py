@@ -8,7 +8,6 @@ the answer says by whom.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +16,7 @@ from engine.core.journal import Event
 from engine.core.plan import PlanDifference, PlanStep, plan_difference
 from engine.core.rewind import GoalCourse as Standing
 from engine.core.thinking import DecisionKind
+from engine.value import dataclass, field
 
 
 class DeviationKind(StrEnum):

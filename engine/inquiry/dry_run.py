@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from engine.core import events as ev
 from engine.core.breakpoints import Breakpoint, BreakSpec, Reached
@@ -18,6 +17,7 @@ from engine.core.journal import Event
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
+from engine.value import dataclass, field, replace
 
 PAGE = 1_000
 """Events folded at a time."""

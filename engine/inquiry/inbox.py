@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from engine.core.improvement import CampaignStatus, ItemStatus, JobStatus, Maste
 from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
 from engine.inquiry.waiting import BUDGET
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from engine.crew.ontology.context import HumanRequest

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.core import events as ev
 from engine.core.journal import Event
 from engine.core.state import AgentState
+from engine.value import dataclass
 
 REMEMBERED = 4_096
 """Things of which it is remembered that they were told."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
@@ -13,6 +12,7 @@ from engine.core.journal import Event, of_agent
 from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
 from engine.memory import notes as noting
+from engine.value import dataclass, field
 
 KINDS = noting.KINDS | {
     ev.FailureRecorded.kind,

@@ -12,13 +12,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from engine.core.actions import SnapshotTaken
 from engine.core.beliefs import ResultDisputed
 from engine.core.journal import Event
 from engine.inquiry.relations import Basis, EventRelations, TouchedFiles, body_of, plain_path, texts
+from engine.value import dataclass
 
 
 def touched_files(events: Iterable[Event]) -> dict[tuple[str, str], TouchedFiles]:

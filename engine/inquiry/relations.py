@@ -10,12 +10,12 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from engine.core import events as ev
 from engine.core.journal import Event, canonical, of_agent
+from engine.value import asdict, dataclass, field
 
 WRITES = frozenset({"write", "append", "replace"})
 """Commands of the sandbox tool that write the file they name."""

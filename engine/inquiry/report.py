@@ -6,7 +6,6 @@ The texts are as they were recorded: whoever writes them to a file escapes them.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
@@ -15,6 +14,7 @@ from engine.core.journal import Event, of_agent
 from engine.core.plan import PlanStep, StepStatus
 from engine.core.thinking import DecisionKind
 from engine.memory import notes as noting
+from engine.value import dataclass, field
 
 TEXT_LIMIT = 2_000
 """Characters of one cell."""

@@ -10,7 +10,6 @@ import asyncio
 import re
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -24,6 +23,7 @@ from engine.memory.search import SearchMatch
 from engine.sandbox.file_search import MAX_FILE_BYTES, MAX_FILES, walk
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError, name_text
+from engine.value import dataclass
 
 WORDS_LIMIT = 400
 """Characters of what is looked for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from engine.core.journal import Event
 from engine.core.plan import Op
 from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
+from engine.value import dataclass, replace
 
 if TYPE_CHECKING:
     from engine.core.store.port import JournalStore

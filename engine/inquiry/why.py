@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 from engine.core import events as ev
 from engine.core.goals import GoalStatus
@@ -18,6 +17,7 @@ from engine.core.plan import StepStatus
 from engine.core.thinking import DecisionKind
 from engine.inquiry.record import Record
 from engine.inquiry.relations import Basis, Relation, body_of
+from engine.value import dataclass, field, replace
 
 RESULTS = 5
 """Newest results that are told."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -23,6 +22,7 @@ from engine.memory.memory import Memory
 from engine.memory.workflows import GetKeyThoughts, GetWorkflow
 from engine.memory.working_memory import GetWorkingMemory
 from engine.models.request import estimate_tokens
+from engine.value import dataclass
 
 MEMORY_HEAD = 800
 """Characters of a memory's content that are shown; of the one in focus and of procedures more."""

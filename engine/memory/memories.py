@@ -6,7 +6,6 @@ promotion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -21,6 +20,7 @@ from engine.memory.search import Filters, SearchMatch, Weights
 from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, LINKS, MEMORIES, THOUGHTS, Reading
 from engine.memory.working_memory import WorkingMemory, working_memory
 from engine.memory.writer import Unit, forget, remember
+from engine.value import dataclass
 
 Direction = Literal["outgoing", "incoming", "both"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from engine.core import events as ev
@@ -19,6 +18,7 @@ from engine.core.memory import Content
 from engine.core.plan import PlanStep
 from engine.core.recovery import OpenWorkflow
 from engine.core.state import AgentState
+from engine.value import dataclass, field, replace
 
 TOOL = "memory"
 """Calls of memory itself are not recorded: their events are in its own stream."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -21,6 +20,7 @@ from engine.memory.errors import MemoryInputError
 from engine.memory.search import MemorySearcher
 from engine.memory.tables import Reading
 from engine.memory.writer import Unit
+from engine.value import asdict, dataclass, is_dataclass
 
 R_co = TypeVar("R_co", covariant=True)
 

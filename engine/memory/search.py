@@ -11,13 +11,13 @@ import math
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
 from engine.memory.embedding import SignatureIndex, Vector, cosine, hashed
 from engine.memory.scoring import relevance, scope_words
 from engine.memory.tables import TOKENIZER, Reading
+from engine.value import dataclass
 
 _STOP_WORDS = """
     a about after all also an and any are as at be because been but by can could did do does for from had

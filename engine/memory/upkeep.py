@@ -5,7 +5,6 @@ All of it is counted and computed. The text of a consolidation or reflection com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -27,6 +26,7 @@ from engine.memory.errors import MemoryInputError, MemoryRefused
 from engine.memory.requests import Request, View
 from engine.memory.tables import LINKS, Reading
 from engine.memory.writer import Unit, forget, remember
+from engine.value import dataclass, replace
 
 # ------------------------------------------------------------------ promotion
 

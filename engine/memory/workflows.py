@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pydantic import Field
@@ -31,6 +30,7 @@ from engine.memory.errors import MemoryInputError, MemoryRefused
 from engine.memory.requests import Request, View
 from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, DEPENDENCIES, THOUGHTS, WORKFLOWS, Reading
 from engine.memory.writer import Unit, remember, think
+from engine.value import dataclass
 
 
 class CreateWorkflow(Request[Workflow]):

@@ -5,7 +5,6 @@ Each change is one unit of work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -19,6 +18,7 @@ from engine.memory.fold import without
 from engine.memory.requests import Request, View
 from engine.memory.tables import ACTIONS, Reading
 from engine.memory.writer import Unit
+from engine.value import dataclass, replace
 
 Size = Annotated[int, Field(ge=1, le=scoring.CAPACITY)]
 

@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from engine.core.value import dataclass
 from engine.models.request import LEAST_THINKING, ModelRequest
+from engine.value import dataclass
 
 _VERSION = re.compile(r"(?:[-@]\d{8}|-latest)$")
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from engine.core.value import dataclass
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from engine.models.client import MessagesClient

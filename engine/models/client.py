@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.ports import Clock, Randomness, SystemClock
 from engine.core.text import clean_line
-from engine.core.value import dataclass
 from engine.models.capabilities import Capabilities, capabilities_of
 from engine.models.completion import PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.endpoint import Endpoint, Retries, Timeouts, create_arguments
@@ -22,6 +21,7 @@ from engine.models.errors import RETRIED, ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Piece
 from engine.models.request import ModelRequest
 from engine.models.stream import Assembly, EventReader, WireEvent, wire_event
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

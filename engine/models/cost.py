@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from engine.core.budgets import SpendingLimits, Spent
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from engine.models.capabilities import Capabilities, Price

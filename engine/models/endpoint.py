@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from engine.core.value import dataclass
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.request import ModelRequest
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     pass

@@ -10,7 +10,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias, assert_never
 
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 PieceKind = Literal["text", "thinking", "tool", "tool_input", "again"]
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 DIRECTORY = "prompts"
 BUILT_IN = "{builtin}"

@@ -10,8 +10,8 @@ from dataclasses import field, replace
 from typing import Any
 
 from engine.core.journal import canonical
-from engine.core.value import dataclass
 from engine.models.messages import Message, Text, ToolResult, block_body, cache_mark
+from engine.value import dataclass
 
 CACHE_MARKS = 4
 """Places in a prompt up to which the Messages API caches."""

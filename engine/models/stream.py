@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.text import StrictJsonError, clean_line, read_json
-from engine.core.value import dataclass
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import (
     Block,
@@ -28,6 +27,7 @@ from engine.models.messages import (
     Usage,
 )
 from engine.models.request import ModelRequest, estimate_tokens
+from engine.value import dataclass
 
 EVENT_LIMIT = 8 * 1024 * 1024
 """Longest event in characters; no answer of a model has a longer one."""

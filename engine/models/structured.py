@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from engine.core.text import StrictJsonError, clean_line, fence, read_json
-from engine.core.value import dataclass
 from engine.models.choice import REPAIRS
 from engine.models.completion import (
     ModelClient,
@@ -24,6 +23,7 @@ from engine.models.completion import (
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import Message, ModelAnswer, Text, ToolResult, user_message
 from engine.models.request import ModelRequest, ToolSpec
+from engine.value import dataclass
 
 SHOWN_PROBLEMS = 20
 """Problems sent to a model at once."""

@@ -13,11 +13,11 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from engine.core.actions import ErrorCode
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError, SharedFileError, name_text
+from engine.value import dataclass, field
 
 SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 MAX_MATCHES = 200

@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.actions import ErrorCode
@@ -31,6 +30,7 @@ from engine.sandbox.paths import (
     relative_path,
 )
 from engine.sandbox.policy import SandboxPolicy, size_text
+from engine.value import dataclass
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -18,7 +18,6 @@ import re
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +26,7 @@ from urllib.parse import urlsplit
 from engine.sandbox import kernel, landlock
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.sandbox.seccomp import FilterOptions, build_filter
+from engine.value import asdict, dataclass, field
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/homebrew")
 """Directories with programs; read and execute. Where one is a link, so it is in a mount namespace."""

@@ -9,9 +9,10 @@ import difflib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
+
+from engine.value import asdict, dataclass, fields, replace
 
 KIB = 1024
 MIB = 1024 * KIB

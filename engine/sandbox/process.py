@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -37,6 +36,7 @@ from engine.sandbox.output import Capture
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process_trees import ProcessTree, Status
 from engine.sandbox.programs import BASE_PYTHON
+from engine.value import dataclass, replace
 
 DESKTOP_S = 5.0
 """How long the desktop's program may take."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from engine.sandbox.policy import Network
 from engine.sandbox.syscall_numbers import X86_64, Numbers
+from engine.value import dataclass
 
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000

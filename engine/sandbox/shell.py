@@ -19,7 +19,6 @@ import re
 import shlex
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.core.actions import ErrorCode, SandboxSession
@@ -33,6 +32,7 @@ from engine.sandbox.process_table import ProcessTable
 from engine.sandbox.process_trees import ProcessTree
 from engine.sandbox.programs import SYSTEM_PATH, validate_venv
 from engine.sandbox.terminal import Terminal
+from engine.value import dataclass, field, replace
 
 ASKED_S = 1.0
 """Seconds that the shell has to end when it is asked."""

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.sandbox.programs import BASE_PYTHON
 from engine.sandbox.seccomp import FilterOptions, build_filter
 from engine.sandbox.syscall_numbers import MACHINES
+from engine.value import dataclass
 
 _PATIENCE_S = 30.0
 _NOT_LINUX = "this needs Linux"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from engine.core.actions import ErrorCode
 from engine.core.ports import CommandSpec, Parameter, Tool
+from engine.value import dataclass
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

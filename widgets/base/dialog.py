@@ -8,7 +8,6 @@ is not undone easily.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -23,6 +22,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.facts import FactsPane, LongText, Render, Section
 from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen
 from widgets.base.rows import Row

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Notice
 from widgets.base.rows import BLANK_MARK
 from widgets.base.text_layout import Piece, Pieces, break_line, escape_unprintable, labelled, wrap

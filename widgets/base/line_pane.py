@@ -8,7 +8,6 @@ selection and a reader's place stay on their lines.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from textual import events
@@ -20,6 +19,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from engine.value import dataclass
 from widgets.base.rows import Row, RowList
 from widgets.base.text_layout import LinePainter, Piece, Pieces, plain
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.text_layout import Piece, width_of
 
 

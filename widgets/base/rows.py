@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from operator import is_
 
+from engine.value import dataclass
 from widgets.base.text_layout import Piece, Pieces, cut, fit, width_of, wrap
 
 BLANK_MARK = Piece(" ")

@@ -6,7 +6,6 @@ Each says how far the answer reaches: an allowed call by a rule, an accepted pla
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from textual import on
@@ -15,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from textual import on
 from textual.content import Content
@@ -11,6 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import DialogKey, ListDialog
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import RowChosen, RowHighlighted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -14,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import DialogKey, ListDialog
 from widgets.base.facts import Fact, FactsPane, fact_lines
 from widgets.base.line_pane import RowChosen, RowHighlighted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from typing import ClassVar, Literal
@@ -16,6 +15,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.dialog import (
     BoxDialog,
     DialogKey,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -15,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import Notice, RowChosen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from textual import on
@@ -12,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass, field
 from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey, show_problems
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from textual import on
@@ -14,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.choices import ChoiceList
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from textual.app import ComposeResult
 from textual.widgets import Input
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import FactsPane
 from widgets.base.text_layout import Piece, Pieces, wrap

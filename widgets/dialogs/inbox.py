@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from textual import on
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import DialogKey, ListDialog
 from widgets.base.line_pane import RowChosen
 from widgets.base.rows import Row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.core.text import clean_line
+from engine.value import dataclass, replace
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.line_pane import LinePane, Notice, RowChosen, RowHighlighted
 from widgets.base.rows import Row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -14,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.choices import ChoiceList
 from widgets.base.dialog import (
     BoxDialog,

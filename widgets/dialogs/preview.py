@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from textual import on
@@ -12,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, DialogKey, TextDialog
 from widgets.base.facts import Fact, FactsPane, SignedPart, signed_lines
 from widgets.base.line_pane import LinePane, RowChosen

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -11,6 +9,7 @@ from textual.widgets import Input, Static
 
 from engine.core.journal import of_agent
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, DialogKey, ListDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.line_pane import LinePane, Notice, RowChosen

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from textual.app import ComposeResult
 
+from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, ConfirmDialog, ConfirmModel, DialogKey
 from widgets.base.facts import Fact, FactsPane
 

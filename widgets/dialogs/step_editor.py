@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from textual import getters, on
@@ -13,6 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
+from engine.value import dataclass, field
 from widgets.base.dialog import BoxDialog, DialogKey, show_problems
 from widgets.base.text_layout import visible
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from textual import events, on
@@ -12,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass, field
 from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.facts import ModelPane
 from widgets.base.line_pane import Notice
 from widgets.base.rows import Row, heading

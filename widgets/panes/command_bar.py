@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from os.path import commonprefix
 from typing import ClassVar, Literal, Self
 
@@ -16,6 +15,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Requested, RowChosen
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, width_of

@@ -6,7 +6,6 @@ Only what is visible is drawn, so that two hundred agents cost what a screenful 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from rich.style import Style
@@ -14,6 +13,7 @@ from textual import events
 from textual.message import Message
 
 from engine.core.text import clean_line
+from engine.value import dataclass, replace
 from widgets.base.line_pane import LinePane
 from widgets.base.text_layout import Piece, Pieces, cut, cut_text, fit, pad, width_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 from typing import ClassVar, Literal
@@ -11,6 +10,7 @@ from typing import ClassVar, Literal
 from textual.binding import Binding, BindingType
 
 from engine.core.text import clean_line
+from engine.value import dataclass, field
 from widgets.base.facts import ModelPane
 from widgets.base.line_pane import Notice
 from widgets.base.rows import Row, blank, heading

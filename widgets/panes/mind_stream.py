@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Notice
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece

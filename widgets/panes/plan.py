@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,6 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from engine.core.text import clean, clean_line
+from engine.value import dataclass, field
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHighlighted
 from widgets.base.rows import Row

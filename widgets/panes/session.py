@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
@@ -13,6 +12,7 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Notice
 from widgets.base.text_layout import Piece, Pieces
 from widgets.terminal.ansi_stream import AnsiLine, AnsiStream, segments

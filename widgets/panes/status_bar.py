@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from textual import events
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.pane_tabs import StripLine
 from widgets.base.text_layout import Piece, Pieces, cut_text, width_of
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len
 from textual.content import Content
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 from widgets.base.facts import TextLines
 from widgets.base.line_pane import LinePane, Notice
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
 
 from rich.ansi import AnsiDecoder
 from rich.segment import Segment
 from rich.style import Style
 
 from engine.core.text import clean
+from engine.value import dataclass
 from widgets.terminal.protocol import OutputFilter, Token
 
 LINES_KEPT = 5_000

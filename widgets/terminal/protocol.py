@@ -17,12 +17,12 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from textual.keys import REPLACED_KEYS, key_to_character
 
 from engine.core.text import clean
+from engine.value import dataclass
 
 TokenKind = Literal["text", "control", "ask"]
 """Printable text, a control to give to the emulator, or a question to answer."""

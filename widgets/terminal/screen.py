@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -24,6 +23,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from engine.value import dataclass
 from widgets.terminal.ansi_stream import Span, segments
 from widgets.terminal.protocol import OutputFilter, Token
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Any
 
@@ -26,6 +25,7 @@ from engine.api.engine import Engine
 from engine.core import campaigns as mm
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
+from engine.value import dataclass, replace
 from widgets.dialogs.preview import PreviewDialog, PreviewModel
 from widgets.panes.command_bar import Completion
 

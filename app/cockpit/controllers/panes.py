@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.cockpit.context import CockpitContext
@@ -20,6 +19,7 @@ from engine.core.journal import JournalError
 from engine.core.state import AgentState
 from engine.memory.errors import MemoryFault
 from engine.memory.metacognition.schedule import root_goal
+from engine.value import dataclass, replace
 from widgets.panes.beliefs import BeliefsPane, RememberedLine, WorkingMemory
 from widgets.panes.errors import ErrorPanel
 from widgets.panes.goals import GoalStack

@@ -17,9 +17,9 @@ from engine.core.journal import BlobError, canonical
 from engine.core.plan import StepStatus
 from engine.core.ports import CallContext
 from engine.core.recovery import ActiveAction
-from engine.core.value import fields_of
 from engine.sandbox.output import OutputPump
 from engine.tools.registry import Checked, ToolRegistry
+from engine.value import fields_of
 
 INLINE_LIMIT = 16 * 1024
 """Bytes of an answer that an event holds; a larger answer goes to a blob."""

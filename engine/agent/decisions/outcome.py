@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from engine.core import events as ev
@@ -11,6 +10,7 @@ from engine.core.command import Command
 from engine.core.plan import PlanStep
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
+from engine.value import dataclass, replace
 
 
 class RefusedError(Exception):

@@ -36,9 +36,9 @@ from engine.core.recovery import FailureKind
 from engine.core.rewind import RewindScope
 from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL
 from engine.core.state import AgentState
-from engine.core.value import fields_of
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, parse_plan, problems_of, step_problems
 from engine.tools.registry import ToolRegistry
+from engine.value import fields_of
 
 
 def check_rewind_allowed(state: AgentState, scope: RewindScope) -> None:

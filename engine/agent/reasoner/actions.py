@@ -6,7 +6,6 @@ What an agent with a reasoner is created with, checked where it comes in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -18,6 +17,7 @@ from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.terms import Struct, Term, Var, atom, canonical, items_of, list_of
 from engine.core.ports import CommandSpec
 from engine.tools.worlds.world import WORLDS
+from engine.value import dataclass
 
 TOOL = "simple_coder"
 """The tool whose commands are actions of every program."""

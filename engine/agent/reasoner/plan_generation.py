@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from engine.agent.reasoner.actions import ActionTable, GenerationSettings, plain
 from engine.bdi.agent import BdiAgent
@@ -28,6 +27,7 @@ from engine.planning.pgp.procedure import PlanQuestion, ReactiveProcedure
 from engine.planning.pgp.prompts import PromptVariant, user_prompt
 from engine.planning.pgp.requests import GenerationConfig, Prompt, context_of, prompt_of
 from engine.planning.pgp.validation import GenerationLimits, handles, review
+from engine.value import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

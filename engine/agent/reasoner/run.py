@@ -8,7 +8,6 @@ How far the operator lets a reasoner step, and whether it has come there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -24,6 +23,7 @@ from engine.bdi.unification import unify
 from engine.core.goals import GoalEnded, GoalStatus
 from engine.core.reasoner import EndedIntention, MindBreakpoint, Stride, UnhandledFailure, WantedAction
 from engine.core.recovery import FailureKind, FailureRecorded
+from engine.value import asdict, dataclass, field, replace
 
 STEP = "step"
 """A breakpoint on an external action, such as `move(_)`."""

@@ -9,13 +9,13 @@ Where the budgets of an agent stand, for whoever looks: taken, left, and what is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 from engine.agent.steering.ledger import Account, Ledger
 from engine.core.budgets import BudgetKind, Spent, StepCosts
 from engine.core.plan import Op, PlanStep
 from engine.core.state import AgentState
+from engine.value import dataclass
 
 SURE_STEPS = 3
 """Steps from which on how much they vary says something."""

@@ -8,8 +8,6 @@ the fold says which were reached (`engine.core.folds.breakpoints`), so a replay 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.agent.steering.envelopes import key_of, leaves
 from engine.agent.steering.rules import means, rule_text, words_of
 from engine.core.actions import Reversibility
@@ -18,6 +16,7 @@ from engine.core.approvals import Answer, Call, Envelope, Grant, HeldReplan, Pol
 from engine.core.breakpoints import Reached
 from engine.core.folds.breakpoints import due, place_of
 from engine.core.state import AgentState
+from engine.value import dataclass
 
 NO_OPERATOR = "nobody is there to approve it"
 UNANSWERED = "nobody answered"

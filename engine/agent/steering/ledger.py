@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from engine.core.agents import AgentConfig, RunState
 from engine.core.budgets import (
@@ -24,6 +23,7 @@ from engine.core.budgets import (
 )
 from engine.core.folds.agents import goal_of_work, microseconds_between, works
 from engine.core.state import AgentState
+from engine.value import dataclass
 
 WORKSPACE = "workspace"
 NO_LIMITS = SpendingLimits()

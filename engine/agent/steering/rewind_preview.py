@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.core import events as ev
@@ -24,6 +23,7 @@ from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
 from engine.sandbox.snapshots.entry import Changes, Restoration, SnapshotError
 from engine.sandbox.snapshots.workspace import Snapshots
+from engine.value import dataclass, field, replace
 
 LISTED = 200
 """Things that cannot be undone that are told one by one."""

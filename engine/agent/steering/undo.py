@@ -8,7 +8,6 @@ compensation of an undo. A table says what makes up for each kind of command; ne
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.agent.steering.rules import rule_text
@@ -23,6 +22,7 @@ from engine.core.plan import Plan, PlanStep
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
+from engine.value import asdict, dataclass, replace
 
 
 class UndoError(Exception):

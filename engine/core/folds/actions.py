@@ -32,7 +32,7 @@ from engine.core.recovery import (
 from engine.core.sandbox import WRITE_COMMAND, WRITE_TOOL, Handover, Job, ReturnedShell, place_of
 from engine.core.state import AgentState, count_id, folds
 from engine.core.thinking import DecisionKind, RecentAction
-from engine.core.value import fields_of
+from engine.value import fields_of
 
 FAILURES_KEPT = 100
 BACKGROUND = "background "

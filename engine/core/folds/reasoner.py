@@ -9,7 +9,7 @@ from engine.core import events as ev
 from engine.core.journal import Event, Payload
 from engine.core.reasoner import Generation, GenerationStage, MindBreakpoint
 from engine.core.state import AgentState, count_id, folds
-from engine.core.value import fields_of
+from engine.value import fields_of
 
 GENERATIONS_KEPT = 50
 """Generations that a state remembers after their end."""

@@ -18,7 +18,7 @@ from engine.core.journal import BlobError, JournalCorrupt, JournalReadError, can
 from engine.core.store.blobs import BlobStore, blob_named
 from engine.core.store.port import DATABASE, START, Head, JournalStore, Row, parse_ref
 from engine.core.store.schema import to_event
-from engine.core.value import dataclass
+from engine.value import dataclass
 
 _PAGE = 128
 """Rows between two turns of the loop; hashing them takes a millisecond or two."""

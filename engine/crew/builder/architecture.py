@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from engine.core.text import clean, clean_line
@@ -16,6 +15,7 @@ from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill import SkillDefinition, slug, unique
 from engine.crew.builder.skill_folder import Section
 from engine.crew.ontology.kinds import AgentType
+from engine.value import dataclass
 
 RATE = 2.0
 """Occurrences in 1,000 words from which cues count; long reference texts mention everything."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ from engine.crew.run_service import BUILT
 from engine.crew.state import Registered
 from engine.planning.library.plan_library import shipped_agents
 from engine.sandbox.policy import SandboxPolicy
+from engine.value import dataclass, replace
 
 ACTOR = "builder"
 BEFORE_BUILT_IN = "it goes before the built-in agent of this id"

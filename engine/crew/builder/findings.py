@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter
 from engine.core.text import clean_line
 from engine.crew.ontology.kinds import InvalidError, SpecProblem
 from engine.crew.ontology.spec import AgentSpec
+from engine.value import asdict, dataclass, field
 
 _MESSAGE, _WHERE = 500, 300
 _MOST_OF_A_KIND = 50

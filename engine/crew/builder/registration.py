@@ -15,7 +15,6 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +22,7 @@ from engine.crew.builder.agent_files import AgentFolderError, read_agent
 from engine.crew.builder.architecture import version_key
 from engine.crew.ontology.spec import KEBAB, AgentSpec
 from engine.sandbox.completion import run_to_completion
+from engine.value import dataclass
 
 BUILD = "BUILD.json"
 KEPT_VERSIONS = 5

@@ -6,13 +6,13 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill_folder import Document, SkillFolder, parse_markdown
 from engine.crew.builder.yaml_text import STANDARD, Frontmatter, parse_frontmatter, split_frontmatter
 from engine.tools.mcp.names import tokens_of
+from engine.value import dataclass
 
 _MOST = 64
 _LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "ı": "i"}

@@ -15,13 +15,13 @@ import os
 import re
 import stat
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
 from engine.crew.builder.findings import Findings
+from engine.value import dataclass, field
 
 _BLOCKS = MarkdownIt("commonmark", {"maxNesting": 200})
 _BLOCKS.core.ruler.enableOnly(["block"])

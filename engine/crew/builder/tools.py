@@ -9,7 +9,6 @@ import asyncio
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from engine.tools.mcp.process import ProgramEnvironment
 from engine.tools.mcp.settings import McpSettings, load
 from engine.tools.mcp.workspace_servers import Servers
 from engine.tools.simple_coder_commands import COMMANDS as CODER
+from engine.value import dataclass
 
 _MOST_NAME = 64
 HANDSHAKE_S = 12.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -17,6 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
 from engine.crew.builder.findings import Findings
+from engine.value import dataclass, field
 
 _DEPTH = 32
 

@@ -8,7 +8,6 @@ that agents need is recorded here too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from engine.crew.ontology.spec import ANYBODY, AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.ports import HandoffError, ToolAvailability
 from engine.crew.state import CrewState, Handoff, Registered
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from engine.tools.mcp.health import ServerView

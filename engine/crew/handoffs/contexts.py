@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +37,7 @@ from engine.crew.state import CrewState, Handoff
 from engine.crew.thinker.run_plan import GIVEN, SOURCES, quotable
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
+from engine.value import dataclass
 
 NewId = Callable[[], str]
 ROLE, TURNS = "crew.role", "crew.turns"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import Field
@@ -18,6 +17,7 @@ from engine.crew.ontology.criteria import Subject, check_all, failed, failure_te
 from engine.crew.ontology.kinds import Check, OnFail, OntologyValue
 from engine.crew.ontology.results import GateOutcome, Usage
 from engine.crew.ontology.spec import Phase
+from engine.value import dataclass, replace
 
 
 class PhaseRecord(OntologyValue):

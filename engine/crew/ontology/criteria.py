@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 from engine.crew.ontology.kinds import Check
 from engine.crew.ontology.results import GateOutcome
 from engine.crew.ontology.spec import Criterion
+from engine.value import dataclass, field
 
 NEEDS_MODEL = "needs a model"
 

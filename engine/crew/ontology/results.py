@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Self
 
@@ -32,6 +31,7 @@ from engine.crew.ontology.kinds import (
     Words,
 )
 from engine.crew.ontology.spec import AgentSpec
+from engine.value import dataclass, field
 
 
 class ReturnedResult(OntologyValue):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -29,6 +28,7 @@ from engine.crew.ontology.kinds import (
     Tier,
     Words,
 )
+from engine.value import dataclass, field
 
 OPENED_MOST = 8
 """Files that a run may have open."""

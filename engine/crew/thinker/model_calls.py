@@ -8,7 +8,6 @@ result, the phase's output, or what a role says.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.core.agents import BY_SPEC, CREW
@@ -26,6 +25,7 @@ from engine.models.structured import json_object_in
 from engine.planning.plan_notation import step_problems
 from engine.tools.mcp.names import BUILT_INS, BuiltIn, resolve
 from engine.tools.registry import ToolRegistry, json_schema
+from engine.value import dataclass, replace
 
 CUSTOM = "custom"
 """The tool by which older specifications name custom functions."""

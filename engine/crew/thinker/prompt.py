@@ -6,7 +6,6 @@ Pure and deterministic. What other agents wrote is fenced, as material and not a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from engine.core.agents import CREW, DEBATE, GUIDED, REPAIRS, ROLE, TURNS, VIEWS, WANTED
@@ -20,6 +19,7 @@ from engine.crew.ontology.spec import AgentSpec, Criterion, SkillFiles
 from engine.crew.thinker.model_calls import READ_SKILL, RUN, ends_by_words, phase_of
 from engine.crew.thinker.run_plan import GIVEN, TERMINAL, Brief, pipeline_of, quotable, values_of
 from engine.models.messages import Message, Text
+from engine.value import dataclass
 
 PROMPT_LIMIT = 24_000
 """Characters of a prompt; earlier work is cut to keep it, the task and the clarity never are."""

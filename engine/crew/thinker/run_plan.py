@@ -7,7 +7,6 @@ beliefs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -32,6 +31,7 @@ from engine.crew.methods import pipeline
 from engine.crew.ontology.context import HandoffContext
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffType, InvalidError, OntologyValue
 from engine.crew.ontology.spec import AgentSpec
+from engine.value import dataclass, field
 
 V = TypeVar("V", bound=OntologyValue)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -53,6 +52,7 @@ from engine.crew.ontology.results import (
 from engine.crew.ontology.spec import AgentSpec, Criterion, Handoffs, Receives, Routing, Supports
 from engine.crew.ports import HandoffError, RunningHandoff, RunService
 from engine.crew.thinker.run_plan import Brief, pipeline_of
+from engine.value import dataclass, field, replace
 
 NOT_TAKEN = action.ErrorCode.BAD_ARGUMENTS
 """What a model is shown and answers by another try; nothing is repeated by itself."""

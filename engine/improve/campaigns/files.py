@@ -16,7 +16,6 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter
@@ -26,6 +25,7 @@ from engine.core.journal import canonical
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
 from engine.improve.ports import JobRefused, NothingProposed
+from engine.value import dataclass, replace
 
 
 def proposal_key(proposal: Proposal) -> tuple[object, ...]:

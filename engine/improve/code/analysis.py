@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from engine.improve.code.metrics import StaticError, StaticFinding, static_findi
 from engine.improve.code.projects import HistoryError, commit_counts, find_repository, is_test
 from engine.improve.code.source import SkippedFiles, walk_files
 from engine.improve.judge.box import Boxes
+from engine.value import asdict, dataclass, field, replace
 
 _SHOWN = 12
 

@@ -13,10 +13,10 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from engine.improve.code.source import Function, Source, called_name, parameters, used_names
+from engine.value import dataclass
 
 _PARSES = {"int", "float", "Decimal", "loads", "fromisoformat", "strptime", "literal_eval"}
 RAW = frozenset(

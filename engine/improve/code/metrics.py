@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from ruff import find_ruff_bin
 
 from engine.improve.code.slow_code import slow_places
 from engine.improve.code.source import Source, read_source
+from engine.value import dataclass
 
 
 def measure_file(top: Path, path: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import stat
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,6 +27,7 @@ from engine.improve.ports import Split
 from engine.sandbox.jail import Launch
 from engine.sandbox.process import Ended, Launcher
 from engine.sandbox.programs import SYSTEM_PATH, child_environment
+from engine.value import dataclass, replace
 
 _STRONG = ("pyproject.toml", "setup.cfg", "setup.py")
 _MEASURE = "its own tests, tests held out, calls compared with the code before, timed benchmarks"

@@ -15,7 +15,6 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from engine.improve.code.source import (
     used_names,
 )
 from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
+from engine.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.improve.code.source import (
@@ -22,6 +21,7 @@ from engine.improve.code.source import (
     stored_names,
     used_names,
 )
+from engine.value import dataclass
 
 
 class Slowness(StrEnum):

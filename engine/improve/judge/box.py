@@ -19,7 +19,6 @@ import stat
 import struct
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from engine.sandbox.policy import MIB, SandboxPolicy, Tier
 from engine.sandbox.process import Launcher, ProcessResult
 from engine.sandbox.programs import BASE_PYTHON, child_environment
 from engine.sandbox.tier import JailRefusal, best_jail
+from engine.value import dataclass, field, replace
 
 LEFT_OUT = frozenset(
     {".git", ".venv", "venv", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}

@@ -11,7 +11,6 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatch
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from engine.core.improvement import Component, Proposal
 from engine.improve.judge.box import LEFT_OUT, files_of
+from engine.value import dataclass
 
 
 class Cheat(StrEnum):

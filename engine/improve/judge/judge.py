@@ -17,7 +17,6 @@ import random
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from engine.improve.judge.violations import (
 )
 from engine.improve.ports import VISIBLE, BoxedSuite, Check, DataSuite, Outcome, Split, Suite
 from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.value import dataclass, field, replace
 
 _KEPT = 32
 """Rounds that are remembered: a candidate that is built upon is the tree before of the next."""

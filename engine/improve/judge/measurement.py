@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.core.improvement import Gain
@@ -22,6 +21,7 @@ from engine.improve.judge.box import BoxAnswer
 from engine.improve.judge.changes import Cheat, Violation
 from engine.improve.judge.questions import RoundResult, SuiteAsker
 from engine.improve.ports import Check, Measure, MeasureKind, Outcome
+from engine.value import dataclass, field
 
 FEWEST, EXACT = 6, 14
 """Pairs that are needed, and pairs up to which every subset is looked at."""

@@ -9,13 +9,13 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from engine.improve.judge.box import Box, BoxAnswer, Boxes, shuffled
 from engine.improve.judge.fork_child import encode
 from engine.improve.ports import BoxedSuite, Check, DataSuite, ExpectedAnswer, Outcome, Report
+from engine.value import dataclass, field, replace
 
 TOLERANCE = 1e-9
 """By how much numbers in answers may differ, relative to the larger."""

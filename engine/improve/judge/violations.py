@@ -15,7 +15,6 @@ import copy
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from engine.improve.judge.box import DECOY
 from engine.improve.judge.changes import STEERING, Change, Cheat, Violation
 from engine.improve.judge.questions import CheckResult, RoundResult, same_answer
 from engine.improve.ports import VISIBLE, Check, Outcome, Split
+from engine.value import dataclass
 
 _WRONG = (
     "assert {a} * {b} == {wrong}",

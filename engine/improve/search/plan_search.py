@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import fmean, stdev
 
@@ -24,6 +23,7 @@ from engine.bdi.syntax import Belief, Doc, Goal, Include, Plan, Program, Rule
 from engine.bdi.terms import Struct
 from engine.tools.worlds.explorer import DIRECTIONS, Cell, Grid
 from engine.tools.worlds.explorer_run import HOME, run_explorer
+from engine.value import dataclass, field, replace
 
 _Placed = Belief | Rule | Goal | Plan | Doc | Include
 MOST_PLANS = 60

@@ -16,7 +16,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from engine.planning.library.recipe import parse_recipes
 from engine.planning.library.words import words_of
 from engine.planning.thinkers.clauses import split_clauses as clauses_of
 from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.value import dataclass
 
 Calls = tuple[str, ...]
 """Calls in order, each as canonical JSON of operation, tool, command and arguments."""

@@ -14,7 +14,6 @@ import hashlib
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +69,7 @@ from engine.improve.search.trial_tasks import (
     draw_trial_tasks,
     run_trial_tasks,
 )
+from engine.value import dataclass, field
 
 TRIAL_FORMAT = "small tasks 1"
 TRIAL_SIZES = {Split.WORK: 6, Split.CHOOSE: 6, Split.SEALED: 18}

@@ -14,7 +14,6 @@ import math
 import random
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -29,6 +28,7 @@ from engine.core.goals import GoalStatus
 from engine.core.journal import Event
 from engine.core.ports import Clock, Ports, SystemClock
 from engine.core.state import AgentState
+from engine.value import dataclass, field, replace
 
 PROCEDURAL = "procedural"
 """The thinker that plans by recipes."""

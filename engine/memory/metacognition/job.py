@@ -7,7 +7,6 @@ wait for it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar
 
 from pydantic import BaseModel
@@ -23,6 +22,7 @@ from engine.models.messages import Message, Text
 from engine.models.prompt_parts import REFLECTION, Parts, built_in
 from engine.models.request import ModelRequest
 from engine.models.structured import ask_for
+from engine.value import dataclass, field
 
 Form = TypeVar("Form", bound=BaseModel)
 

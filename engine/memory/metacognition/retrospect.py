@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.core.memory import ReflectionKind
 from engine.core.metacognition import PastAction, Signal, ToolStatistics
@@ -15,6 +14,7 @@ from engine.core.plan import StepStatus
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.memory.metacognition.stuck import signs_of
+from engine.value import dataclass
 
 SHOWN = 5
 """Lines of each kind that a reflection has at most."""

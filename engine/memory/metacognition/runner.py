@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from engine.core.metacognition import JobOutcome
+from engine.value import dataclass, field
 
 SLOTS = 10
 """Jobs that run at a time."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,6 +16,7 @@ from engine.core.agents import RunState
 from engine.core.memory import ReflectionKind
 from engine.core.metacognition import PRESETS, Bounds, MetaSettings, MetaTask, ThresholdsAdapted
 from engine.core.state import AgentState
+from engine.value import dataclass, replace
 
 DAMPENING = 0.75
 MOMENTUM = 0.2

@@ -9,12 +9,12 @@ own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from engine.core.metacognition import ActionSort, MetaState, PastAction, Signal, StuckNoticed
 from engine.core.state import AgentState
+from engine.value import dataclass
 
 KEY = "stuck"
 """Where an agent's configuration says what being stuck leads to."""

@@ -8,11 +8,11 @@ backtracking, whatever the clause holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 
 from engine.planning.library import pattern as language
 from engine.planning.library.parameters import POINTERS, PRONOUNS, ParameterType, Shape, points_at
 from engine.planning.library.words import Word
+from engine.value import dataclass, field
 
 Capture = tuple[str, int, int]
 """Parameter, its first word, its last word."""

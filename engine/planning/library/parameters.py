@@ -15,10 +15,10 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.planning.library.words import Word
+from engine.value import dataclass
 
 Value = str | tuple[str, ...]
 """A parameter's value: text, or the items of a list."""

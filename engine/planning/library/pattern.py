@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from engine.planning.library.parameters import TYPES, ParameterType, Shape
+from engine.value import dataclass
 
 MAX_LENGTH = 400
 """Longest pattern, in characters."""

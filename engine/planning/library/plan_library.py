@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from engine.planning.library.directory_watch import Fingerprint, fingerprint, toml_files, watch_directory
 from engine.planning.library.matcher import Matcher
 from engine.planning.library.recipe import MAX_BYTES, Parsed, Recipe, RecipeError, parse_recipes
+from engine.value import dataclass
 
 MAX_FILES = 200
 """Most recipe files read from one directory."""

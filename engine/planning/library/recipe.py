@@ -33,7 +33,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -50,6 +49,7 @@ from engine.planning.library.parameters import (
     slots_of,
 )
 from engine.planning.library.pattern import Pattern, PatternError, parse_pattern
+from engine.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from engine.value import dataclass
 
 QUOTES = {"'": "'", '"': '"', "`": "`", "‘": "’", "“": "”", "«": "»", "„": "“"}
 """Opening quotes and what closes them; there is no escape, the other quotes serve for that."""

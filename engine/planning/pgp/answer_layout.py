@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from engine.value import dataclass, field
 
 PLAN_LIMIT = 50
 """Plans that are read of one answer."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
@@ -43,6 +42,7 @@ from engine.planning.pgp.answer_layout import (
 )
 from engine.planning.pgp.documentation import ActionSpec, Documentation, Meaning
 from engine.planning.pgp.plan_comparison import leaves_of
+from engine.value import dataclass, replace
 
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'

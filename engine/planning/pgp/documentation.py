@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from engine.bdi.printer import text_of
 from engine.bdi.syntax import Doc, DocKind, Subject
 from engine.bdi.terms import Struct, Term, Var
+from engine.value import dataclass
 
 _PLACE = re.compile(r"\{(\w+)\}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engine.bdi.printer import plan_text, trigger_text
@@ -26,6 +25,7 @@ from engine.bdi.trace import (
 )
 from engine.planning.pgp.plan_comparison import event_name, same_guard
 from engine.planning.pgp.validation import DEFAULT_LIMITS, GenerationLimits
+from engine.value import asdict, dataclass, field, replace
 
 LABEL = "generated_"
 """Generated plans are labelled with this and a number."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
 
 from engine.bdi.printer import item_text
 from engine.bdi.syntax import RELATIONS, Plan, Step, StepKind, steps_of
@@ -21,6 +20,7 @@ from engine.planning.pgp.documentation import Meaning
 from engine.planning.pgp.plan_comparison import conditions_of, leaves_of, numbered_variables, subsumes
 from engine.planning.pgp.prompts import without_annotations
 from engine.planning.pgp.requests import AskError, Prompt, Reply
+from engine.value import asdict, dataclass
 
 JUDGE_STEPS = (
     "List the plans of the answer, and the goals and beliefs it invents.",

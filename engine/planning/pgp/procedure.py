@@ -13,7 +13,6 @@ attempts for a goal are limited until one proves itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from engine.bdi import waits as waiting
@@ -39,6 +38,7 @@ from engine.planning.pgp.generated_plans import (
 from engine.planning.pgp.plan_comparison import event_key
 from engine.planning.pgp.prompts import MISSING_PLAN
 from engine.planning.pgp.validation import DEFAULT_LIMITS, GenerationLimits, Review, handles
+from engine.value import dataclass
 
 
 def missing_plan_belief(goal: Trigger) -> Struct:

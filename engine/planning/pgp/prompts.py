@@ -8,7 +8,6 @@ prompts are nested sections whose headings' depth follows from the nesting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib.resources import files
 from typing import TypeVar
@@ -18,6 +17,7 @@ from engine.bdi.syntax import BodyItem, Operation, Plan, Step, StepKind, Trigger
 from engine.bdi.terms import Struct, Term
 from engine.planning.pgp.documentation import ActionSpec, Documentation, Meaning, meaning_of
 from engine.planning.pgp.plan_comparison import conditions_of, event_key
+from engine.value import dataclass, field, replace
 
 MISSING_PLAN = "missing_plan_for"
 """The belief that a goal has no plan; the reactive procedure's own, never shown to a model."""

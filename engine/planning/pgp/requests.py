@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -25,6 +24,7 @@ from engine.planning.pgp.prompts import (
     filtered,
     user_prompt,
 )
+from engine.value import dataclass, replace
 
 PROMPT_LIMIT = 100
 """Different prompts of one conversation."""

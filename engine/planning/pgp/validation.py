@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from engine.bdi.printer import text_of, trigger_text
@@ -19,6 +18,7 @@ from engine.bdi.unification import unify
 from engine.planning.pgp.answer_parser import Answer, ParsedPlan
 from engine.planning.pgp.documentation import ActionSpec
 from engine.planning.pgp.plan_comparison import same_guard
+from engine.value import dataclass
 
 
 def matches(trigger: Trigger, event: Trigger) -> bool:

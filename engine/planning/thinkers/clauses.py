@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.core.actions import SandboxSession
 from engine.planning.library.parameters import ParameterType, Reference
 from engine.planning.library.plan_library import PlanLibrary
 from engine.planning.library.words import Word, words_of
+from engine.value import dataclass
 
 _JOINTS = frozenset({"and", "then", "&", "also"})
 

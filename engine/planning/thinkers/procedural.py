@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -21,6 +20,7 @@ from engine.planning.library.parameters import Reference, Shape, Value, fault, f
 from engine.planning.library.plan_library import PlanLibrary
 from engine.planning.library.recipe import Recipe, RecipeStep
 from engine.planning.thinkers.clauses import Clause, Context, split_clauses
+from engine.value import dataclass
 
 _CLIP = 80
 """Characters compared; bounds the time whatever a clause holds."""

@@ -19,9 +19,10 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from engine.value import dataclass, field
 
 # As with the journal's errors, the names say what happened, which reads better than `…Error`.
 # ruff: noqa: N818

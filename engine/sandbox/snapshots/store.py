@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from engine.sandbox.snapshots.entry import (
 )
 from engine.sandbox.snapshots.file_reader import StatCache
 from engine.sandbox.snapshots.objects import ObjectStore, sync_all
+from engine.value import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

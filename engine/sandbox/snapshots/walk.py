@@ -16,7 +16,6 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
 from itertools import islice
 
 from engine.sandbox.policy import GIB, MIB, SandboxPolicy, size_text
@@ -35,6 +34,7 @@ from engine.sandbox.snapshots.entry import (
     escape,
 )
 from engine.sandbox.snapshots.file_reader import HashingSink, Sink, StatCache, content_digest, opened_at
+from engine.value import dataclass, field, fields
 
 CHANGING = frozenset(
     (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EAGAIN, errno.ESTALE)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock

@@ -12,11 +12,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from engine.core.text import clean_line
+from engine.value import dataclass
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {

@@ -15,7 +15,6 @@ import shlex
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from engine.core.journal import WORKSPACE, canonical
 from engine.core.store.port import JournalStore
 from engine.core.text import clean, clean_line
 from engine.tools.mcp.settings import ServerSettings
+from engine.value import dataclass
 
 KEY_FILE = "leave.key"
 """In the user's own directory; whoever can read it can give permission in the user's name."""

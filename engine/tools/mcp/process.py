@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.sandbox.jail import Confinement, Launch, Unconfined
@@ -23,6 +22,7 @@ from engine.sandbox.process import Launcher, ProcessResult
 from engine.sandbox.programs import child_environment
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.tools.mcp.settings import ServerSettings, expanded
+from engine.value import dataclass, replace
 
 CLOSE_S = 2.0
 """Seconds between closing the program's input and SIGTERM."""

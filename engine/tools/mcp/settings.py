@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.tools.registry import suggestion
+from engine.value import dataclass, field, replace
 
 FILE = "mcp.json"
 SIZE_LIMIT = 256 * 1024

@@ -13,7 +13,6 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mcp import types
@@ -25,6 +24,7 @@ from engine.core.text import clean_line
 from engine.tools.mcp.health import RESULT_LIMIT, truncate_result
 from engine.tools.mcp.process import open_reader, open_writer
 from engine.tools.mcp.transport import message_streams
+from engine.value import dataclass
 
 _INSTRUCTIONS = (
     "Tools of a Pilothouse workspace: files and programs in its sandbox, and its memory. "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.agents import DistrustServer, ForServers, ServerDistrusted, TrustServer
@@ -30,6 +29,7 @@ from engine.tools.mcp.server import Server
 from engine.tools.mcp.settings import McpSettings, ServerSettings
 from engine.tools.mcp.tool import McpTool
 from engine.tools.registry import ToolRegistry
+from engine.value import dataclass
 
 
 class Servers:

@@ -19,7 +19,6 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from engine.core.actions import Correction, Entry, ErrorCode, Survey, value_text
@@ -28,6 +27,7 @@ from engine.sandbox.file_search import walk
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError, name_text
 from engine.tools.registry import Problem
+from engine.value import dataclass
 
 _SEPARATORS = re.compile(r"[-_ ]+")
 _SUFFIX = re.compile(r"_(?:tool|agent)$")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
@@ -30,6 +29,7 @@ from engine.tools.parameters import paths
 from engine.tools.parameters import paths as components
 from engine.tools.parameters.paths import LookupRequest, folded
 from engine.tools.registry import Checked, Problem, check_arguments, expectation, fits
+from engine.value import dataclass, field, replace
 
 
 class ProcessingSettings(BaseModel):

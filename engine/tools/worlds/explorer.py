@@ -10,11 +10,12 @@ The explorer's files: its program, the plans written by hand, and recorded answe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from engine.value import dataclass, replace
 
 
 class Cell(NamedTuple):

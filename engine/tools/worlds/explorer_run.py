@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol
@@ -28,6 +27,7 @@ from engine.tools.worlds.explorer import (
     move,
     percepts,
 )
+from engine.value import dataclass, replace
 
 ACTIONS = {
     name: frozenset({arity})

@@ -6,7 +6,6 @@ A world is a value that actions change; what an agent does in it is an action li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
@@ -23,6 +22,7 @@ from engine.tools.worlds.explorer import (
     move,
     percepts,
 )
+from engine.value import dataclass
 
 WorldData = dict[str, Any]
 """A world as JSON. All have `world` (its name), `percepts` (literals), `lines` (its picture) and `facts`."""

@@ -8,6 +8,12 @@ afterwards is the same: `fields`, `replace`, `match`, copying, pickling and pyda
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import FrozenInstanceError as FrozenInstanceError
+from dataclasses import asdict as asdict
+from dataclasses import field as field
+from dataclasses import fields as fields
+from dataclasses import is_dataclass as is_dataclass
+from dataclasses import replace as replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
