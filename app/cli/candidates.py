@@ -20,7 +20,6 @@ from engine.planning.pgp.answer_parser import Answer, ParsedPlan, parse_answer
 from engine.planning.pgp.documentation import Documentation, documentation_of
 from engine.planning.pgp.prompts import META_PLANS, without_actions
 from engine.planning.pgp.requests import Answerer, GenerationConfig, RecordedAnswers
-from engine.planning.pgp.run_log import RecordedLog, RecordingError, recording
 from engine.tools.worlds.explorer import (
     baseline_program,
     explorer_program,
@@ -50,10 +49,7 @@ class Thinker:
 def _recorded(path: str) -> Answerer:
     if not path:
         raise CandidateError("say which recording: --thinker recorded:FILE")
-    try:
-        return recording(read_file(Path(path)))
-    except RecordingError as error:
-        raise CandidateError(f"{path}: {error}") from None
+    return RecordedAnswers([read_file(Path(path))])
 
 
 def _claude(model: str) -> Answerer:
@@ -71,7 +67,7 @@ def _claude(model: str) -> Answerer:
 
 
 THINKERS: Mapping[str, Thinker] = {
-    "recorded": Thinker("recorded:FILE (an answer, or what --log wrote)", _recorded),
+    "recorded": Thinker("recorded:FILE (an answer)", _recorded),
     "claude": Thinker("claude or claude:MODEL (by ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL)", _claude),
 }
 """Every sort by the word before the colon."""
@@ -180,9 +176,8 @@ def answer_candidate(text: str) -> Candidate:
 
 
 def asked_candidate(by: Answerer, name: str, **given: Any) -> Candidate:
-    """A thinker that is asked for plans; the log of a run keeps the parameters that it was made with."""
-    own = by.config if isinstance(by, RecordedLog) else {"model": by.model}
-    return Candidate(name, parse_candidate_answer, by, config=EXPLORER.over(**own).over(**given))
+    """A thinker that is asked for plans."""
+    return Candidate(name, parse_candidate_answer, by, config=EXPLORER.over(model=by.model).over(**given))
 
 
 def _program(name: str, plans: Sequence[Plan], generated: bool) -> Candidate:

@@ -1,7 +1,5 @@
 """`pilothouse explorer`: plan sets run in the explorer's world, and their metrics.
 
-A run of the explorer as log lines.
-
 What `pilothouse explorer` says of a candidate, for programs and for people.
 """
 
@@ -12,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from statistics import mean, median, pstdev
 from typing import Any
 
@@ -20,7 +17,6 @@ from app.cli.candidates import (
     EXPLORER,
     THINKERS,
     Candidate,
-    CandidateError,
     Thinker,
     answer_candidate,
     asked_candidate,
@@ -31,11 +27,8 @@ from app.cli.candidates import (
 )
 from engine.bdi.agent import BdiAgent
 from engine.bdi.semantics import Semantics
-from engine.bdi.terms import Struct
-from engine.planning.pgp import log_events as log
 from engine.planning.pgp.answer_parser import Answer
-from engine.planning.pgp.answered_procedure import AnsweredProcedure, Note
-from engine.planning.pgp.log_events import LogLine
+from engine.planning.pgp.answered_procedure import AnsweredProcedure
 from engine.planning.pgp.metrics import (
     Judgement,
     Metrics,
@@ -53,50 +46,10 @@ from engine.planning.pgp.requests import (
     Reply,
     UnansweredError,
 )
-from engine.planning.pgp.run_log import RunLog
 from engine.planning.pgp.validation import Review, review, unknown_actions
-from engine.tools.worlds.explorer import ExplorerState, Feedback, FeedbackKind, baseline_program
-from engine.tools.worlds.explorer_run import ACTIONS, GOAL, NAME, ExplorerRun, run_explorer
+from engine.tools.worlds.explorer import baseline_program
+from engine.tools.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
 from engine.value import dataclass, replace
-
-_ACTIVITIES = {name: log.ActivityChanged(activity=name) for name in ("sleep", "pause", "stop")}
-
-
-class ExplorerLog:
-    """Follows one run.
-
-    Args:
-        system: names the run.
-        write: gets each line.
-    """
-
-    def __init__(self, system: str, write: Callable[[log.LogLine], None]) -> None:
-        self._log = RunLog(system, NAME, ACTIONS, write)
-        self.trace, self.note = self._log.trace, self._log.note
-        self._log.note(log.EnvironmentChanged(change="agent_spawned", text=NAME))
-
-    def acted(self, action: Struct, feedback: Feedback | None, state: ExplorerState) -> None:
-        """An action was run; the world names its success."""
-        if action.functor in _ACTIVITIES:
-            self._log.note(_ACTIVITIES[action.functor])
-        if feedback is None or not feedback.success:
-            return
-        if action.functor == "move":
-            place = f"{NAME} at ({state.robot.x}, {state.robot.y})"
-            self._log.note(log.EnvironmentChanged(change="data_updated", text=place))
-        if feedback.kind is FeedbackKind.REACHED:
-            self._log.succeeding(feedback.kind, object=feedback.value)
-        elif feedback.kind is FeedbackKind.DIRECTION:
-            self._log.succeeding(feedback.kind, direction=feedback.value)
-        else:
-            self._log.succeeding(feedback.kind, old=list(feedback.old), new=list(feedback.new))
-
-    def ended(self, run: ExplorerRun) -> None:
-        """The run is over, and the agent with it."""
-        facts = {"seed": run.seed, "ending": run.ending, "cycles": run.cycles, "moves": run.moves}
-        self._log.note(log.WorldEvent(name="RunEnded", data={**facts}))
-        self._log.note(_ACTIVITIES["stop"])
-        self._log.note(log.EnvironmentChanged(change="agent_removed", text=NAME))
 
 
 class Mode(StrEnum):
@@ -177,28 +130,18 @@ class CandidateRuns:
                 await self._talk.ask_open()
         return self._measured(main)
 
-    def lines(self, main: Mode) -> Iterator[LogLine]:
-        """The log of every run, the main mode's first; each is made again from the answers."""
-        for mode, seed in sorted(self._todo, key=lambda key: key[0] is not main):
-            written: list[LogLine] = []
-            log = ExplorerLog(f"explorer-{seed}-{mode}", written.append)
-            log.ended(self._run(mode, seed, log))
-            yield from written
-
-    def _run(self, mode: Mode, seed: int, log: ExplorerLog | None = None) -> ExplorerRun:
+    def _run(self, mode: Mode, seed: int) -> ExplorerRun:
         program = self._tried.program
         plans = [read.plan for read in program.plans] if program is not None else []
         procedure: Callable[[BdiAgent], AnsweredProcedure] | None = None
         if self._talk is not None:
-            note: Note | None = log.note if log is not None else None
             procedure = partial(
                 AnsweredProcedure,
                 known=documented_facts(),
                 conversation=self._talk,
                 read=self._tried.read,
-                note=note,
             )
-        return run_explorer(plans, seed, mode.semantics, procedure=procedure, watcher=log)
+        return run_explorer(plans, seed, mode.semantics, procedure=procedure)
 
     def _measured(self, main: Mode) -> Result:
         answer = self._tried.program or self._first_answer()
@@ -248,7 +191,6 @@ class ExplorerOptions:
     judge: str = ""
     prompt: PromptVariant | None = None
     temperature: float | None = None
-    log: Path | None = None
 
     def candidate(self, thinkers: Mapping[str, Thinker]) -> Candidate:
         """What is to be tried.
@@ -281,25 +223,12 @@ async def explore(
     seeds = seeds_of(options.seeds)
     judge = find_answerer(options.judge, thinkers) if options.judge else None
     trying = CandidateRuns(options.candidate(thinkers), seeds)
-    if options.log is not None:
-        _writable(options.log)
     result = await trying.result(options.main)
     if judge is not None:
         talk = Conversation(judge, judge_config(judge))
         result = replace(result, judgement=await judge_plans(result, talk))
-    if options.log is not None:
-        with options.log.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line.to_json()}\n" for line in trying.lines(options.main))
     answer = report(result, options.seeds.strip())
     return answer, "\n".join(_report_lines(answer))
-
-
-def _writable(path: Path) -> None:
-    """See that a log can be written, before anything is asked that costs money."""
-    try:
-        path.open("a", encoding="utf-8").close()
-    except OSError as error:
-        raise CandidateError(f"{path}: {error.strerror}; choose another file for --log") from None
 
 
 CODES = ("PC", "CC", "cc_ref", "PBC", "GC", "RR", "rr_ref", "NGC", "NBC", "GSA", "BSA", "bsa_ref")

@@ -50,7 +50,6 @@ def add_arguments(explorer: argparse.ArgumentParser) -> None:
         "--prompt", choices=("no-hints", "hints", "hints-and-remarks"), help="what a thinker is told"
     )
     explorer.add_argument("--temperature", type=float, metavar="T", help="of a thinker, from 0 to 2")
-    explorer.add_argument("--log", type=Path, metavar="FILE", help="write what happens as JSON lines")
 
 
 async def _answer(options: argparse.Namespace) -> Answer:
@@ -77,8 +76,8 @@ def _fit_together(options: argparse.Namespace) -> None:
     for name in ("prompt", "temperature"):
         if getattr(options, name) is not None and not options.thinker:
             raise ValueError(f"--{name} is for --thinker NAME; other plans are what they are")
-    if options.experiment is not None and (options.judge or options.log is not None):
-        raise ValueError("--experiment takes no --judge and no --log: its file names the judge")
+    if options.experiment is not None and options.judge:
+        raise ValueError("--experiment takes no --judge: its file names the judge")
 
 
 def run(options: argparse.Namespace) -> int:

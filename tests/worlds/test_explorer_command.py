@@ -133,9 +133,8 @@ def test_bad_input_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "it is none of baseline, listing-5.8" in refused(capsys, "--plans", "5.99")
     assert "Is a directory" in refused(capsys, "--plans", str(tmp_path))
     assert "No such file" in refused(capsys, "--answer", str(tmp_path / "none.txt"))
-    assert "choose another file for --log" in refused(capsys, "--log", str(tmp_path))
     assert "--temperature is for --thinker" in refused(capsys, "--temperature", "0.5")
-    assert "takes no --judge and no --log" in refused(capsys, "--experiment", "e.toml", "--log", "l")
+    assert "takes no --judge" in refused(capsys, "--experiment", "e.toml", "--judge", "claude")
     assert "not allowed with argument" in refused(capsys, "--answer", "5.8", "--thinker", "recorded:x")
     for seeds in ("x", "3-1", "1-", "-5", "0-99999", "9999999999", "٣-٤x", "", "1,,2", "1,2-"):
         assert "are no seeds" in refused(capsys, f"--seeds={seeds}")

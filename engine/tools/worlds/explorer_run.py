@@ -12,7 +12,6 @@ from engine.bdi.printer import text_of
 from engine.bdi.semantics import Semantics
 from engine.bdi.syntax import Operation, Plan, Program, Trigger, TriggerKind
 from engine.bdi.terms import Struct, Var, atom
-from engine.bdi.trace import TraceEvent
 from engine.tools.worlds.explorer import (
     EXPLORER_GRID,
     ExplorerState,
@@ -55,16 +54,6 @@ class Procedure(Protocol):
         ...
 
 
-class RunObserver(Protocol):
-    """Follows a run."""
-
-    def trace(self, record: TraceEvent) -> None:
-        """The agent reports a change."""
-
-    def acted(self, action: Struct, feedback: Feedback | None, state: ExplorerState) -> None:
-        """An action was run, with its feedback from the world; the agent gets it next."""
-
-
 class ExplorerEnding(StrEnum):
     """Why a run was over."""
 
@@ -100,7 +89,6 @@ def run_explorer(
     semantics: Semantics,
     *,
     procedure: Callable[[BdiAgent], Procedure] | None = None,
-    watcher: RunObserver | None = None,
     cycles: int = CYCLE_LIMIT,
     grid: Grid = EXPLORER_GRID,
     knowing: Program | None = None,
@@ -112,7 +100,6 @@ def run_explorer(
         seed: of the directions drawn, 32 bits.
         semantics: how the agent's cycle goes; `compat` counts as the thesis does.
         procedure: makes plans for the agent; without one a goal that has none fails.
-        watcher: follows the run.
         cycles: after so many the run is given up.
         grid: the world; that of the benchmark when left out.
         knowing: a program whose beliefs and rules the robot has from the start.
@@ -121,8 +108,7 @@ def run_explorer(
     program = replace(explorer_program(), plans=tuple(plans))
     if knowing is not None:
         program = replace(program, beliefs=knowing.beliefs, rules=knowing.rules)
-    tracer = watcher.trace if watcher is not None else None
-    agent = BdiAgent(NAME, program, semantics=semantics, actions=ACTIONS, tracer=tracer)
+    agent = BdiAgent(NAME, program, semantics=semantics, actions=ACTIONS)
     planner = procedure(agent) if procedure is not None else None
     ending: ExplorerEnding | None = None
     while ending is None:  # a cycle takes a millisecond of the agent's time
@@ -131,8 +117,6 @@ def run_explorer(
         for request in report.requests:
             # The state is still the one that was sensed in this cycle.
             state, feedback, answer, reason = _done(request.action, state, draws)
-            if watcher is not None:
-                watcher.acted(request.action, feedback, state)
             agent.feedback(request.number, not reason, reason, answer)
             if request.action.functor == "stop":
                 ending = ExplorerEnding.STOPPED
