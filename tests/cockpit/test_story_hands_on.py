@@ -114,7 +114,7 @@ def test_the_operator_does_by_hand_what_the_agent_cannot(
     terminal.keys("h")
     terminal.shows("The result, as the agent should see it")
     terminal.type("installed by hand")
-    terminal.keys("C-s")
+    terminal.keys("Enter")
     terminal.until(lambda: "Manual intervention" not in terminal.screen, "the intervention's end")
     terminal.keys("Space")
     terminal.shows("goal g1 achieved")
