@@ -32,7 +32,7 @@ async def test_ended_runs_are_one_line_that_leads_to_each_of_them_also_after_reo
         assert "sorter-1" not in flight.text
     async with cockpit(tmp_path / "ws") as flight:
         await flight.shows("2 ended runs")
-        assert flight.engine.agents == ("pilot-1",)
+        await flight.until(lambda: flight.engine.agents == ("pilot-1",), "the runs' end")
         await flight.press("1", "end", "enter")
         await flight.dialog(HandoffsDialog)
         await flight.press("end", "enter")

@@ -17,7 +17,7 @@ from engine.improve.judge.changes import Cheat, change_violations
 from engine.improve.judge.judge import Judge, JudgeBudget
 from engine.improve.ports import Call, Check, ExpectedAnswer, Measure, Outcome, Report, Split
 from engine.sandbox.policy import SandboxPolicy, Tier
-from tests.mastermind.cheats.grounds import FILES, MODULE, ROOT, SUMS, WASTEFUL, Grounds, SumsSuite, lay, null
+from tests.mastermind.cheats.grounds import FILES, MODULE, ROOT, SUMS, TWICE, Grounds, SumsSuite, lay, null
 from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import need
 
@@ -35,14 +35,14 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Grounds:
 @pytest.fixture(scope="module")
 def wasteful(tmp_path_factory: pytest.TempPathFactory) -> Grounds:
     need(Tier.KERNEL)
-    return Grounds(tmp_path_factory.mktemp("wasteful"), {**FILES, MODULE: WASTEFUL})
+    return Grounds(tmp_path_factory.mktemp("wasteful"), {**FILES, MODULE: TWICE})
 
 
 @pytest.mark.slow
 async def test_a_better_candidate_is_promoted_and_a_null_one_is_not(wasteful: Grounds) -> None:
     for seed in range(1, 4):
         suite = replace(TIMED, seed=seed)
-        verdict = await wasteful.judged({MODULE: null(seed)}, suite, seed=seed)
+        verdict = await wasteful.judged({MODULE: null(seed, TWICE)}, suite, seed=seed)
         assert verdict.ruling is Ruling.NO_BETTER, verdict
         verdict = await wasteful.judged({MODULE: SUMS}, suite, seed=seed)
         assert verdict.ruling is Ruling.BETTER, verdict

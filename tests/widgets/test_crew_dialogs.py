@@ -231,16 +231,16 @@ async def test_the_timeline_posts_only_what_can_be_asked_of_a_handoff(size: tupl
         assert "\u202e" not in app.text
 
 
-async def test_a_selection_tells_every_part_of_a_score_beside_the_seeds() -> None:
+async def test_a_selection_tells_every_part_of_a_score() -> None:
     app = CrewApp()
     rows = (
-        CandidateRow("pws", 1.24, (0.6, 0.4, 0.24, 0.0), 1.0, ("Trigger validate: +0.60.", EVIL), 1),
-        CandidateRow("minto", 0.4, (0.0, 0.4, 0.0, -0.03), None, (), 0, "It has finished already."),
+        CandidateRow("pws", 1.24, (0.6, 0.4, 0.24, 0.0), ("Trigger validate: +0.60.", EVIL), 1),
+        CandidateRow("minto", 0.4, (0.0, 0.4, 0.0, -0.03), (), 0, "It has finished already."),
     )
     async with app.run_test(size=(100, 30)) as pilot:
         await app.push_screen(SelectionDialog(SelectionModel(EVIL, rows, "validate · it goes to pws")))
         await pilot.pause()
-        for shown in ("1.24 T ▓▓▓▓▓ P ▓▓▓▓▓ C ▓▓▓▓░ R +0.000", "seed 1", "R -0.030", "seed -", "finished"):
+        for shown in ("1.24 T ▓▓▓▓▓ P ▓▓▓▓▓ C ▓▓▓▓░ R +0.000", "R -0.030", "finished"):
             assert shown in app.text
         await pilot.press("down", "enter")
         await pilot.pause()

@@ -111,6 +111,8 @@ WASTEFUL = SUMS.replace(
     "        total += number * number\n    for number in range(count // 4):\n        total += number * 0\n",
 )
 """`squares` goes a quarter of the way twice, for nothing; `SUMS` is better by a fifth."""
+TWICE = WASTEFUL.replace("count // 4", "count")
+"""`squares` goes the whole way twice: a gain that shows on a busy machine, too."""
 NULLS = (
     ("total", "summed"),
     ("number", "n"),
@@ -246,9 +248,9 @@ class Grounds:
         )
 
 
-def null(number: int) -> str:
+def null(number: int, text: str = WASTEFUL) -> str:
     """A candidate that is no better: some names and comments are others, which ones depends on the number."""
-    text, rng = WASTEFUL, random.Random(f"null {number}")
+    rng = random.Random(f"null {number}")
     for old, new in rng.sample(NULLS, rng.randint(1, 4)):
         text = text.replace(old, new)
     return text
