@@ -20,12 +20,7 @@ from engine.planning.pgp.answer_parser import Answer, ParsedPlan, parse_answer
 from engine.planning.pgp.documentation import Documentation, documentation_of
 from engine.planning.pgp.prompts import META_PLANS, without_actions
 from engine.planning.pgp.requests import Answerer, GenerationConfig, RecordedAnswers
-from engine.tools.worlds.explorer import (
-    baseline_program,
-    explorer_program,
-    recorded_answer,
-    recorded_answers,
-)
+from engine.tools.worlds.explorer import baseline_program, explorer_program, recorded_answer, recorded_answers
 from engine.value import dataclass, replace
 
 FILE_LIMIT = 20_000_000

@@ -136,10 +136,7 @@ class CandidateRuns:
         procedure: Callable[[BdiAgent], AnsweredProcedure] | None = None
         if self._talk is not None:
             procedure = partial(
-                AnsweredProcedure,
-                known=documented_facts(),
-                conversation=self._talk,
-                read=self._tried.read,
+                AnsweredProcedure, known=documented_facts(), conversation=self._talk, read=self._tried.read
             )
         return run_explorer(plans, seed, mode.semantics, procedure=procedure)
 

@@ -107,12 +107,7 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
         "compute_memory_statistics", {"workflow_id": options.workflow}, as_of=options.as_of
     )
     vectors = memory.status.vectors
-    answer = {
-        **asdict(counts),
-        "vectors": vectors,
-        "embedder": memory.status.embedder,
-        "note": memory.note,
-    }
+    answer = {**asdict(counts), "vectors": vectors, "embedder": memory.status.embedder, "note": memory.note}
     lines = [
         f"{counts.total} memories, {counts.links} links, {vectors} vectors ({memory.status.embedder})",
         *_counts("level", counts.by_level),

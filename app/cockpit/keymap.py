@@ -109,12 +109,7 @@ KEYS: tuple[Key, ...] = (
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
     Key("f1", "manual", "guide", "Cockpit", "The user's guide, a page a topic"),
     Key(
-        "ctrl+c",
-        "interrupt",
-        "interrupt",
-        "Cockpit",
-        "Copy a selection, or pause; twice leaves",
-        first=True,
+        "ctrl+c", "interrupt", "interrupt", "Cockpit", "Copy a selection, or pause; twice leaves", first=True
     ),
     Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are", first=True),
 )

@@ -6,16 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
-from app.commands.arguments import (
-    REASON,
-    Prefix,
-    Rest,
-    Word,
-    among,
-    json_object,
-    open_goals,
-    read_goal_id,
-)
+from app.commands.arguments import REASON, Prefix, Rest, Word, among, json_object, open_goals, read_goal_id
 from app.commands.command import Context, Form, GrammarError, Group, Show, Submit, Values, late
 from engine.agent.steering.envelopes import given_envelope
 from engine.agent.steering.rules import ABOUT, RuleError, read_rule, rule_text

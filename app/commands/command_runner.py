@@ -27,13 +27,7 @@ from app.commands.command import (
 from app.commands.headless import EXIT_CODES, Status, open_engine
 from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
-from app.commands.registry import (
-    command_of,
-    is_improvement_request,
-    needed_state,
-    preview_asked,
-    read_line,
-)
+from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
 from app.commands.settings import Settings
 from app.projection.event_lines import ending_jobs_text
 from app.projection.improve_text import Preview as Preview

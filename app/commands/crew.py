@@ -323,9 +323,6 @@ COMMANDS = (
         args.agent_id("who"),
     ),
     command(
-        "agent_remove",
-        "take a registered agent out; its history stays",
-        cc.RemoveAgent,
-        args.agent_id("who"),
+        "agent_remove", "take a registered agent out; its history stays", cc.RemoveAgent, args.agent_id("who")
     ),
 )

@@ -207,13 +207,7 @@ def of_handoff(run: Run | type[EngineCommand], *arguments: Argument) -> Form:
 def agent_id(name: str = "to", *kinds: str, optional: bool = False) -> Word:
     """A registered agent."""
     return Word(
-        name,
-        "an agent",
-        optional,
-        "AGENT",
-        parse_agent,
-        agent_choices(*kinds),
-        "" if optional else None,
+        name, "an agent", optional, "AGENT", parse_agent, agent_choices(*kinds), "" if optional else None
     )
 
 
@@ -236,10 +230,7 @@ def crew_id(name: str, what: str, known: Callable[[CrewState], Mapping[str, Any]
 
 
 TASK = Rest("task", "the task", parse=parse_task)
-SOURCES = (
-    Setting("given", '"…"'),
-    Setting("sources", "A,B", _sources),
-)
+SOURCES = (Setting("given", '"…"'), Setting("sources", "A,B", _sources))
 STEPS = Setting(
     "step", "on", pairs(("on", "it asks you after each phase or round"), ("off", "it goes through"))
 )

@@ -167,10 +167,7 @@ async def show_agents(host: CommandHost, values: Values) -> Answer:
         off = "" if entry.enabled else "off · "
         floor = "◆" if state.holder == name else " "
         lines.append(f"{floor} {name:<24} {spec.type.badge} {spec.version:<9} {used:>7} {off}{about}")
-    answer: dict[str, Any] = {
-        "agents": rows,
-        "floor": state.holder if state.holder != ORCHESTRATOR else "",
-    }
+    answer: dict[str, Any] = {"agents": rows, "floor": state.holder if state.holder != ORCHESTRATOR else ""}
     worked = [handoff for handoff in state.handoffs.values() if handoff.run and not handoff.proof]
     if which == RUNS:
         answer["runs"] = [

@@ -123,12 +123,7 @@ COMMANDS = (
         Rest("how", "a grade", optional=True, shown="[GRADE] [agent|children|all]", offers=_stop_words),
         examples=("stop", "stop freeze", "stop hold children", "stop all"),
     ),
-    command(
-        "thaw",
-        "let frozen processes go on; the agent stays held",
-        cmd.Thaw,
-        THAWED,
-    ),
+    command("thaw", "let frozen processes go on; the agent stays held", cmd.Thaw, THAWED),
     command("intervene", "take the agent's turn", cmd.Intervene),
     command(
         "handback hand_back", "give the turn back; the agent looks at its workspace afresh", cmd.HandBack

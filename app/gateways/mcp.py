@@ -29,12 +29,7 @@ from engine.core.journal import JournalError
 from engine.core.text import clean_line
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
-from engine.tools.mcp.tool_server import (
-    CallReply,
-    ServedCommand,
-    build_server,
-    serve_streams,
-)
+from engine.tools.mcp.tool_server import CallReply, ServedCommand, build_server, serve_streams
 from engine.value import dataclass
 
 AGENT = "mcp"
@@ -145,11 +140,7 @@ class _EngineCaller:
         engine = self._engine
         since = await engine.head()
         command = cmd.CallTool(
-            agent=AGENT,
-            tool=offer.tool,
-            command=offer.command,
-            args=dict(args),
-            client=client or "client",
+            agent=AGENT, tool=offer.tool, command=offer.command, args=dict(args), client=client or "client"
         )
         handing = asyncio.ensure_future(engine.submit(command, operator="mcp"))
         try:

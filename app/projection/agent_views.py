@@ -123,10 +123,7 @@ def intentions(state: AgentState) -> IntentionsModel:
 
 
 def _intention(view: IntentionView, *, pending: bool) -> IntentionLine:
-    marks: dict[str, IntentionMark] = {
-        "suspended": "suspended",
-        "running": "running" if pending else "ready",
-    }
+    marks: dict[str, IntentionMark] = {"suspended": "suspended", "running": "running" if pending else "ready"}
     waits = "" if view.state in marks else _WAITS.get(view.state, view.state)
     mark, frames = marks.get(view.state, "waiting"), tuple(map(_frame, view.frames))
     return IntentionLine(str(view.id), mark, waits, view.reason, frames)

@@ -29,12 +29,7 @@ _KINDS: dict[HandoffState, SpanKind] = {
     HandoffState.WAITING_HUMAN: "waiting",
     HandoffState.PAUSED: "paused",
 }
-_FAILED = (
-    HandoffState.FAILED,
-    HandoffState.TIMED_OUT,
-    HandoffState.CANCELLED,
-    HandoffState.REJECTED,
-)
+_FAILED = (HandoffState.FAILED, HandoffState.TIMED_OUT, HandoffState.CANCELLED, HandoffState.REJECTED)
 
 
 def timeline(state: CrewState, now: datetime, *, shown: str = "", message: str = "") -> HandoffsModel:

@@ -28,11 +28,7 @@ FIRST_WORDS = 300
 _UNITS = ((7 * 86_400, "w"), (86_400, "d"), (3_600, "h"), (60, "m"))
 _UNTOLD = frozenset({"updated_at", "digest", "access_count", "accessed_at", "created_at", "id"})
 """Fields whose change says nothing to a person."""
-_KINDS = {
-    "memory.stored": "made",
-    "memory.forgotten": "forgotten",
-    "memory.promoted": "promoted",
-}
+_KINDS = {"memory.stored": "made", "memory.forgotten": "forgotten", "memory.promoted": "promoted"}
 
 
 def age(seconds: float) -> str:

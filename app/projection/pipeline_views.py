@@ -6,13 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.projection.fleet_views import (
-    handoff_status,
-    handoff_style,
-    handoff_title,
-    open_request,
-    value_text,
-)
+from app.projection.fleet_views import handoff_status, handoff_style, handoff_title, open_request, value_text
 from engine.core.agents import PIPELINE
 from engine.crew.builder.agent_files import spec_text
 from engine.crew.builder.findings import BuildResult, CheckOutcome, Finding, Level, Status

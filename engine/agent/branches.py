@@ -17,13 +17,7 @@ from engine.agent.actions.snapshots import WorkspaceSaver
 from engine.agent.agent import Agent
 from engine.agent.decisions.outcome import RefusedError
 from engine.agent.decisions.table import check_rewind_allowed
-from engine.agent.steering.rewind_preview import (
-    RewindError,
-    RewindPreview,
-    RewindSources,
-    place_of,
-    preview,
-)
+from engine.agent.steering.rewind_preview import RewindError, RewindPreview, RewindSources, place_of, preview
 from engine.agent.steering.undo import UndoOffer, last_change
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -360,12 +354,7 @@ class Rewind:
     """
 
     def __init__(
-        self,
-        agent: Agent,
-        scope: RewindScope,
-        actor: str,
-        around: RewindSources,
-        others: Callable[[], str],
+        self, agent: Agent, scope: RewindScope, actor: str, around: RewindSources, others: Callable[[], str]
     ) -> None:
         self._agent, self._scope, self._actor = agent, scope, actor
         self._around, self._others = around, others

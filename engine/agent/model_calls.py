@@ -59,11 +59,7 @@ class BudgetClient:
         return _BackgroundBudgetClient(self)
 
     async def send(
-        self,
-        request: ModelRequest,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
+        self, request: ModelRequest, *, sink: PieceSink = ignore_piece, record: Recorder = ignore_call
     ) -> ModelAnswer:
         """See `ModelClient`.
 
@@ -116,11 +112,7 @@ class _BackgroundBudgetClient:
         self.capabilities = client.capabilities
 
     async def send(
-        self,
-        request: ModelRequest,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
+        self, request: ModelRequest, *, sink: PieceSink = ignore_piece, record: Recorder = ignore_call
     ) -> ModelAnswer:
         """See `ModelClient`."""
         return await self._client.pay(request, sink, record, holds=False)

@@ -62,9 +62,7 @@ def offer_changes(
     if not offers and ended == session:
         return None
     return ev.ChangesOffered(
-        action=shell.action,
-        offers=(*offers, *_commands(answer)),
-        session=ended if ended != session else None,
+        action=shell.action, offers=(*offers, *_commands(answer)), session=ended if ended != session else None
     )
 
 

@@ -329,13 +329,7 @@ class Engine(WorkspaceQueries):
 
         self._open_run_service = open_service
         policy = self.config.policy
-        self._runs = Runs(
-            self._live,
-            self.submit,
-            self.store,
-            present=present,
-            policy=policy,
-        )
+        self._runs = Runs(self._live, self.submit, self.store, present=present, policy=policy)
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
         return self._runs
 

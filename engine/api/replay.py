@@ -340,9 +340,7 @@ class _StreamReplay:
 
 
 async def replay_stream(
-    events: Sequence[Event],
-    blob: Callable[[str], Awaitable[bytes | None]],
-    writers: Sequence[str] = (),
+    events: Sequence[Event], blob: Callable[[str], Awaitable[bytes | None]], writers: Sequence[str] = ()
 ) -> Replay:
     """Run one agent's recorded stream again.
 

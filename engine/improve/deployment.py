@@ -354,11 +354,7 @@ def prepare(host: MastermindHost, deployment: Deployment) -> PreparedDeployment:
 
 
 async def deploy(
-    host: MastermindHost,
-    prepared: PreparedDeployment,
-    tell: Tell,
-    *,
-    operator: str = "operator",
+    host: MastermindHost, prepared: PreparedDeployment, tell: Tell, *, operator: str = "operator"
 ) -> DeploymentResult:
     """Do the steps of a deployment in order; agents that are run, run side by side.
 

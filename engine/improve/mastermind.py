@@ -27,13 +27,7 @@ from engine.core.campaigns import (
     StartJob,
 )
 from engine.core.command import Receipt
-from engine.core.improvement import (
-    CampaignStatus,
-    Component,
-    ItemStatus,
-    JobRecord,
-    MastermindState,
-)
+from engine.core.improvement import CampaignStatus, Component, ItemStatus, JobRecord, MastermindState
 from engine.core.journal import JournalError
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line

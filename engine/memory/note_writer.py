@@ -230,10 +230,7 @@ def _end(unit: Unit, workflow: str, status: WorkflowStatus, why: str, key: str) 
     for child in open_below(unit.reading, workflow):
         _end(unit, child.id, status, f"with {workflow}: {why}"[:TEXT_CHARACTERS], key)
     UpdateWorkflowStatus(
-        workflow_id=workflow,
-        status=status,
-        completion_message=why[:TEXT_CHARACTERS],
-        idempotency_key=key,
+        workflow_id=workflow, status=status, completion_message=why[:TEXT_CHARACTERS], idempotency_key=key
     ).write(unit)
 
 

@@ -229,13 +229,7 @@ class MemorySearcher:
     # -------------------------------------------------------------- what is asked
 
     def hybrid(
-        self,
-        reading: Reading,
-        query: str,
-        filters: Filters,
-        weights: Weights,
-        limit: int,
-        offset: int = 0,
+        self, reading: Reading, query: str, filters: Filters, weights: Weights, limit: int, offset: int = 0
     ) -> list[SearchMatch]:
         """The best memories by words and likeness, best first.
 

@@ -80,11 +80,7 @@ class MessagesClient:
             await sdk.close()
 
     async def send(
-        self,
-        request: ModelRequest,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
+        self, request: ModelRequest, *, sink: PieceSink = ignore_piece, record: Recorder = ignore_call
     ) -> ModelAnswer:
         """See `ModelClient`; a call that is cancelled ends within 250 ms."""
         fitted, notes = self.capabilities(request.model).fit(request)
@@ -247,8 +243,7 @@ class MessagesClient:
         between, first = self._timeouts.between_s, self._timeouts.first_byte_s
         what = f"nothing between two pieces for {between:g} s" if begun else f"nothing within {first:g} s"
         return ModelError(
-            ModelErrorKind.TIMEOUT,
-            f"{self._endpoint.host} sent {what}: a slow model may need a longer limit",
+            ModelErrorKind.TIMEOUT, f"{self._endpoint.host} sent {what}: a slow model may need a longer limit"
         )
 
 

@@ -36,11 +36,7 @@ class ModelClient(Protocol):
         """What is known of a model."""
 
     async def send(
-        self,
-        request: ModelRequest,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
+        self, request: ModelRequest, *, sink: PieceSink = ignore_piece, record: Recorder = ignore_call
     ) -> ModelAnswer:
         """Ask, and return the whole answer.
 

@@ -46,8 +46,7 @@ class Endpoint:
             )
         if self.key and parts.scheme == "http" and not self.loopback:
             raise ModelError(
-                ModelErrorKind.AUTHENTICATION,
-                f"the key would go to {host} in clear: use https, or no key",
+                ModelErrorKind.AUTHENTICATION, f"the key would go to {host} in clear: use https, or no key"
             )
 
     @classmethod

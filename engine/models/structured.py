@@ -130,10 +130,7 @@ async def ask_until(
 
 
 async def _answer(
-    client: ModelClient,
-    request: ModelRequest,
-    sink: PieceSink,
-    record: Recorder,
+    client: ModelClient, request: ModelRequest, sink: PieceSink, record: Recorder
 ) -> tuple[ModelAnswer, tuple[str, ...]]:
     try:
         answer = await complete(client, request, sink=sink, record=record)

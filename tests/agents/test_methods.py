@@ -240,11 +240,7 @@ def test_two_passes_that_differ_are_undecided() -> None:
         j.parse_judgement(after, {"winner": "B", "confidence": 0.8}),
     ]
     open_one = j.verdict(after, both)
-    assert (open_one.winner, open_one.confidence, open_one.contested) == (
-        "undecided",
-        0.5,
-        True,
-    )
+    assert (open_one.winner, open_one.confidence, open_one.contested) == ("undecided", 0.5, True)
     assert j.overridden(open_one, "ship it").winner == "undecided"
     with pytest.raises(InvalidError, match="no claim"):
         j.parse_judgement(after, {"winner": "A", "confidence": 1, "decisive_claim_ids": ["A9"]})

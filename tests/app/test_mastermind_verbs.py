@@ -212,12 +212,7 @@ def test_a_question_mark_behind_a_blank_asks_what_a_line_would_do(line: str, bar
 
 
 def test_no_mark_of_success_stands_where_there_is_none() -> None:
-    good = {
-        JobStatus.DONE,
-        ItemStatus.COMPLETED,
-        CampaignStatus.APPLIED,
-        Ruling.BETTER,
-    }
+    good = {JobStatus.DONE, ItemStatus.COMPLETED, CampaignStatus.APPLIED, Ruling.BETTER}
     for marks, kinds in ((MARKS, (JobStatus, ItemStatus, CampaignStatus)), (RULING_MARKS, (Ruling,))):
         assert set(marks) == {status for kind in kinds for status in kind}
         assert {status for status, mark in marks.items() if mark == "✓"} <= good

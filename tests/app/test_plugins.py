@@ -115,7 +115,7 @@ async def test_help_and_doctor_name_what_plugins_there_are(tmp_path: Path) -> No
         "verb": "greet", "usage": "greet [NAME]", "help": "say hello", "aliases": [], "group": "Plugins",
     }  # fmt: skip
     assert {one["verb"] for one in answer["broken"]} == {
-        *("misnamed", "pause", "number", "missing", "broken", "Bad-Name"),
+        *("misnamed", "pause", "number", "missing", "broken", "Bad-Name")
     }
     assert "is a command already" in text
     found = _plugins()

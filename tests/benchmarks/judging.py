@@ -73,10 +73,7 @@ def _rows(how: str, null_ones: list[Verdict], good_ones: list[Verdict]) -> list[
     gains = [round(verdict.gain.mean, 1) for verdict in good_ones if verdict.gain]
     return [
         row(names[0], [nulls], [MOST_NULLS], "", len(null_ones), baseline="at most"),
-        {
-            **row(names[1], [good], [FEWEST_BETTER], "", len(good_ones), baseline="at least"),
-            "gains": gains,
-        },
+        {**row(names[1], [good], [FEWEST_BETTER], "", len(good_ones), baseline="at least"), "gains": gains},
         row(f"one judgement by {how}", seconds, [300.0], "s of processor", len(seconds), baseline="budget"),
     ]
 

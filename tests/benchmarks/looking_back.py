@@ -143,11 +143,7 @@ async def _measure(workspace: Path, count: int, *, back: bool) -> list[dict[str,
         await index.close()
         took = time.perf_counter() - begin
         found.append(row(f"indexing {seq} events, behind the screen", [took], PREPARE_MS, 1))
-        return [
-            *found,
-            *(await _searching(workspace, seq, "")),
-            await _asking(store, workspace, "", POINTS),
-        ]
+        return [*found, *(await _searching(workspace, seq, "")), await _asking(store, workspace, "", POINTS)]
     finally:
         await store.close()
 

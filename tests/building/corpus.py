@@ -171,17 +171,15 @@ SKILLS: dict[str, dict[str, bytes]] = {
     "head-only": {"SKILL.md": b"---\nname: head-only\ndescription: Nothing but a head\n---"},
     "dashes-in-body": {"SKILL.md": skill(plain("dashes-in-body"), "\nOne\n\n---\n\nTwo\n---\nthree\n")},
     "dashes-in-value": {"SKILL.md": skill("name: dashes-in-value\ndescription: 'left --- right'")},
-    "unquoted-colon": {
-        "SKILL.md": skill("name: unquoted-colon\ndescription: Use when: the user asks: why"),
-    },
+    "unquoted-colon": {"SKILL.md": skill("name: unquoted-colon\ndescription: Use when: the user asks: why")},
     "extra-fields": {
         "SKILL.md": skill(
             plain("extra-fields") + "\ntype: component\neffort: high\ndisable-model-invocation: true"
-        ),
+        )
     },
     "hint-in-brackets": {"SKILL.md": skill(plain("hint-in-brackets") + "\nargument-hint: [file] [mode]")},
     "comma-tools": {
-        "SKILL.md": skill(plain("comma-tools") + "\nallowed-tools: Bash(git add:*), Bash(jq:*) Read,Task"),
+        "SKILL.md": skill(plain("comma-tools") + "\nallowed-tools: Bash(git add:*), Bash(jq:*) Read,Task")
     },
     "block-tools": {
         "SKILL.md": skill(plain("block-tools") + "\nallowed-tools:\n  - Read\n  - Bash(npm run test:*)")
@@ -202,37 +200,37 @@ SKILLS: dict[str, dict[str, bytes]] = {
             "name: odd-unicode\ndescription: Ünï¢ödé 🦜 مرحبا",
             "\n\u2028 \u0085 \ufeff\u202e \U0001f9dc\u200d♀️ \x0b\x0c\x1b[31m "
             "'''\"\"\" {x} {{y}} \\U \\x \\N{no} %s $id\n",
-        ),
+        )
     },
     "überblick": {"SKILL.md": skill("name: überblick\ndescription: A name with a letter that is not ASCII")},
     "devils-advocate": {
-        "SKILL.md": skill('name: Devil\'s "Advocate" \\n\ndescription: Attacks what is proposed'),
+        "SKILL.md": skill('name: Devil\'s "Advocate" \\n\ndescription: Attacks what is proposed')
     },
     "dead-links": {
         "SKILL.md": skill(
             plain("dead-links"),
             "\n[a](missing.md) [b](../outside.md) [c](/etc/passwd) [d](https://example.org/x) [e](#here)\n",
-        ),
+        )
     },
     "tilde-fences": {
         "SKILL.md": skill(
             plain("tilde-fences"),
             "\n# Real\n\n~~~~\n# no\n~~~\n## nor this\n~~~~\n\n- item\n\n"
             "    ```sh\n    # neither\n    ```\n\n## Also real\n",
-        ),
+        )
     },
     "team-canvas": {
         "SKILL.md": skill(
             plain("team-canvas") + "\nmetadata:\n  mindrian-type: guided",
             "\n# Canvas\n\n## Segments\nWho?\n\n## Value\nWhat?\n\n## References\nBooks\n",
-        ),
+        )
     },
     "methodology": {
         "SKILL.md": skill(
             plain("methodology") + "\nmetadata:\n  mindrian-type: pipeline",
             "\n# M\n\n## Methodology\n\n1. First\n2. Second\n   1. inner\n3. Third\n\n"
             "## Common pitfalls\n\n1. Not this\n",
-        ),
+        )
     },
 }
 

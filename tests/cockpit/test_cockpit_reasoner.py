@@ -221,11 +221,6 @@ async def test_what_a_program_prints_is_inert(robot: Flight) -> None:
 @pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24), (40, 12)])
 async def test_every_size_shows_it(tmp_path: Path, size: tuple[int, int]) -> None:
     async with cockpit(tmp_path / "ws", mission="explorer", size=size) as flight:
-        for key, words in (
-            ("1", "!reach(home)"),
-            ("3", "session_cwd"),
-            ("5", "A"),
-            ("2", "move(Direction)"),
-        ):
+        for key, words in (("1", "!reach(home)"), ("3", "session_cwd"), ("5", "A"), ("2", "move(Direction)")):
             await flight.press(key)
             await flight.shows(words)

@@ -136,10 +136,7 @@ args = { path = "CHANGELOG.md", content = "- {text}\\n" }
 def _plan(*calls: tuple[str, dict[str, Any]]) -> str:
     return json.dumps(
         [
-            {
-                "type": "EXECUTE_TOOL",
-                "params": {"tool_id": "simple_coder", "command": command, "args": args},
-            }
+            {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, "args": args}}
             for command, args in calls
         ]
     )

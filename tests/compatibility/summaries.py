@@ -210,11 +210,7 @@ def settings_summary(settings: Any) -> dict[str, Any]:
             },
             "model": None
             if model is None
-            else {
-                "name": model.name,
-                "repairs": model.repairs,
-                "budget": _limits(model.budget.limits),
-            },
+            else {"name": model.name, "repairs": model.repairs, "budget": _limits(model.budget.limits)},
             "budget": _limits(settings.budget),
             "agent_budget": _limits(settings.agent_budget),
             "mastermind": {
@@ -228,10 +224,7 @@ def settings_summary(settings: Any) -> dict[str, Any]:
                 "seconds": mastermind.budget.seconds,
                 "usd": mastermind.budget.usd,
             },
-            "crew": {
-                "model_calls": settings.crew.model_calls,
-                "built_ins": settings.crew.built_ins,
-            },
+            "crew": {"model_calls": settings.crew.model_calls, "built_ins": settings.crew.built_ins},
             "problems": list(settings.problems),
         }
     )

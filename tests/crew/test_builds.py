@@ -113,9 +113,7 @@ async def test_every_built_in_agent_is_built_in_seven_phases(tmp_path: Path, nam
         assert not list(on.crew.state.open())
 
 
-async def test_a_build_is_events(
-    tmp_path: Path,
-) -> None:
+async def test_a_build_is_events(tmp_path: Path) -> None:
     """Line 55, with the manager."""
     folder = laid(tmp_path / "skills", "comma-tools")
     async with house(tmp_path / "ws") as on:
@@ -219,8 +217,7 @@ async def test_a_sidecars_parts_are_not_looked_for_in_the_text_and_the_operator_
         "handoff": {"routing": {"can_be_called_by": ["user", "orchestrator"]}},
     }
     folder = lay(
-        tmp_path / "steps",
-        {"SKILL.md": skill(plain("steps")), "agent.yaml": json.dumps(sidecar).encode()},
+        tmp_path / "steps", {"SKILL.md": skill(plain("steps")), "agent.yaml": json.dumps(sidecar).encode()}
     )
     result = await build(tmp_path / "ws", folder, dry_run=True)
     assert (result.status, [one.code for one in result.findings]) == (Status.DRY_RUN, [])

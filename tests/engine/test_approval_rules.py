@@ -139,10 +139,7 @@ def test_an_envelope_is_written_and_read_again(
     [
         ({"preset": "loose"}, "there is no preset 'loose'; presets: allow"),
         ({"rule": []}, "there is no 'rule'; it has: preset, default, rules"),
-        (
-            {"rules": [{"command": "rm", "answer": "maybe"}]},
-            "rule 1: answer is allow, ask, deny, not",
-        ),
+        ({"rules": [{"command": "rm", "answer": "maybe"}]}, "rule 1: answer is allow, ask, deny, not"),
         ({"rules": [{"command": "rm"}, {"answer": "deny"}]}, "rule 2: it says of no call"),
         ({"rules": [{"comand": "rm"}]}, "rule 1: there is no 'comand'; a rule has:"),
         ({"rules": [{"paths": ["/etc/**"]}]}, "rule 1: paths are globs beneath the sandbox root"),

@@ -100,8 +100,7 @@ async def test_of_two_answers_the_second_is_refused_in_words(asking: Flight) -> 
     question = await asked(asking)
     answers = [
         asking.engine.submit(
-            cmd.AnswerApproval(agent="pilot", action=question.action, allow=who == "ann"),
-            operator=who,
+            cmd.AnswerApproval(agent="pilot", action=question.action, allow=who == "ann"), operator=who
         )
         for who in ("ann", "bob")
     ]

@@ -238,10 +238,7 @@ async def test_a_new_plan_takes_the_place_of_what_has_not_run(tmp_path: Path) ->
     """Checklist 17 and 21: what is done counts as done; at the end one step assesses the result."""
     plan = [action("one", "mkdir", path="d"), action("two", "write", path="d/a.txt", content="x")]
     plan[1]["depends_on"] = ["one"]
-    async with helm(tmp_path, object_call("update_plan", plan=plan), DONE, config=DECIDES) as (
-        flight,
-        _,
-    ):
+    async with helm(tmp_path, object_call("update_plan", plan=plan), DONE, config=DECIDES) as (flight, _):
         state = await runs(flight)
         assert (flight.sandbox / "d" / "a.txt").read_text() == "x"
         assert [step.op for step in state.plans["g1"].steps] == [Op.ACT, Op.ACT, Op.THINK]

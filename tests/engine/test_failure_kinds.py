@@ -191,10 +191,7 @@ def test_whatever_was_learned_every_strategy_is_reached_and_the_ladder_ends(
     tried: list[Strategy] = []
     while (
         choice := chosen(kind, tried, able=able, ask=ask, learned=StrategyRecord(rates))
-    ).strategy in able - {
-        S.FALLBACK_MANUAL,
-        S.ABORT_GRACEFULLY,
-    }:
+    ).strategy in able - {S.FALLBACK_MANUAL, S.ABORT_GRACEFULLY}:
         tried.append(choice.strategy)
         assert len(tried) <= 10
     assert choice.strategy is (S.FALLBACK_MANUAL if ask else S.ABORT_GRACEFULLY)
@@ -225,13 +222,7 @@ REGISTRY = ToolRegistry([_Tool("simple_coder"), _Tool("spare"), BeliefTool()])  
             "write",
             {"path": "a", "content": "b"},
         ),
-        (
-            "run",
-            {"command": "python a.py -v"},
-            ErrorCode.NOT_ALLOWED,
-            "run",
-            {"command": "python3 a.py -v"},
-        ),
+        ("run", {"command": "python a.py -v"}, ErrorCode.NOT_ALLOWED, "run", {"command": "python3 a.py -v"}),
         ("run", {"command": ["python3", "a b"]}, ErrorCode.NOT_FOUND, "run", {"command": ["python", "a b"]}),
         (
             "start",

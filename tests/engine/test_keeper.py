@@ -151,9 +151,7 @@ async def test_sub_goals_belong_to_the_workflow_of_their_root(flight: Flight) ->
     assert kinds.count(ThoughtType.GOAL) == len(state.goals)
 
 
-async def test_a_goal_dropped_or_lost_with_its_agent_is_an_abandoned_workflow(
-    flight: Flight,
-) -> None:
+async def test_a_goal_dropped_or_lost_with_its_agent_is_an_abandoned_workflow(flight: Flight) -> None:
     await flight.do(cmd.AdoptGoal, text="list the files")
     await flight.do(cmd.AdoptGoal, text="create a directory 'x'")
     await flight.do(cmd.DropGoal, goal="g1")

@@ -162,9 +162,7 @@ async def _ended(flight: Flight) -> AgentState:
     return await flight.until(lambda s: s.intervention or (s.goals and not s.open_goals))
 
 
-async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_request(
-    helm: Helm,
-) -> None:
+async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_request(helm: Helm) -> None:
     """Behaviour 43."""
     first = plan_call(act("write", path="a.txt", content="a"), act("read", path="b.txt"))
     second = plan_call(act("write", path="b.txt", content="b"), act("read", path="b.txt"))
@@ -184,9 +182,7 @@ async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_re
     assert state.recovery_rates == {f"{K.INVALID_PARAMETERS}/{S.SIMPLIFIED_APPROACH}": pytest.approx(0.65)}
 
 
-async def test_a_goal_is_planned_anew_only_so_often_and_then_the_operator_decides(
-    helm: Helm,
-) -> None:
+async def test_a_goal_is_planned_anew_only_so_often_and_then_the_operator_decides(helm: Helm) -> None:
     bad = plan_call(act("write", path="a.txt", content="a"), act("read", path="nowhere"))
     async with helm(bad, repeat=True) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="show what is nowhere")

@@ -33,12 +33,7 @@ def written_and_run() -> Stream:
     for number, one in enumerate(steps[:2], 1):
         requested = stream.add(
             ev.ActionRequested(
-                action=f"a{number}",
-                step=one.id,
-                goal="g1",
-                tool=one.tool,
-                command=one.command,
-                args=one.args,
+                action=f"a{number}", step=one.id, goal="g1", tool=one.tool, command=one.command, args=one.args
             ),
             plan,
         )
@@ -46,10 +41,7 @@ def written_and_run() -> Stream:
         stream.add(ev.ActionOutput(action=f"a{number}", stream="stdout", text="…"), started)
         finished = stream.add(
             ev.ActionFinished(
-                action=f"a{number}",
-                status=ResultStatus.SUCCESS,
-                result={},
-                session=SandboxSession(),
+                action=f"a{number}", status=ResultStatus.SUCCESS, result={}, session=SandboxSession()
             ),
             started,
         )

@@ -210,11 +210,7 @@ def test_wrong_input_is_one_clear_line(argument: str, told: str) -> None:
         (
             "a helper for boss that tidies up the project offline, spending at most 20 actions, 50k tokens",
             ["tidy up the project"],
-            {
-                "budget": {"actions": 20, "tokens": 50_000},
-                "parent": "boss",
-                "sandbox": {"network": "off"},
-            },
+            {"budget": {"actions": 20, "tokens": 50_000}, "parent": "boss", "sandbox": {"network": "off"}},
         ),
         (
             "a careful reviewer who reads main.py, using only python and git, asking before any change",

@@ -111,10 +111,7 @@ async def test_a_deployment_creates_runs_and_deletes(tmp_path: Path) -> None:
         # Both make it, and only for one it is not there yet: what an agent did is told as it was.
         assert {one.status for one in came.outcomes.values()} <= {"done", "failed", "needs you"}
         assert all(one.goals for one in came.outcomes.values())
-        assert [row.status for row in await agent_registry(desk.host)] == [
-            "DELETED",
-            "DELETED",
-        ]
+        assert [row.status for row in await agent_registry(desk.host)] == ["DELETED", "DELETED"]
 
 
 async def test_an_agent_that_needs_the_operator_is_not_deleted(tmp_path: Path) -> None:
@@ -177,10 +174,7 @@ async def test_as_a_job_it_shows_its_steps_before_it_does_them(tmp_path: Path) -
         done = await job(mastermind, "deploy", directive, approved=shown.answer["approve"])
         assert done.status is JobStatus.DONE, done.message
         assert json.dumps(dict(done.answer))
-        assert [row.status for row in await agent_registry(desk.host)] == [
-            "DELETED",
-            "DELETED",
-        ]
+        assert [row.status for row in await agent_registry(desk.host)] == ["DELETED", "DELETED"]
         with pytest.raises(JobRefused, match="without a model only such clauses"):
             await job(mastermind, "deploy", "do something about the tests")
         made = await job(mastermind, "agent_create", "bdi_agent pilot list the files")

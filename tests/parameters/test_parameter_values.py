@@ -178,10 +178,7 @@ def test_without_defaults_what_was_left_out_is_missing_and_the_stage_says_so() -
 
 @pytest.mark.parametrize(
     ("switch", "stages"),
-    [
-        ("enable_path_correction", [Stage.COMPONENTS, Stage.PATHS]),
-        ("use_llm_extraction", [Stage.EXTRACTION]),
-    ],
+    [("enable_path_correction", [Stage.COMPONENTS, Stage.PATHS]), ("use_llm_extraction", [Stage.EXTRACTION])],
 )
 def test_a_stage_that_is_off_is_skipped_and_says_so(switch: str, stages: list[Stage]) -> None:
     """Behaviour 38."""

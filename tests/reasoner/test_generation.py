@@ -270,10 +270,7 @@ async def test_a_plan_written_by_hand_is_replaced_only_when_approved(fly: Fly) -
     flight, oracle = await running(fly, program)
     (await oracle.question()).say(REACH)
     state = await flight.idle()
-    assert await flight.said() == [
-        "pgp_failed",
-        "a plan written by hand has its event and conditions: @mine",
-    ]
+    assert await flight.said() == ["pgp_failed", "a plan written by hand has its event and conditions: @mine"]
     assert state.generations["q1"].stage is GenerationStage.FAILED
     assert state.generated == ()
 

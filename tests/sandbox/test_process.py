@@ -41,11 +41,7 @@ class Bench:
         launch = Launch(argv[0], argv, env)
         launcher = Launcher(self.root, policy)
         return await launcher.run(
-            launch,
-            self.cwd,
-            jail=Unconfined(),
-            limit_s=limit_s,
-            output=lambda *said: self.live.append(said),
+            launch, self.cwd, jail=Unconfined(), limit_s=limit_s, output=lambda *said: self.live.append(said)
         )
 
     async def python(self, script: str, *args: str, **options: object) -> ProcessResult:

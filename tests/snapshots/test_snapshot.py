@@ -154,7 +154,7 @@ async def test_the_manifest_is_canonical_json_named_by_its_digest(
     assert stored == json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
     tree = json.loads((tmp_path / "store/objects" / body["tree"][:2] / body["tree"]).read_bytes())
     assert [(entry["name"], entry["kind"]) for entry in tree["entries"]] == [
-        *(("dangling", "link"), ("link", "link"), ("pipe", "fifo"), ("run.sh", "file"), ("src", "dir")),
+        *(("dangling", "link"), ("link", "link"), ("pipe", "fifo"), ("run.sh", "file"), ("src", "dir"))
     ]
 
 

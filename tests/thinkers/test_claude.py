@@ -102,10 +102,7 @@ async def test_the_stable_part_of_the_prompt_is_the_same_for_every_goal() -> Non
     assert (first["system"], first["tools"]) == (second["system"], second["tools"])
 
 
-CIRCLE = [
-    {**act("ls"), "id": "a", "depends_on": ["b"]},
-    {**act("ls"), "id": "b", "depends_on": ["a"]},
-]
+CIRCLE = [{**act("ls"), "id": "a", "depends_on": ["b"]}, {**act("ls"), "id": "b", "depends_on": ["a"]}]
 
 
 @pytest.mark.parametrize(

@@ -216,10 +216,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ("full", ["no space is left", "No space left on device"]),
-        ("read-only", ["read-only file system"] * 2),
-    ],
+    [("full", ["no space is left", "No space left on device"]), ("read-only", ["read-only file system"] * 2)],
 )
 def test_a_root_on_a_full_or_read_only_disk_says_so(tmp_path: Path, options: str, said: list[str]) -> None:
     command = ["unshare", "-m", sys.executable, "-c", DISK, str(tmp_path), options]

@@ -248,10 +248,7 @@ async def test_working_memory_marks_focus_news_and_confidence() -> None:
         lines = shown(app.memory)
 
         assert lines[0] == "★ goal: build api_client"
-        assert [line for line in lines if line in ("in mind", "beliefs")] == [
-            "in mind",
-            "beliefs",
-        ]
+        assert [line for line in lines if line in ("in mind", "beliefs")] == ["in mind", "beliefs"]
         (belief,) = (line for line in lines if line.startswith("+ belief: pip is available"))
         assert belief.endswith("90%")
         assert app.memory.border_subtitle == "3/20"

@@ -91,8 +91,7 @@ async def test_a_later_question_without_answer_fails_its_goal_and_is_told() -> N
 
 
 @pytest.mark.parametrize(
-    ("said", "failure"),
-    [(500, "http: status 500"), ("  \n", "empty: the answer is empty")],
+    ("said", "failure"), [(500, "http: status 500"), ("  \n", "empty: the answer is empty")]
 )
 async def test_a_thinker_that_gives_nothing_is_named_as_the_failure(said: str | int, failure: str) -> None:
     async with answering(lambda request: said) as server:

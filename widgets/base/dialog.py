@@ -144,9 +144,7 @@ class BoxDialog(ModalScreen[Result]):
         &:ansi > Vertical { background: ansi_default; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Close", id="dialog.close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", id="dialog.close")]
 
     def __init_subclass__(cls, **options: Any) -> None:
         own = [Binding(key.keys, key.action, priority=key.priority) for key in cls.__dict__.get("KEYS", ())]
@@ -392,10 +390,7 @@ class ConfirmDialog(BoxDialog[bool]):
         parts = [Static(Content(clean(model.question)), id="question")]
         if model.consequence:
             parts.append(Static(Content(clean(model.consequence)), id="consequence"))
-        keys = (
-            DialogKey("y", "agree", clean_line(model.yes)),
-            DialogKey("n", "close", clean_line(model.no)),
-        )
+        keys = (DialogKey("y", "agree", clean_line(model.yes)), DialogKey("n", "close", clean_line(model.no)))
         parts.append(Static(keys_line(keys, "     "), classes="-keys"))
         yield self.box(*parts, title="Please confirm", hint=" ", classes="-question")
 

@@ -270,12 +270,7 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
     """
 
     def __init__(
-        self,
-        model: PlanApprovalModel,
-        check: EnvelopeCheck,
-        *,
-        rejects: bool = False,
-        unasked: bool = False,
+        self, model: PlanApprovalModel, check: EnvelopeCheck, *, rejects: bool = False, unasked: bool = False
     ) -> None:
         super().__init__(unasked=unasked)
         self._model = model

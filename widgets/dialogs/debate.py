@@ -16,11 +16,7 @@ from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import (
-    BoxDialog,
-    DialogKey,
-    TextDialog,
-)
+from widgets.base.dialog import BoxDialog, DialogKey, TextDialog
 from widgets.base.facts import Fact, FactsPane, fact_lines
 from widgets.base.line_pane import FAR, LinePane
 from widgets.base.text_layout import Piece, Pieces, fit, width_of, wrap

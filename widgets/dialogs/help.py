@@ -80,10 +80,7 @@ class HelpDialog(BoxDialog[None]):
     HelpDialog Input { display: none; height: 3; }
     HelpDialog.-filtering Input { display: block; }
     """
-    KEYS = (
-        DialogKey("question_mark,q", "close"),
-        DialogKey("slash", "filter"),
-    )
+    KEYS = (DialogKey("question_mark,q", "close"), DialogKey("slash", "filter"))
 
     def __init__(self, model: HelpModel) -> None:
         super().__init__()

@@ -15,10 +15,7 @@ from textual.widgets import Input, Static, TextArea
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
 from widgets.base.choices import ChoiceList
-from widgets.base.dialog import (
-    BoxDialog,
-    DialogKey,
-)
+from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import FactsPane, LongText, Section
 from widgets.base.line_pane import LinePane, RowChosen, RowHighlighted
 from widgets.base.rows import Row
@@ -315,11 +312,7 @@ class BuilderDialog(BoxDialog[None]):
     BuilderDialog ChoiceList { display: none; }
     BuilderDialog.-asks ChoiceList { display: block; }
     """
-    KEYS = (
-        DialogKey("b", "again"),
-        DialogKey("c", "cancel"),
-        DialogKey("q", "close"),
-    )
+    KEYS = (DialogKey("b", "again"), DialogKey("c", "cancel"), DialogKey("q", "close"))
 
     def __init__(self, model: BuilderModel) -> None:
         super().__init__()

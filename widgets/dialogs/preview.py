@@ -44,10 +44,7 @@ class PreviewDialog(BoxDialog[str]):
     PreviewDialog #facts { min-height: 6; }
     PreviewDialog #choices { height: auto; max-height: 10; min-height: 2; }
     """
-    KEYS = (
-        DialogKey("enter", "do"),
-        DialogKey("q", "close"),
-    )
+    KEYS = (DialogKey("enter", "do"), DialogKey("q", "close"))
 
     def __init__(self, model: PreviewModel) -> None:
         super().__init__()

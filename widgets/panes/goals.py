@@ -90,12 +90,7 @@ def _rows(intention: IntentionLine) -> Iterator[Row]:
     pieces = [Piece(glyph + " ", style), Piece(f"{clean_line(intention.id)} "), Piece(word, style)]
     if reason:
         pieces.append(Piece(f" · {reason}"))
-    yield Row(
-        INTENTION + intention.id,
-        tuple(pieces),
-        indent=2,
-        most=3,
-    )
+    yield Row(INTENTION + intention.id, tuple(pieces), indent=2, most=3)
     for depth, frame in enumerate(frames):
         yield from _frame_rows(frame, f"{depth}:{intention.id}", depth, current=depth == len(frames) - 1)
 
@@ -316,10 +311,7 @@ def _agent_row(agent: AgentLine) -> Row:
     note = clean_line(agent.note) or agent.mode
     return Row(
         f"agent:{agent.id}",
-        (
-            Piece(glyph + " ", style),
-            Piece(clean_line(agent.id), "strong" if agent.selected else "text"),
-        ),
+        (Piece(glyph + " ", style), Piece(clean_line(agent.id), "strong" if agent.selected else "text")),
         tail=(Piece(note, style if agent.mode == "asks" else "dim"),),
         mark=Piece("›", "accent") if agent.selected else Piece(" "),
     )

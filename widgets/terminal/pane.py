@@ -102,7 +102,7 @@ Text selected with the mouse is copied.
             tooltip="Give the shell back to the agent",
             priority=True,
             id="terminal.hand-back",
-        ),
+        )
     ]
 
     def __init__(self, child: Child, *, classes: str | None = None) -> None:

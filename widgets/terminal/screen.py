@@ -134,11 +134,7 @@ def restyled(strip: Strip, start: int, end: int, style: Style) -> Strip:
     end = min(end, strip.cell_length)
     if start >= end:
         return strip
-    before, middle, after = (
-        strip.crop(0, start),
-        strip.crop(start, end),
-        strip.crop(end, strip.cell_length),
-    )
+    before, middle, after = (strip.crop(0, start), strip.crop(start, end), strip.crop(end, strip.cell_length))
     over = [Segment(each.text, (each.style or Style()) + style) for each in middle]
     return Strip([*before, *over, *after], strip.cell_length)
 

@@ -27,13 +27,7 @@ from widgets.base.line_pane import Notice
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
-from widgets.dialogs.review import (
-    SearchDialog,
-    SearchModel,
-    WhyDialog,
-    WhyModel,
-    WhyRow,
-)
+from widgets.dialogs.review import SearchDialog, SearchModel, WhyDialog, WhyModel, WhyRow
 from widgets.panes.beliefs import BeliefsPane, WorkingMemory
 from widgets.panes.errors import ErrorPanel
 from widgets.panes.goals import GoalStack

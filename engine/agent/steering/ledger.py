@@ -439,12 +439,7 @@ class Ledger:
 def taken_by(state: AgentState) -> Spent:
     """What an agent itself took up to its newest event."""
     return Spent(
-        state.model_calls,
-        state.tokens,
-        state.cost_usd,
-        state.unpriced_calls,
-        state.actions,
-        state.worked_us,
+        state.model_calls, state.tokens, state.cost_usd, state.unpriced_calls, state.actions, state.worked_us
     )
 
 

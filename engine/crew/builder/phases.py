@@ -18,12 +18,7 @@ from engine.crew.builder.architecture import (
     read_version,
     version_key,
 )
-from engine.crew.builder.drafts import (
-    check_graph,
-    check_protocol,
-    draft_graph,
-    draft_handoffs,
-)
+from engine.crew.builder.drafts import check_graph, check_protocol, draft_graph, draft_handoffs
 from engine.crew.builder.findings import CheckOutcome, Choice, Findings, PendingBuild
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill import SkillDefinition, parse_skill

@@ -349,13 +349,7 @@ class CampaignRun:
         return await self._verdict(name, verdict)
 
     async def _made(
-        self,
-        name: str,
-        proposal: Proposal,
-        base: Path,
-        after: Path,
-        suite: Suite,
-        parent: Candidate | None,
+        self, name: str, proposal: Proposal, base: Path, after: Path, suite: Suite, parent: Candidate | None
     ) -> Candidate | None:
         """Record what a candidate really changes, against the workspace and all of it."""
         trees = (self._scratch / "before", base, after)

@@ -371,11 +371,7 @@ class CampaignRunner:
         since = await self._watch.head()
         try:
             message = await self._applier.apply(
-                campaign,
-                chosen,
-                actor=asked.actor,
-                validate=self._still_good,
-                rates=self._watch.rates,
+                campaign, chosen, actor=asked.actor, validate=self._still_good, rates=self._watch.rates
             )
         except FileMovedError as error:
             stage = me.CampaignStaged(

@@ -19,14 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.improve.code.projects import Project, Tests, project_box, run_tests
-from engine.improve.code.source import (
-    Edit,
-    Function,
-    Source,
-    called_name,
-    parameters,
-    used_names,
-)
+from engine.improve.code.source import Edit, Function, Source, called_name, parameters, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
 from engine.value import dataclass
 

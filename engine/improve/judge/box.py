@@ -179,9 +179,7 @@ class Box:
         (self.given / "config").write_bytes(marshal.dumps(config))
         for path in (self.policy.home, self.policy.tmp):
             os.makedirs(self.root / path, mode=0o700, exist_ok=True)  # noqa: PTH103
-        env = child_environment(self.root, self.policy, None) | {
-            "PYTHONHASHSEED": str(seed % 4294967295),
-        }
+        env = child_environment(self.root, self.policy, None) | {"PYTHONHASHSEED": str(seed % 4294967295)}
         if not autoload:
             env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         words = ("-s", "-S", "-B", "-P", str(self.given / "fork_server.py"), str(self.given / "config"))

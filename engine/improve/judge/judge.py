@@ -107,11 +107,7 @@ class Judge:
     """
 
     def __init__(
-        self,
-        store: Path,
-        policy: Callable[[], SandboxPolicy] = SandboxPolicy,
-        *,
-        at_most: Tier = Tier.FULL,
+        self, store: Path, policy: Callable[[], SandboxPolicy] = SandboxPolicy, *, at_most: Tier = Tier.FULL
     ) -> None:
         self.store, self.at_most = store, at_most
         self.policy, self._current_policy = policy(), policy

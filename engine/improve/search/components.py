@@ -31,9 +31,7 @@ DEFAULTS: Thresholds = {
     PROCESSING: {"enable_path_correction": True, "fallback_to_defaults": True},
 }
 """What holds where the file says nothing, of what is searched."""
-RANGES = {
-    (RECOVERY, "max_consecutive_errors"): (1, 8, 1),
-}
+RANGES = {(RECOVERY, "max_consecutive_errors"): (1, 8, 1)}
 """Lowest and highest value that is tried, and how far apart neighbours are; switches are turned."""
 UNSEARCHED = (
     "metacognition's numbers, as no sealed task tells one value from another: without a model nothing of it "

@@ -199,11 +199,7 @@ class _Within:
         self.capabilities = client.capabilities
 
     async def send(
-        self,
-        request: ModelRequest,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
+        self, request: ModelRequest, *, sink: PieceSink = ignore_piece, record: Recorder = ignore_call
     ) -> ModelAnswer:
         """See `ModelClient`.
 

@@ -163,10 +163,7 @@ class PromptSuite:
         """One check for each task in each style."""
         return tuple(
             Check(
-                f"{split} {STYLES[part]} {number + 1}: {task.name}",
-                split,
-                data=(part, number),
-                measured=True,
+                f"{split} {STYLES[part]} {number + 1}: {task.name}", split, data=(part, number), measured=True
             )
             for part in MEASURED
             for number, task in enumerate(self._tasks(split, part))

@@ -301,10 +301,7 @@ class BestSettings:
 
 
 async def best_settings(
-    opener: Opener,
-    now: SettingsCandidate,
-    candidates: Iterable[SettingsCandidate],
-    rng: random.Random,
+    opener: Opener, now: SettingsCandidate, candidates: Iterable[SettingsCandidate], rng: random.Random
 ) -> BestSettings | None:
     """The candidate that does best, where one does better; None where none does.
 

@@ -217,14 +217,7 @@ _EVENTS = {
     "remove": (Operation.REMOVED, TriggerKind.BELIEF),
 }
 _SIGNED_EVENTS = {"+!": "achieve", "+?": "test", "!": "achieve", "?": "test", "+": "add", "-": "remove"}
-_SIGNED_STEPS = {
-    "!!": "spawn",
-    "!": "achieve",
-    "?": "test",
-    "-+": "update",
-    "+": "add",
-    "-": "remove",
-}
+_SIGNED_STEPS = {"!!": "spawn", "!": "achieve", "?": "test", "-+": "update", "+": "add", "-": "remove"}
 
 
 def _split(text: str, signs: dict[str, str]) -> tuple[str, str]:

@@ -29,11 +29,7 @@ class AnsweredProcedure:
     """
 
     def __init__(
-        self,
-        agent: BdiAgent,
-        known: Documentation,
-        conversation: Conversation,
-        read: Callable[[str], Answer],
+        self, agent: BdiAgent, known: Documentation, conversation: Conversation, read: Callable[[str], Answer]
     ) -> None:
         self._agent = agent
         self._known = known

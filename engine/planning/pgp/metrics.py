@@ -138,10 +138,7 @@ class Metrics:
 
 
 def measure(
-    answer: Answer,
-    goals: Collection[Meaning],
-    beliefs: Collection[Meaning],
-    written: Sequence[Plan] = (),
+    answer: Answer, goals: Collection[Meaning], beliefs: Collection[Meaning], written: Sequence[Plan] = ()
 ) -> Metrics:
     """The metrics of an answer.
 

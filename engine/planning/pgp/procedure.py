@@ -54,10 +54,7 @@ def meta_plan(goal: Trigger) -> Plan:
     return Plan(
         trigger=Trigger(Operation.REMOVED, goal.kind, goal.literal),
         context=Struct(MISSING_PLAN, (goal.literal,)),
-        body=(
-            Step(StepKind.INTERNAL, Struct(".generate_plan", (literal,))),
-            Step(again, goal.literal),
-        ),
+        body=(Step(StepKind.INTERNAL, Struct(".generate_plan", (literal,))), Step(again, goal.literal)),
     )
 
 

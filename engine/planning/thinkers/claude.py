@@ -25,12 +25,7 @@ from engine.models.messages import Text
 from engine.models.prompt_parts import Parts, built_in
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.structured import NotOfFormError, ask_for, ask_until
-from engine.planning.plan_notation import (
-    PLAN_LIMIT,
-    PlanSyntaxError,
-    plan_from_json,
-    problems_of,
-)
+from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, problems_of
 from engine.planning.thinkers import CLAUDE
 from engine.planning.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
 from engine.planning.thinkers.claude_prompt import decider_blocks, question, situation, system_blocks

@@ -20,12 +20,7 @@ from engine.core.thinking import Decision, DecisionKind, DecisionRequest
 from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
 from engine.models.structured import json_object_in, problem_line
-from engine.planning.plan_notation import (
-    PLAN_LIMIT,
-    PlanSyntaxError,
-    plan_from_json,
-    step_problems,
-)
+from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, step_problems
 from engine.tools.registry import ToolRegistry
 
 ACHIEVED = "goal achieved:"

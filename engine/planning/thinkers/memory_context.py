@@ -71,10 +71,7 @@ class MemoryRecall:
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        state: Callable[[], AgentState],
-        kept: Callable[[], Awaitable[None]],
+        self, memory: Memory, state: Callable[[], AgentState], kept: Callable[[], Awaitable[None]]
     ) -> None:
         self._memory = memory
         self._state = state

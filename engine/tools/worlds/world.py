@@ -143,12 +143,6 @@ def _move(world: WorldData, state: ExplorerState, direction: str) -> WorldAction
     return WorldActionResult(_data(after, world["draws"], trail, message), message)
 
 
-EXPLORER = World(
-    "explorer",
-    "a robot on a grid that looks for its home",
-    _begin,
-    _COMMANDS,
-    _act,
-)
+EXPLORER = World("explorer", "a robot on a grid that looks for its home", _begin, _COMMANDS, _act)
 WORLDS = {EXPLORER.name: EXPLORER}
 """The worlds there are."""

@@ -147,10 +147,7 @@ CASES = (
         inside=("inotify outside", "fanotify outside"),
     ),
     Case(
-        38,
-        "File handles",
-        "name_to_handle_at, open_by_handle_at",
-        inside=("file handles", "open by handle"),
+        38, "File handles", "name_to_handle_at, open_by_handle_at", inside=("file handles", "open by handle")
     ),
     Case(
         39,

@@ -40,10 +40,7 @@ CASES = (
         "Venvs that are none",
         "bin, settings or all of it outside; home elsewhere; a pipe, a shell, an own program for python",
         native=("a venv whose parts lie outside",),
-        tests=(
-            f"{_CODER}test_a_fake_venv_is_refused",
-            f"{_CODER}test_a_venv_that_turned_fake_is_not_used",
-        ),
+        tests=(f"{_CODER}test_a_fake_venv_is_refused", f"{_CODER}test_a_venv_that_turned_fake_is_not_used"),
     ),
     Case(
         88,
