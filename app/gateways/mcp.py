@@ -1,41 +1,133 @@
 """`pilothouse mcp`: memory and the sandbox of a workspace, served to other agents over MCP.
 
 Each call goes through an agent of the workspace made for that, in the jail, on record under the client's
-name, and passes the gate as an agent's action does: rules forbid and allow it, and what would be asked is
-refused. Standard output carries the protocol and nothing else.
+name, and passes the gate as an agent's action does: rules forbid and allow it, and what would be asked waits
+for the operator where one sits at the terminal that serves, else it is refused. Standard output carries the
+protocol and nothing else.
+
+What clients of `pilothouse mcp` want and the operator has to allow, asked on the terminal that serves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import secrets
 import shlex
 import signal
+import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.gate import NO_OPERATOR, UNANSWERED
-from engine.agent.steering.rules import offered, rule_text
+from engine.agent.steering.rules import offered, rule_text, words_of
 from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ResultStatus
+from engine.core.approvals import Question
 from engine.core.journal import JournalError
 from engine.core.text import clean_line
+from engine.inquiry.inbox import question_text
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
-from engine.tools.mcp.tool_server import CallReply, ServedCommand, build_server, serve_streams
+from engine.tools.mcp.tool_server import (
+    CallReply,
+    ServedCommand,
+    build_server,
+    loopback_socket,
+    serve_http,
+    serve_streams,
+)
 from engine.value import dataclass
+
+_SCOPES = {"y": "once", "s": "session", "a": "always"}
+_HOW = "y allows it once, s until this ends, a from now on, n denies it (n REASON)"
+_READ = 4096
+
+
+class TerminalAnswers:
+    """Asks on a terminal, and takes the operator's word from it.
+
+    Args:
+        engine: the workspace.
+        agent: through which clients' calls go.
+        operator: who sits at the terminal.
+        err: where it is asked.
+    """
+
+    def __init__(self, engine: Engine, agent: str, operator: str, err: TextIO) -> None:
+        self._engine, self._agent, self._operator, self._err = engine, agent, operator, err
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._part = b""
+
+    async def run(self) -> None:
+        """Ask and take answers until cancelled."""
+        loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
+        loop.add_reader(number, self._read, number)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._ask())
+                group.create_task(self._answer())
+        finally:
+            loop.remove_reader(number)
+
+    def _read(self, number: int) -> None:
+        try:
+            piece = os.read(number, _READ)
+        except OSError:
+            piece = b""
+        if not piece:
+            asyncio.get_running_loop().remove_reader(number)
+            return
+        *lines, self._part = (self._part + piece).split(b"\n")
+        for line in lines:
+            self._lines.put_nowait(line.decode("utf-8", "replace").strip())
+
+    async def _ask(self) -> None:
+        async for event in self._engine.events(await self._engine.head(), stream=self._agent):
+            payload = ev.payload_of(event)
+            if isinstance(payload, ev.ApprovalAsked):
+                names = ("action", "step", "goal", "call", "key", "why", "offered")
+                question = Question(*(getattr(payload, name) for name in names))
+                who = payload.call.client or self._agent
+                self._say(f"{who} asks ({payload.action}): {question_text(question)} — {payload.why}")
+                self._say(f"  {_HOW}; s and a: {words_of(payload.offered)}")
+
+    async def _answer(self) -> None:
+        while True:
+            line = await self._lines.get()
+            word, _, reason = line.partition(" ")
+            question = (await self._engine.view(self._agent)).approvals.question
+            if question is None:
+                self._say("nothing is asked now")
+            elif word in _SCOPES or word == "n":
+                allow = word != "n"
+                fields = {"scope": _SCOPES[word]} if allow else {"reason": reason.strip()[:500]}
+                command = cmd.AnswerApproval.model_validate(
+                    {"agent": self._agent, "action": question.action, "allow": allow, **fields}
+                )
+                self._say((await self._engine.submit(command, operator=self._operator)).message)
+            else:
+                self._say(_HOW)
+
+    def _say(self, text: str) -> None:
+        self._err.write(f"{clean_line(text, limit=4_000)}\n")
+        self._err.flush()
+
 
 AGENT = "mcp"
 """The agent through whose pipeline and session calls go."""
 TOOLS = ("simple_coder", "memory")
 _NO_MODEL = {"thinker": ProceduralThinker.name}
+TOKEN = "PILOTHOUSE_MCP_TOKEN"
+WAIT_S = 120.0
 HOW = (
     "the operator of this workspace can allow it, while this server does not run, with: "
     f"pilothouse do --agent {AGENT} {{line}}; or by a rule below [approvals] in pilothouse.toml"
@@ -50,26 +142,41 @@ class ServeOptions:
     """What to serve and how."""
 
     workspace: Path
+    port: int | None = None
+    """For HTTP on this machine; None for standard streams, 0 for any port that is free."""
     read_only: bool = False
     """Serve only what changes nothing."""
     accept: Tier | None = None
+    wait_s: float = WAIT_S
+    """Seconds that the operator has to answer; over standard streams nobody is there."""
 
 
 async def serve(options: ServeOptions) -> int:
     """Serve until the client leaves or a signal comes; the exit code.
 
     Raises:
-        JournalError: the workspace cannot be opened.
+        JournalError: the workspace cannot be opened, or the port cannot be had.
     """
     settings = Settings.load(options.workspace)
     config = settings.engine_config(accept=options.accept)
+    # Over standard streams these are the client's, and no person can be asked.
+    attended = options.port is not None and options.wait_s > 0 and sys.stdin.isatty()
     async with open_engine(options.workspace, config) as engine:
         if AGENT not in engine.agents:
             made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
             if not made.ok:
                 raise JournalError(f"no agent can be made to serve for: {made.message}")
-        offers = served_commands(engine, read_only=options.read_only)
-        return await _until_signal(serve_streams(build_server(offers, _EngineCaller(engine))))
+        caller = _EngineCaller(engine, options.wait_s if attended else 0.0)
+        server = build_server(served_commands(engine, read_only=options.read_only), caller)
+        work = serve_streams(server) if options.port is None else _over_http(server, options.port)
+        answers = TerminalAnswers(engine, AGENT, settings.operator, sys.stderr)
+        asking = asyncio.create_task(answers.run()) if attended else None
+        try:
+            return await _until_signal(work)
+        finally:
+            if asking is not None:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
 
 
 def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCommand]:
@@ -84,6 +191,22 @@ def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCo
                 ServedCommand(entry["name"], tool, command, spec.description, entry["input_schema"], changes)
             )
     return served
+
+
+async def _over_http(server: Any, port: int) -> None:
+    try:
+        listening = loopback_socket(port)
+    except OSError as error:
+        raise JournalError(f"port {port} of this machine cannot be had: {error.strerror}") from error
+    token = os.environ.get(TOKEN) or secrets.token_urlsafe(32)
+    host, number = listening.getsockname()
+
+    def ready() -> None:
+        header = "" if os.environ.get(TOKEN) else f"\nAuthorization: Bearer {token}"
+        sys.stderr.write(f"serving at http://{host}:{number}/mcp{header}\n")
+        sys.stderr.flush()
+
+    await serve_http(server, listening, token, ready)
 
 
 async def _until_signal(work: Any) -> int:
@@ -129,10 +252,11 @@ class _EngineCaller:
 
     Args:
         engine: the workspace.
+        wait_s: seconds that the operator has to answer; 0 where nobody is there.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, wait_s: float = 0.0) -> None:
+        self._engine, self._wait_s = engine, wait_s
         self._aside: set[asyncio.Task[None]] = set()
 
     async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
@@ -140,7 +264,12 @@ class _EngineCaller:
         engine = self._engine
         since = await engine.head()
         command = cmd.CallTool(
-            agent=AGENT, tool=offer.tool, command=offer.command, args=dict(args), client=client or "client"
+            agent=AGENT,
+            tool=offer.tool,
+            command=offer.command,
+            args=dict(args),
+            client=client or "client",
+            wait_s=self._wait_s,
         )
         handing = asyncio.ensure_future(engine.submit(command, operator="mcp"))
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from app.cli.main import main
 from engine.core.ports import SystemClock
@@ -149,35 +152,80 @@ async def test_what_rules_forbid_or_ask_about_is_refused_and_told_how_to_allow(
         await store.close()
 
 
-async def test_read_only_serves_what_changes_nothing_and_a_signal_ends_it_in_good_order(
-    tmp_path: Path,
-) -> None:
+async def test_at_a_terminal_the_operator_is_asked_and_silence_refuses(tmp_path: Path) -> None:
+    master, slave = os.openpty()
     run = await asyncio.create_subprocess_exec(
-        *(sys.executable, *SERVE, str(tmp_path), "--read-only"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        *(sys.executable, *SERVE, str(tmp_path), "--http", "0", "--wait", "2"),
+        env={**os.environ, "PILOTHOUSE_MCP_TOKEN": "s3cret"},
+        stdin=slave,
         stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    assert run.stdin is not None
-    assert run.stdout is not None
+    os.close(slave)
+    assert run.stderr is not None
 
-    async def asked(request: dict[str, Any]) -> Any:
-        assert run.stdin is not None
-        assert run.stdout is not None
-        run.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+    async def told(words: str) -> str:
         async with asyncio.timeout(PATIENCE_S):
-            return json.loads(await run.stdout.readline())["result"]
+            while words not in (line := (await run.stderr.readline()).decode()):
+                assert line, words
+        return line
 
-    client = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "c", "version": "1"},
-    }
-    await asked({"id": 1, "method": "initialize", "params": client})
-    run.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-    names = {tool["name"] for tool in (await asked({"id": 2, "method": "tools/list"}))["tools"]}
-    assert "simple_coder__ls" in names
-    assert "simple_coder__write" not in names
+    url = re.findall(r"http://127\.0\.0\.1:\d+/mcp", await told("serving at"))[0]
+    try:
+        async with (
+            create_mcp_http_client(headers={"Authorization": "Bearer s3cret"}) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            asked = asyncio.create_task(text(client, "simple_coder__run", command="echo one"))
+            assert "run echo one" in await told("mcp asks (a1)")
+            os.write(master, b"y\n")
+            assert (await asked)[0]
+            asked = asyncio.create_task(text(client, "simple_coder__run", command="echo two"))
+            await told("mcp asks (a2)")
+            os.write(master, b"n not today\n")
+            ok, said = await asked
+            assert not ok
+            assert said.endswith("denied it: not today")
+            ok, said = await text(client, "simple_coder__run", command="echo three")
+            assert not ok
+            assert said.startswith("not allowed: nobody answered within 2 s")
+            assert "pilothouse do --agent mcp" in said
+    finally:
+        run.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE_S):
+            await run.communicate()
+        os.close(master)
+    assert run.returncode == 143
+    assert await asyncio.to_thread(main, ["sessions", "replay", "--workspace", str(tmp_path)]) == 0
+
+
+async def test_over_http_only_with_the_token_and_it_ends_in_good_order(tmp_path: Path) -> None:
+    env = {**os.environ, "PILOTHOUSE_MCP_TOKEN": "s3cret"}
+    run = await asyncio.create_subprocess_exec(
+        *(sys.executable, *SERVE, str(tmp_path), "--http", "0", "--read-only"),
+        env=env,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert run.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        line = (await run.stderr.readline()).decode()
+    url = re.findall(r"http://127\.0\.0\.1:\d+/mcp", line)[0]
+    assert "s3cret" not in line
+    async with (
+        create_mcp_http_client(headers={"Authorization": "Bearer s3cret"}) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert "simple_coder__ls" in names
+        assert "simple_coder__write" not in names
+        assert (await text(client, "simple_coder__ls"))[0]
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        async with create_mcp_http_client(headers=headers) as http:
+            assert (await http.post(url, json={})).status_code == 401
+            with pytest.raises((MCPError, BaseExceptionGroup)):
+                async with Client(streamable_http_client(url, http_client=http)):
+                    pass
     run.send_signal(signal.SIGTERM)
     async with asyncio.timeout(PATIENCE_S):
         out, _ = await run.communicate()

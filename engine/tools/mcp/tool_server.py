@@ -1,20 +1,24 @@
-"""Serves our own tools over MCP to other agents: over standard streams.
+"""Serves our own tools over MCP to other agents: over standard streams, or HTTP on this machine.
 
 A `Caller` answers each call and takes it through the engine's one gate and pipeline; nothing is executed
-here.
+here. Over HTTP each request needs the token.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hmac
 import json
 import os
+import socket
 import stat
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
+import uvicorn
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -26,6 +30,7 @@ from engine.tools.mcp.process import open_reader, open_writer
 from engine.tools.mcp.transport import message_streams
 from engine.value import dataclass
 
+LOOPBACK = "127.0.0.1"
 _INSTRUCTIONS = (
     "Tools of a Pilothouse workspace: files and programs in its sandbox, and its memory. "
     "Each call is recorded in the workspace's journal."
@@ -123,6 +128,9 @@ def _result(reply: CallReply) -> types.CallToolResult:
     )
 
 
+# ------------------------------------------------------------------ standard streams
+
+
 async def serve_streams(server: Server[Any]) -> None:
     """Serve whoever started this program, until they close its input.
 
@@ -151,3 +159,75 @@ async def _own_streams() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.St
         yield reader, writer
     finally:
         writer.close()
+
+
+# ------------------------------------------------------------------ HTTP on this machine
+
+
+def loopback_socket(port: int) -> socket.socket:
+    """A socket that listens on this machine only; port 0 takes any that is free.
+
+    Raises:
+        OSError: the port is taken or may not be had.
+    """
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((LOOPBACK, port))
+        listening.listen(64)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+async def serve_http(
+    server: Server[Any], listening: socket.socket, token: str, ready: Callable[[], None]
+) -> None:
+    """Serve over streamable HTTP at `/mcp` until cancelled.
+
+    Args:
+        server: what is served.
+        listening: a socket of this machine's loopback.
+        token: what each request has to carry as `Authorization: Bearer TOKEN`.
+        ready: called before the first request is taken.
+    """
+    app = _TokenRequired(server.streamable_http_app(host=LOOPBACK), token)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    http = _Http(config)
+    serving = asyncio.ensure_future(http.serve(sockets=[listening]))
+    ready()
+    try:
+        await asyncio.shield(serving)
+    finally:
+        http.should_exit = True
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+class _Http(uvicorn.Server):
+    """Leaves signals to the program, which has a workspace to close."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _TokenRequired:
+    """Lets requests through that carry the token; the rest get 401 and nothing more."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app, self._expected = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan" or self._fits(scope):
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b"the token is missing or wrong\n"})
+
+    def _fits(self, scope: Any) -> bool:
+        tokens = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        return scope["type"] == "http" and len(tokens) == 1 and hmac.compare_digest(tokens[0], self._expected)
