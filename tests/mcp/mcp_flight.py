@@ -17,5 +17,5 @@ def alive(pid: int) -> bool:
     """Whether a process is there and not dead."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
