@@ -6,7 +6,7 @@ Rates have Wilson's interval at 95 % and the number of runs; a fork that has not
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import sqrt
 from statistics import mean
 from typing import Any
@@ -360,15 +360,6 @@ def _summary(group: ForkGroup) -> str:
 
 def _origin(group: ForkGroup) -> str:
     return f"from {group.parent}{f' with {group.edits}' if group.edits else ' as it was'}"
-
-
-def results_parts(original: ForkResult | None, groups: Sequence[ForkGroup]) -> tuple[Part, ...]:
-    """The results for a dialog."""
-    own = tuple(map(_signed, filter(None, [original])))
-    forks = (
-        Part(f"Forks {_origin(group)}", tuple(map(_signed, group.runs)), _summary(group)) for group in groups
-    )
-    return (Part("The agent itself", own), *forks)
 
 
 def _signed(result: ForkResult) -> tuple[str, str]:

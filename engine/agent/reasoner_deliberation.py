@@ -20,7 +20,7 @@ from engine.agent.plan_maker import PlanMaker
 from engine.agent.reasoner.actions import ReasonerError, read_config
 from engine.agent.reasoner.plan_generation import read_plans
 from engine.agent.reasoner.reasoner import Reasoner
-from engine.agent.reasoner.run import ReasonerRun, check_pattern
+from engine.agent.reasoner.run import ReasonerRun
 from engine.agent.reasoner.saved_mind import make_reasoner, recall_mind, save
 from engine.agent.recorder import AgentRecorder
 from engine.agent.steering.gate import GateVerdict, may_think
@@ -378,10 +378,6 @@ class ReasonerSupport:
         except ReasonerError as error:
             return str(error)
         return ""
-
-    def pattern_problem(self, on: str, pattern: str) -> str:
-        """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
-        return check_pattern(on, pattern)
 
     def plan_problems(self, text: str, goal: str) -> list[str]:
         """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""

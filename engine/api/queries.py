@@ -328,11 +328,6 @@ class WorkspaceQueries:
         )
 
 
-def check_breakpoint(on: str, pattern: str) -> str:
-    """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
-    return reasoner_support().pattern_problem(on, pattern)
-
-
 def check_plans(text: str, goal: str) -> list[str]:
     """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
     return reasoner_support().plan_problems(text, goal)

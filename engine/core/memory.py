@@ -188,15 +188,6 @@ class ConsolidationKind(StrEnum):
         return MemoryType.PROCEDURE if self is ConsolidationKind.PROCEDURAL else MemoryType(self.value)
 
 
-class WorkingStrategy(StrEnum):
-    """By what a working memory is cut down to size."""
-
-    BALANCED = "balanced"
-    IMPORTANCE = "importance"
-    RECENCY = "recency"
-    DIVERSITY = "diversity"
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
     """Text of any size; what is too long for an event is a blob, whole, and its beginning stands here."""
