@@ -1,15 +1,13 @@
 """The memory of a workspace as others use it: available at once, answering once it is open.
 
 Opening takes longer than the first screen may wait (what is missing in the tables is folded from the
-journal), so it runs in the background, when somebody asks or a little later, and callers wait for it. Nothing
-heavy is imported before that; a session that is over sooner never opens it.
+journal), so it runs in the background, and callers wait for it. Nothing heavy is imported before that.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -27,15 +25,13 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R")
-LATER_S = 1.0
-"""After how long memory opens where nobody has asked for it."""
 
 
 class Memory:
     """What a workspace's agents remember; make it with `begin` or `open`, and always `close` it."""
 
-    def __init__(self, opening: asyncio.Task[OpenedMemory], wanted: asyncio.Event) -> None:
-        self._opening, self._wanted = opening, wanted
+    def __init__(self, opening: asyncio.Task[OpenedMemory]) -> None:
+        self._opening = opening
         # Callers get the error, and the status says it as well.
         opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._closed = False
@@ -49,8 +45,7 @@ class Memory:
             store: its journal, open for writing.
             clock: what time it is.
         """
-        wanted = asyncio.Event()
-        return cls(asyncio.create_task(_open(directory, store, clock, wanted), name="memory opening"), wanted)
+        return cls(asyncio.create_task(_open(directory, store, clock), name="memory opening"))
 
     @classmethod
     async def open(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
@@ -61,7 +56,6 @@ class Memory:
             JournalError: the journal could not be read, or holds what this version does not know.
         """
         memory = cls.begin(directory, store, clock=clock)
-        memory.hurry()
         try:
             await asyncio.shield(memory._opening)
         except BaseException:
@@ -69,17 +63,12 @@ class Memory:
             raise
         return memory
 
-    def hurry(self) -> None:
-        """Open now."""
-        self._wanted.set()
-
     async def ready(self) -> None:
-        """Wait until memory is open, without hurrying it.
+        """Wait until memory is open.
 
         Raises:
             MemoryUnavailable: it could not be opened, or is closed.
         """
-        await asyncio.wait([self._opening])
         await self._opened()
 
     async def close(self) -> None:
@@ -188,7 +177,6 @@ class Memory:
 
     async def _opened(self) -> OpenedMemory:
         """Memory once it is open; one caller's cancellation does not stop the opening."""
-        self.hurry()
         if not self._opening.done():
             await asyncio.wait([self._opening])
         if self._opening.cancelled() or self._closed:
@@ -199,10 +187,7 @@ class Memory:
         return self._opening.result()
 
 
-async def _open(directory: Path, store: JournalStore, clock: Clock, wanted: asyncio.Event) -> OpenedMemory:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LATER_S):
-            await wanted.wait()
+async def _open(directory: Path, store: JournalStore, clock: Clock) -> OpenedMemory:
     module = await asyncio.to_thread(import_module, "engine.memory.open_memory")
     opened = cast("type[OpenedMemory]", module.OpenedMemory)
     return await opened.open(directory, store, clock)

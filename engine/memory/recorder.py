@@ -62,7 +62,6 @@ class MemoryRecorder:
         self._noters: dict[str, NoteCollector] = {}
         self._read: asyncio.Queue[Event] = asyncio.Queue(AHEAD)
         self._tasks: list[asyncio.Task[None]] = []
-        self._since = store.last_seq
         self._moved = asyncio.Event()
         self.place = 0
         """The place in the journal (`seq`) up to which memory holds what is to be kept."""
@@ -88,25 +87,12 @@ class MemoryRecorder:
         return max(0, self._store.last_seq - self.place)
 
     async def caught_up(self) -> None:
-        """Wait until memory holds what the journal holds now; return as well where that cannot be.
-
-        Where nothing of this session is to be kept, a memory that is not open yet stays closed: what an
-        earlier session left to be written is written by the next one that opens it.
-        """
+        """Wait until memory holds what the journal holds now; return as well where that cannot be."""
         until = self._store.last_seq
-        if not self._memory.status.open and not await self._anything_to_keep():
-            return
-        self._memory.hurry()
         while self.place < until and self._tasks and not any(task.done() for task in self._tasks):
             moved = asyncio.ensure_future(self._moved.wait())
             await asyncio.wait({moved, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
-
-    async def _anything_to_keep(self) -> bool:
-        async for event in self._store.events(self._since):
-            if event.kind in KINDS and of_agent(event.stream):
-                return True
-        return False
 
     async def close(self) -> None:
         """End where it is; the next session continues from there. May be called again."""
