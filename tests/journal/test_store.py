@@ -23,7 +23,7 @@ from engine.core.journal import (
     canonical,
 )
 from engine.core.store.port import START, Head, parse_ref
-from engine.core.store.schema import placed, to_event, to_row
+from engine.core.store.schema import placed, prepare, to_event, to_row
 from engine.core.store.sqlite import KEEP_SNAPSHOTS, SqliteJournal
 from engine.core.store.verify import verify
 
@@ -176,13 +176,21 @@ async def test_a_writer_that_is_cancelled_leaves_nothing_half_written(tmp_path, 
 async def test_what_a_killed_creation_left_is_in_nobodys_way(open_store, tmp_path):
     data = tmp_path / ".pilothouse"
     data.mkdir()
-    for name in ("journal.db.new", "journal.db.new-journal"):
+    for name in ("journal.db.new", "journal.db.new-journal", "journal.db.new-wal", "journal.db.new-shm"):
         (data / name).write_bytes(b"half of it")
 
     store = await open_store(tmp_path)
     await store.close()
 
     assert [path.name for path in data.iterdir() if ".new" in path.name] == []
+
+
+def test_a_journal_appears_with_its_write_ahead_log_so_that_no_reader_must_roll_it_back(tmp_path):
+    assert prepare(tmp_path / "journal.db", "2026-01-01T00:00:00Z") is None
+
+    # The versions of the format for writing and reading: 1 is a rollback journal, 2 a write-ahead log.
+    assert (tmp_path / "journal.db").read_bytes()[18:20] == b"\x02\x02"
+    assert [path.name for path in tmp_path.iterdir()] == ["journal.db"]
 
 
 @pytest.mark.parametrize("size", [1, 200, 400])

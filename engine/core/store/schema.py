@@ -206,10 +206,12 @@ def _create(path: Path, now: str) -> None:
     """Make a journal beside its place and move it there: a kill meanwhile leaves none, never half of one."""
     fresh = path.with_name(f"{path.name}.new")
     try:
-        for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
-            left.unlink(missing_ok=True)
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
         with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
             _migrate(connection, fresh, 0, now)
+            # A kill while the mode of a journal in its place is switched would leave what no reader can open.
+            connection.execute("pragma journal_mode = wal")
         fresh.replace(path)
         directory = os.open(path.parent, os.O_RDONLY)
         try:
