@@ -2,7 +2,7 @@
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
 # make test-fast  runs the part that needs no terminal and no cockpit, in about a minute
 # make endurance  repeats at full length what the suite repeats a few times
-# make security  tries the hundred cases of the jail's catalogue and prints what came of each
+# make security  tries the hundred cases of the jail's catalogue and prints each result
 PYTHON ?= python3
 # Tests start many programs; each would compile this one anew where no bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
@@ -46,7 +46,7 @@ lint: setup-test
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 
 # The part of the suite that needs no terminal and no cockpit.
 test-fast: setup-test

@@ -7,4 +7,4 @@ servers) are imported inside the functions that open them, so that a start stays
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

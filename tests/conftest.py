@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import textual.app
+import textual.pilot
 import textual.screen
 from hypothesis import HealthCheck, settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+
+from tests.settling import settled
 
 # Under `nohup` or from a script, ctrl+c may be ignored here; programs that tests start would take that over.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -24,27 +28,35 @@ settings.load_profile("house")
 
 
 TESTS = Path(__file__).parent
-FAST = frozenset(
-    {
-        *("agents", "bdi", "compatibility", "generation", "inquiry", "journal", "library", "memory"),
-        *("metacognition", "models", "parameters", "selection", "steering", "thinkers", "tools", "worlds"),
-    }
+FAST = tuple(
+    TESTS / name
+    for name in (
+        *("compatibility", "engine/agent/reasoner", "engine/agent/steering", "engine/bdi", "engine/core"),
+        *(
+            "engine/crew/ontology",
+            "engine/crew/selection",
+            "engine/inquiry",
+            "engine/memory",
+            "engine/models",
+        ),
+        *("engine/planning", "engine/tools"),
+    )
 )
 """Directories that make the fast part (`make test-fast`), without their slow tests."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The fast part does not even import the other directories."""
-    outside = (
-        collection_path.parent == TESTS and collection_path.is_dir() and collection_path.name not in FAST
-    )
-    return True if config.option.markexpr == "fast" and outside else None
+    if config.option.markexpr != "fast" or not collection_path.is_dir():
+        return None
+    near = any(fast.is_relative_to(collection_path) or collection_path.is_relative_to(fast) for fast in FAST)
+    return None if near or collection_path == TESTS else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that no worker begins one when the others are done."""
     for item in items:
-        if item.path.relative_to(TESTS).parts[0] in FAST and not item.get_closest_marker("slow"):
+        if any(item.path.is_relative_to(fast) for fast in FAST) and not item.get_closest_marker("slow"):
             item.add_marker("fast")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
@@ -52,6 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # As often as the cockpit itself draws: sixty frames a second show the same things with more work.
 textual.screen.UPDATE_PERIOD = 1 / 25
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = settled  # type: ignore[attr-defined]
 
 
 _parsed: dict[tuple[object, ...], list[RuleSet]] = {}

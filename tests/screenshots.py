@@ -16,14 +16,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from textual.widgets import TextArea
+
 from app.commands.settings import Settings
 from engine.agent.steering.rules import PRESETS
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
 from engine.models.choice import ModelChoice
 from engine.models.endpoint import Endpoint
-from tests.building.folders import build
-from tests.cockpit.crew_flight import (
+from tests.app.cockpit.crew_flight import (
     MOTION,
     SURVEY,
     debate_spec,
@@ -34,23 +35,22 @@ from tests.cockpit.crew_flight import (
     staffed,
     viewed,
 )
-from tests.cockpit.flight import Flight, cockpit
-from tests.crew import pictured
+from tests.app.cockpit.flight import Flight, cockpit
+from tests.engine.crew import pictured
+from tests.engine.crew.builder.folders import build
 from tests.messages_server import MessagesServer, Reply, call, object_call
+from widgets.base.dialog import TextDialog, WriteDialog
 from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.campaign import CampaignDialog
-from widgets.dialogs.context_meter import ContextDialog
-from widgets.dialogs.debate import DebateDialog
 from widgets.dialogs.fleet import FleetDialog
-from widgets.dialogs.guided import GuidedDialog
 from widgets.dialogs.handoffs import HandoffsDialog
 from widgets.dialogs.inbox import InboxDialog
 from widgets.dialogs.limits import BreakpointsDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
-from widgets.dialogs.pipeline import BuilderDialog
 from widgets.dialogs.preview import RewindDialog
 from widgets.dialogs.review import WhyDialog
+from widgets.dialogs.session import BuilderDialog, SessionDialog
 from widgets.dialogs.step_editor import StepEditor
 from widgets.dialogs.turn import HandoverDialog, InterventionDialog
 
@@ -211,7 +211,7 @@ async def deciding(workspace: Path) -> None:
             await flight.until(lambda: flight.state.step is not None and flight.state.step.command == "write")
             await _keep(flight, "deciding")
             await flight.press("c")
-            await flight.dialog(ContextDialog)
+            await flight.dialog(TextDialog)
             await asyncio.sleep(0.5)
             await _keep(flight, "context-meter")
 
@@ -310,7 +310,7 @@ async def breakpoints(workspace: Path) -> None:
 
 async def campaign(workspace: Path) -> None:
     """A campaign on a project with three defects: what was tried, how it was judged, the difference."""
-    project = Path(__file__).parent / "mastermind"
+    project = Path(__file__).parent / "engine/improve"
     shutil.copytree(project / "sample", workspace / "sandbox" / "sample")
     shutil.copytree(project / "held_out", workspace / ".pilothouse" / "held_out")
     async with cockpit(workspace, size=(160, 45)) as flight:
@@ -347,23 +347,36 @@ async def guided(workspace: Path) -> None:
     script = [Reply(text=draft)]
     async with staffed(workspace, script, size=(160, 45)) as flight:
         await register(flight, **built.spec.model_dump(mode="json"))
-        name = await handed(flight, "bmc-wizard", "A helper that answers customers at night.")
-        dialog = await viewed(flight, GuidedDialog, name)
+        await handed(flight, "bmc-wizard", "A helper that answers customers at night.")
+        await flight.dialog(SessionDialog)
+        # The line to write in opens above it by itself.
+        dialog = next(screen for screen in flight.app.screen_stack if isinstance(screen, SessionDialog))
         for step, words in CANVAS.items():
             await flight.until(lambda step=step: _asks(dialog, step), step)  # type: ignore[misc]
-            dialog._long.text = words
-            await flight.press("ctrl+n")
+            await flight.dialog(WriteDialog)
+            flight.app.screen.query_one(TextArea).text = words
+            await flight.press("ctrl+s")
         await flight.until(lambda: _asks(dialog, "relationships"), "the fourth step")
-        await flight.press("ctrl+k", "enter")
+        await _moves(flight, dialog, "skip")
+        await flight.press("enter")
         await flight.until(lambda: _asks(dialog, "revenue"), "the fifth step")
-        await flight.press("ctrl+g")
-        await flight.until(lambda: dialog.model.draft, "the draft")
+        await _moves(flight, dialog, "draft")
+        await flight.until(lambda: draft in dialog.model.value, "the draft")
+        await flight.press("escape")
         await _keep(flight, "guided")
 
 
-def _asks(dialog: GuidedDialog, step: str) -> bool:
-    model = dialog.model
-    return model.step is not None and model.step.id == step and bool(model.asked)
+def _asks(dialog: SessionDialog, step: str) -> bool:
+    row = next((row for row in dialog.model.rows if row.key == step), None)
+    return row is not None and row.mark.text == "●" and dialog.model.asked is not None
+
+
+async def _moves(flight: Flight, dialog: SessionDialog, label: str) -> None:
+    asked = dialog.model.asked
+    assert asked is not None
+    await flight.press("escape")
+    at = next(at for at, option in enumerate(asked.options, 1) if label in option.label)
+    await flight.press(str(at))
 
 
 async def debate(workspace: Path) -> None:
@@ -372,20 +385,19 @@ async def debate(workspace: Path) -> None:
         await register(flight, **debate_spec())
         sources = {"sources": {"survey": SURVEY}}
         name = await handed(flight, "decision-debate", MOTION, metadata=sources)
-        dialog = await viewed(flight, DebateDialog, name)
-        await flight.until(lambda: dialog.model.passes, "the verdict")
+        await viewed(flight, SessionDialog, name)
         await flight.press("home")
-        await flight.shows("▶┃ A1")
+        await flight.shows("verdict: ", "Pass 2")
         await _keep(flight, "debate")
 
 
 async def builder(workspace: Path) -> None:
-    """A build whose type cannot be told: the phases, what was found, and the five types to choose from."""
+    """A build: the phases, what was found in the skill, and the file of the agent."""
     source = lay_skill(workspace.parent / "pricing")
     async with staffed(workspace, size=(160, 45)) as flight:
         await flight.type(f"build {source}")
         await flight.dialog(BuilderDialog)
-        await flight.shows("The text does not tell its type")
+        await flight.shows("✓ built")
         await _keep(flight, "builder")
 
 
@@ -398,7 +410,7 @@ async def crew(workspace: Path) -> None:
             await flight.engine.submit(cmd.CreateAgent(agent="builder-2", config={"thinker": "procedural"}))
             await pictured.register(flight.engine)
             state = (await flight.engine.crew()).state
-            work = {"clarity": pictured.PROBLEM, "returns": "passthrough"}
+            work = {"clarity": pictured.PROBLEM}
             for command in (
                 cc.Transfer(to="larry", clarity=pictured.PROBLEM),
                 cc.Delegate(to="minto-pyramid", task="structure the expense problem", **work),

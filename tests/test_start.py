@@ -36,10 +36,8 @@ NOT_OF_THE_COCKPIT = RARELY_NEEDED | {
     "app.commands.crew_runner",
     "app.commands.improve_runner",
     "widgets.dialogs.campaign",
-    "widgets.dialogs.debate",
     "widgets.dialogs.fleet",
-    "widgets.dialogs.guided",
-    "widgets.dialogs.pipeline",
+    "widgets.dialogs.session",
 }
 NOT_OF_ONE_COMMAND = RARELY_NEEDED | {"textual", "rich", "app.cockpit.app", "app.commands.crew_runner"}
 

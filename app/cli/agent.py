@@ -1,4 +1,4 @@
-"""`pilothouse agent`: building agents of skills, and what becomes of them; `agent_create` uses the same."""
+"""`pilothouse agent`: building agents of skills, and what happens to them; `agent_create` uses the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from app.commands.settings import Settings
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core.text import clean_line
-from engine.crew.builder.builds import Builds, builds_of
 from engine.crew.builder.findings import (
     BUILT_IN,
     BuildResult,
@@ -35,7 +34,7 @@ from engine.crew.builder.findings import (
     build_report,
     phase_line,
 )
-from engine.crew.builder.registration import RegistrationError, read_build
+from engine.crew.builds import Builds, builds_of
 from engine.crew.ports import HandoffError
 from engine.crew.state import CrewState
 
@@ -43,8 +42,7 @@ from engine.crew.state import CrewState
 def pending_build(options: argparse.Namespace) -> PendingBuild:
     """The build that a command line asks for."""
     overrides = {"type": options.type} if options.type else {}
-    interactive, trust = sys.stdin.isatty(), True if options.trust else None
-    return filled(PendingBuild, options, trust=trust, interactive=interactive, overrides=overrides)
+    return filled(PendingBuild, options, trust=True if options.trust else None, overrides=overrides)
 
 
 async def build_agent(builds: Builds, pending: PendingBuild, *, quiet: bool) -> Answer:
@@ -90,33 +88,7 @@ async def remove_agent(builds: Builds, agent_id: str) -> Answer:
         text = await builds.remove(agent_id, actor="operator:cli")
     except HandoffError:
         return 2, {}, await _unknown(builds, agent_id)
-    if await builds.versions(agent_id):
-        text += f"; pilothouse agent rollback {agent_id} brings it back"
     return 0, {"removed": agent_id}, text
-
-
-async def list_versions(builds: Builds, agent_id: str) -> Answer:
-    """`pilothouse agent versions`."""
-    earlier = await builds.versions(agent_id)
-    named = builds.places.names(agent_id)
-    now = await asyncio.to_thread(read_build, builds.places.agent(agent_id)) if named else None
-    if now is None and not earlier:
-        return 2, {}, await _unknown(builds, agent_id)
-    rows = (
-        [{"version": now.version, "built_at": now.built_at, "name": now.version, "now": True}] if now else []
-    )
-    rows += [{"version": v.version, "built_at": v.built_at, "name": v.name, "now": False} for v in earlier]
-    lines = [f"{'▶' if row['now'] else ' '} {row['name']:<24} built {row['built_at']}" for row in rows]
-    return 0, {"agent": agent_id, "versions": rows}, "\n".join(lines)
-
-
-async def roll_back(builds: Builds, agent_id: str, version: str) -> Answer:
-    """`pilothouse agent rollback`."""
-    try:
-        text = await builds.roll_back(agent_id, version)
-    except RegistrationError as error:
-        return 2, {}, str(error)
-    return 0, {"agent": agent_id, "version": text.split()[1]}, text
 
 
 async def _unknown(builds: Builds, agent_id: str) -> str:
@@ -138,7 +110,6 @@ async def run_agent_command(options: Any, workspace: Path, config: EngineConfig,
         crew = await engine.crew()
         builds = builds_of(crew)
         assert builds is not None
-        await builds.settled()
         return await _carried_out(options, builds, crew.state, quiet=quiet)
     except OSError as error:
         where = error.filename or workspace
@@ -153,10 +124,6 @@ async def _carried_out(options: Any, builds: Builds, state: CrewState, *, quiet:
             return list_agents(state, builds.troubles)
         case "remove":
             return await remove_agent(builds, options.agent)
-        case "versions":
-            return await list_versions(builds, options.agent)
-        case "rollback":
-            return await roll_back(builds, options.agent, options.version)
     return await build_agent(builds, pending_build(options), quiet=quiet)
 
 
@@ -184,20 +151,11 @@ def add_arguments(agent: argparse.ArgumentParser) -> None:
     build.add_argument("--trust", action="store_true", help="also where agents can write")
     build.add_argument("--dry-run", action="store_true", help="everything but registering")
     verb("list", "the agents of the workspace")
-    for parser in (
-        verb("remove", "take an agent away"),
-        verb("versions", "an agent and its earlier versions"),
-    ):
-        parser.add_argument("agent", metavar="ID")
-    back = verb("rollback", "make an earlier version the one that answers")
-    back.add_argument("agent", metavar="ID")
-    back.add_argument(
-        "version", nargs="?", default="", metavar="VERSION", help="by default the newest earlier one"
-    )
+    verb("remove", "take an agent away").add_argument("agent", metavar="ID")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Build, list, remove or roll back agents."""
+    """Build, list or remove agents."""
     workspace = workspace_of(options)
     config = Settings.load(workspace).engine_config(accept=accepted_tier(options))
     quiet = flag(options, "quiet") or flag(options, "json")

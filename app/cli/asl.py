@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.cli.options import complain, filled, flag, positive
+from app.cli.options import filled, flag, positive, print_error
 from engine.bdi.errors import EvaluationError
 from engine.bdi.parser import load_program
 from engine.bdi.semantics import EventPolicy, Semantics
@@ -219,7 +219,7 @@ def run(options: argparse.Namespace) -> int:
         run = run_agents(filled(AgentSpeakOptions, options), out=sys.stdout, err=sys.stderr)
     except ProgramsError as error:
         for line in str(error).splitlines():
-            complain(line)
+            print_error(line)
         return 2
     if flag(options, "json"):
         print(json.dumps(run.as_json()), flush=True)

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from app.cli.options import complain
+from app.cli.options import print_error
 
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
@@ -19,10 +19,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         from tests.benchmarks import run_all
     except ImportError:
-        return complain("the benchmarks are part of the source tree: run this in a checkout, or make bench")
+        return print_error(
+            "the benchmarks are part of the source tree: run this in a checkout, or make bench"
+        )
     rows = run_all(options.name)
     if not rows:
-        return complain(f"there is no benchmark '{options.name}'")
+        return print_error(f"there is no benchmark '{options.name}'")
     for row in rows:
         base = row["baseline"]  # what it is measured against may not be installed
         figures = (

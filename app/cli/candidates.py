@@ -18,7 +18,6 @@ from engine.bdi.printer import plan_text
 from engine.bdi.syntax import Plan
 from engine.planning.pgp.answer_parser import Answer, ParsedPlan, parse_answer
 from engine.planning.pgp.documentation import Documentation, documentation_of
-from engine.planning.pgp.prompts import META_PLANS, without_actions
 from engine.planning.pgp.requests import Answerer, GenerationConfig, RecordedAnswers
 from engine.tools.worlds.explorer import baseline_program, explorer_program, recorded_answer, recorded_answers
 from engine.value import dataclass, replace
@@ -69,10 +68,10 @@ THINKERS: Mapping[str, Thinker] = {
 
 
 def find_answerer(name: str, thinkers: Mapping[str, Thinker] = THINKERS) -> Answerer:
-    """Whom a name such as `recorded:answer.txt` stands for.
+    """Which answerer a name such as `recorded:answer.txt` names.
 
     Raises:
-        CandidateError: nobody; the message lists whom there is.
+        CandidateError: there is no such one; the message lists what there is.
     """
     sort, _, rest = name.partition(":")
     if sort not in thinkers:
@@ -102,7 +101,7 @@ def read_file(path: Path) -> str:
 
 SEED_LIMIT = 10_000
 """Seeds in one go."""
-EXPLORER = GenerationConfig(request_timeout_s=240.0, filters=(META_PLANS, without_actions("print")))
+EXPLORER = GenerationConfig(request_timeout_s=240.0, hidden=("print",))
 """What the thesis' experiment sets besides model, temperature and prompt."""
 _SEEDS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 

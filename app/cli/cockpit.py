@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from app.cli.options import Parser, accepted_tier, complain, find_mission, workspace_of
+from app.cli.options import Parser, accepted_tier, find_mission, print_error, workspace_of
 
 
 def run(options: argparse.Namespace) -> int:
@@ -14,12 +14,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         mission = find_mission(options.mission)
     except KeyError as error:
-        return complain(str(error.args[0]))
+        return print_error(str(error.args[0]))
     # The screen is drawn on standard error, as Textual does, so that has to be the terminal too.
     terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     if not terminal or os.environ.get("TERM") == "dumb":
         if mission is None:
-            return complain("the cockpit needs a terminal; without one use: pilothouse run GOAL")
+            return print_error("the cockpit needs a terminal; without one use: pilothouse run GOAL")
         # All that `run` can be told and was not is as `run` has it.
         from app.cli import run as run_command
 

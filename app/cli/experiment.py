@@ -20,7 +20,7 @@ The file is TOML:
     prompts = ["hints"]
     temperatures = [0.1]
 
-Answers of an experiment as files, so that it goes on where it stopped and can be computed again.
+Answers of an experiment as files, so that it continues where it stopped and can be computed again.
 
 Cells are asked and run several at a time, each failure kept with its cell. The tables 5.2 to 5.5 of the
 thesis have its published rows beside ours. Ours use the variants of CC, RR and BSA that
@@ -57,7 +57,7 @@ from app.cli.candidates import (
     seeds_of,
 )
 from app.cli.explorer import CandidateRuns, Mode, Result, judge_config, judge_plans, report
-from engine.planning.pgp.prompts import PromptVariant, user_prompt
+from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import Answerer, AskError, Conversation, Prompt, Reply
 from engine.tools.worlds.explorer import recorded_answers
 from engine.value import dataclass, replace
@@ -281,13 +281,12 @@ async def _trial(cell: Cell, experiment: Experiment, gate: asyncio.Semaphore) ->
         if cell.thinker is None:
             runs = CandidateRuns(answer_candidate(cell.source), seeds)
         else:
-            prompt = user_prompt(cell.prompt)
             tried = asked_candidate(
                 cell.thinker,
                 cell.name,
                 temperature=cell.temperature,
                 request_timeout_s=given.timeout_s,
-                user_prompt=prompt,
+                user_prompt=cell.prompt,
             )
             keeper = AnswerFolder(experiment.folder / cell.name)
             talk = Conversation(cell.thinker, tried.config, keeper=keeper, gate=gate)

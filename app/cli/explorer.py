@@ -37,7 +37,7 @@ from engine.planning.pgp.metrics import (
     judged_reply,
     measure,
 )
-from engine.planning.pgp.prompts import PromptVariant, as_answer, user_prompt
+from engine.planning.pgp.prompts import PromptVariant, as_answer
 from engine.planning.pgp.requests import (
     Answerer,
     AskError,
@@ -196,9 +196,8 @@ class ExplorerOptions:
             CandidateError: it cannot be had.
         """
         if self.thinker:
-            prompt = user_prompt(self.prompt) if self.prompt is not None else None
             by = find_answerer(self.thinker, thinkers)
-            return asked_candidate(by, self.thinker, temperature=self.temperature, user_prompt=prompt)
+            return asked_candidate(by, self.thinker, temperature=self.temperature, user_prompt=self.prompt)
         if self.answer:
             return answer_candidate(self.answer)
         return plans_candidate(self.plans or "baseline", generated=self.generated)

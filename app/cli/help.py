@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any, TextIO
 
-from app.cli.options import complain, flag, print_answer
+from app.cli.options import flag, print_answer, print_error
 from app.guide import UnknownTopicError, page, summary, topics
 
 WIDEST = 100
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         answer, text = topic_page(options.topic) if options.topic else contents()
     except UnknownTopicError as error:
-        return complain(f"{error} (pilothouse help lists all)")
+        return print_error(f"{error} (pilothouse help lists all)")
     if options.topic and not flag(options, "json"):
         draw(text, sys.stdout)
     else:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from app.cli.options import Parser, add_tier_option, common_options
@@ -20,7 +21,7 @@ SUBCOMMANDS = {
     "missions": "the shipped missions",
     "do": "one line, as typed in the command bar",
     "sessions": "the journal: what ran, and whether it is whole",
-    "search": "search events, outputs, thoughts, prompts, memories and files",
+    "search": "search events, outputs, thoughts, prompts and memories",
     "memory": "what agents remember",
     "why": "why something is so, answered from the journal",
     "agent": "build agents of skills, list and remove them",
@@ -65,11 +66,21 @@ class LateParser(Parser):
         return super().parse_known_args(args, namespace)
 
 
+def _without_pydantic_plugins() -> None:
+    """Have pydantic build validators without searching all installed distributions for its plug-ins.
+
+    The search takes 10 to 20 ms of a start, and a plug-in would watch what is validated here. Pydantic's own
+    switch, `PYDANTIC_DISABLE_PLUGINS`, saves nothing: what searches is imported all the same.
+    """
+    loader: Any = ModuleType("pydantic.plugin._loader")
+    loader.get_plugins = tuple
+    sys.modules.setdefault(loader.__name__, loader)
+
+
 def parser() -> Parser:
     """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`."""
-    top = Parser(
-        prog="pilothouse", description="Steer agents live from a terminal.", parents=[common_options()]
-    )
+    common: Any = common_options()
+    top = Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[common])
     top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
     top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
     top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
@@ -77,7 +88,6 @@ def parser() -> Parser:
     top.set_defaults(command="cockpit")
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
     for name, words in SUBCOMMANDS.items():
-        common: Any = common_options()
         subcommand = subcommands.add_parser(name, parents=[common], help=words)
         subcommand.set_defaults(command=name)
         subcommand.subcommand = name
@@ -87,6 +97,7 @@ def parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
     _set_signals()
+    _without_pydantic_plugins()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")

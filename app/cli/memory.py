@@ -1,6 +1,6 @@
 """`pilothouse memory`: what agents remember, from the command line.
 
-Looking goes on beside an engine that has the workspace open; adding opens an engine for its command.
+Looking continues beside an engine that has the workspace open; adding opens an engine for its command.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
+from app.projection.event_lines import short_duration
 from engine.core import commands as cmd
 from engine.core.ports import Ports
 from engine.core.store.sqlite import SqliteJournal
@@ -76,8 +77,8 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
     matches: Sequence[SearchMatch] = await memory.ask_by_name("search", asked, as_of=options.as_of)
     rows = [_as_row(match, now) for match in matches]
     lines = [
-        f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {_age(row['age_s']):>6}  {row['id']:<7} "
-        f"{clean_line(row['content'], limit=TEXT_LIMIT)}"
+        f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {short_duration(row['age_s']):>6}  "
+        f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
         for row in rows
     ]
     text = "\n".join([*(lines or ["nothing was found"]), *_note(memory)])
@@ -120,7 +121,7 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
             f"mean importance {counts.mean_importance:.1f}, mean confidence {counts.mean_confidence:.2f}; "
             f"{counts.unconsolidated_episodic} episodic wait to be brought together"
         )
-    lines += [f"goes in {_age(round(at - now))}: {ident}" for ident, at in counts.expiring]
+    lines += [f"goes in {short_duration(max(0, round(at - now)))}: {ident}" for ident, at in counts.expiring]
     return 0, answer, "\n".join([*lines, *_note(memory)])
 
 
@@ -131,14 +132,6 @@ def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
 
 def _note(memory: MemoryReader) -> list[str]:
     return [f"({memory.note})"] if memory.note else []
-
-
-def _age(seconds_: float) -> str:
-    """A length of time in its largest unit."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds_ >= size:
-            return f"{seconds_ / size:.0f} {unit}"
-    return f"{max(0, seconds_):.0f} s"
 
 
 async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:

@@ -95,7 +95,7 @@ def workspace_of(options: argparse.Namespace) -> Path:
     try:
         here = Path.cwd()
     except FileNotFoundError:
-        raise SystemExit(complain("the current directory was deleted; change to another one")) from None
+        raise SystemExit(print_error("the current directory was deleted; change to another one")) from None
     if chosen is not None:
         return here / Path(chosen)
     return here / "workspace" if (here / "workspace").is_dir() else here
@@ -136,7 +136,7 @@ def print_answer(options: argparse.Namespace, answer: dict[str, Any], text: str)
     print(json.dumps(answer) if flag(options, "json") else clean(text, limit=len(text)), flush=True)
 
 
-def complain(text: str) -> int:
+def print_error(text: str) -> int:
     """Say on standard error what is wrong; the exit code 2."""
     sys.stderr.write(f"pilothouse: {clean_line(text)}\n")
     return 2
@@ -147,9 +147,9 @@ def run_answer(options: argparse.Namespace, work: Coroutine[Any, Any, Answer]) -
     try:
         code, answer, text = asyncio.run(work)
     except JournalError as error:
-        return complain(str(error))
+        return print_error(str(error))
     if code == 2:
-        return complain(text)
+        return print_error(text)
     return print_result(options, code, answer, text)
 
 
@@ -158,7 +158,7 @@ def print_result(
 ) -> int:
     """Print a result; its exit code. What kept the agent from running at all goes to standard error."""
     if code in (EX_SOFTWARE, EX_CONFIG):
-        complain(text)
+        print_error(text)
     if code not in (EX_SOFTWARE, EX_CONFIG) or flag(options, "json"):
         print_answer(options, answer, head + text)
     return code

@@ -13,11 +13,11 @@ from app.cli.fleet import exit_code, fleet_table, run_fleet
 from app.cli.options import (
     accepted_tier,
     add_tier_option,
-    complain,
     filled,
     find_mission,
     positive,
     print_answer,
+    print_error,
     print_result,
     seconds,
     workspace_of,
@@ -81,11 +81,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         mission = find_mission(options.mission)
     except KeyError as error:
-        return complain(str(error.args[0]))
+        return print_error(str(error.args[0]))
     if options.fleet is not None and (options.goal.strip() or mission or options.step or options.breaks):
-        return complain("a fleet's file has its goals; say no GOAL, --mission, --step or --break beside it")
+        return print_error(
+            "a fleet's file has its goals; say no GOAL, --mission, --step or --break beside it"
+        )
     if options.fleet is None and bool(options.goal.strip()) == (mission is not None):
-        return complain("say either a GOAL or --mission NAME")
+        return print_error("say either a GOAL or --mission NAME")
     run = filled(
         RunOptions,
         options,
@@ -101,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
             return _run_fleet(options, run)
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
     except (JournalError, ValueError) as error:
-        return complain(_one_line(error))
+        return print_error(_one_line(error))
     status = Status(result["status"])
     return print_result(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
 
@@ -114,13 +116,13 @@ def _run_fleet(options: argparse.Namespace, usual: RunOptions) -> int:
 
 def _run_again(options: argparse.Namespace) -> int:
     if options.goal.strip() or options.mission:
-        return complain("a recorded run has its goal; say neither GOAL nor --mission")
+        return print_error("a recorded run has its goal; say neither GOAL nor --mission")
     try:
         file = Path(options.thinker.removeprefix(RECORDED))
         code, answer, text = asyncio.run(replay_export(file, options.agent))
     except JournalError as error:
-        return complain(str(error))
-    return complain(text) if code == 2 else print_result(options, code, answer, text)
+        return print_error(str(error))
+    return print_error(text) if code == 2 else print_result(options, code, answer, text)
 
 
 def _one_line(error: Exception) -> str:

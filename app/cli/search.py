@@ -1,4 +1,4 @@
-"""`pilothouse search`: events, outputs, thoughts, prompts, memories and files."""
+"""`pilothouse search`: events, outputs, thoughts, prompts and memories."""
 
 from __future__ import annotations
 

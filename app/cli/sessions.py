@@ -19,7 +19,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 
 from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
-from app.commands.comparison import PastError, state_at
 from app.commands.headless import EXIT_CODES, Status
 from app.projection.event_lines import line_of
 from engine.api.replay import Replay, replay_stream
@@ -32,7 +31,6 @@ from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify, workspace_head
-from engine.core.streams import StreamHistory
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
@@ -119,7 +117,7 @@ class _Session:
 
 
 async def run_sessions_command(
-    workspace: Path, what: str, name: str, exported: Path | None, at: str = "", target: Path | None = None
+    workspace: Path, what: str, name: str, exported: Path | None, target: Path | None = None
 ) -> Answer:
     """Answer one of the `sessions` sub-commands, on a workspace or on an exported journal.
 
@@ -128,7 +126,6 @@ async def run_sessions_command(
         what: the sub-command.
         name: a session or an agent, or the file to export to.
         exported: the file of an export to be read in the place of the workspace.
-        at: the event as of which an agent is shown; empty for what happened.
         target: the file that a report is written to.
 
     Raises:
@@ -139,9 +136,9 @@ async def run_sessions_command(
             size = await asyncio.to_thread(export_journal, workspace, Path(name))
             return 0, {"ok": True, "file": name, "bytes": size}, f"{name}: {size} bytes"
         if exported is None:
-            return await query_sessions(workspace, what, name, at, target)
+            return await query_sessions(workspace, what, name, target)
         with unpack_journal(exported) as room:
-            return await query_sessions(room, what, name, at, target)
+            return await query_sessions(room, what, name, target)
     except ExportError as error:
         return 2, {}, str(error)
 
@@ -203,9 +200,7 @@ async def _run_again(store: SqliteJournal, room: Path, agent: str) -> Answer:
     return EXIT_CODES[status], answer, same
 
 
-async def query_sessions(
-    workspace: Path, what: str, name: str, at: str = "", target: Path | None = None
-) -> Answer:
+async def query_sessions(workspace: Path, what: str, name: str, target: Path | None = None) -> Answer:
     """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
 
     Raises:
@@ -214,11 +209,11 @@ async def query_sessions(
     answers = {"list": _list, "show": _show, "verify": _verify, "replay": _replay}
     store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
     try:
-        if at:
-            return await _show_at(store, name, at)
         if what == "report" and target is not None:
-            return await _report(store, name, target)
+            return await _write_report(store, *await _chosen(store, name), target)
         return await answers[what](store, workspace, name)
+    except KeyError as error:
+        return 2, {}, str(error.args[0])
     finally:
         await store.close()
 
@@ -252,32 +247,25 @@ async def _list(store: SqliteJournal, workspace: Path, name: str) -> Answer:
     return 0, {"sessions": rows}, "\n".join(lines)
 
 
-async def _chosen(store: SqliteJournal, name: str) -> tuple[_Session | None, str]:
-    """The session of this name, the newest for none, None for an agent's; and why there is neither."""
+async def _chosen(store: SqliteJournal, name: str) -> tuple[str, int, int, str | None]:
+    """Of a session, by default the newest, or of an agent: a title, first and last event, and the stream.
+
+    Raises:
+        KeyError: there is neither; the message lists those there are.
+    """
     sessions = await _sessions(store)
     streams = await store.streams()
     chosen = next((s for s in sessions if name and s.name.startswith(name)), None)
     if name and chosen is None and name not in streams:
         known = ", ".join([s.name for s in sessions] + [s for s in streams if of_agent(s)])
-        return None, f"there is no session or agent '{name}'; there are: {known}"
-    return chosen or (sessions[-1] if sessions and not name else None), ""
-
-
-async def _report(store: SqliteJournal, name: str, target: Path) -> Answer:
-    chosen, wrong = await _chosen(store, name)
-    if wrong:
-        return 2, {}, wrong
-    first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
-    title = f"Session {chosen.name}" if chosen else f"Agent {name}"
-    return await _write_report(store, title, first, last, None if chosen else name, target)
+        raise KeyError(f"there is no session or agent '{name}'; there are: {known}")
+    if (chosen := chosen or (sessions[-1] if sessions and not name else None)) is None:
+        return f"Agent {name}", 1, await store.head_seq(), name
+    return f"Session {chosen.name}", chosen.first, chosen.last, None
 
 
 async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
-    chosen, wrong = await _chosen(store, name)
-    if wrong:
-        return 2, {}, wrong
-    first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
-    stream = None if chosen else name
+    title, first, last, stream = await _chosen(store, name)
     lines: list[str] = []
     count = 0
     async for event in store.events(first - 1, stream=stream):
@@ -287,21 +275,8 @@ async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
         line = line_of(event)
         if line is not None:
             lines.append(f"{event.ref:<16} {line.plain()}")
-    answer = {"session": chosen.name if chosen else None, "agent": stream, "events": count, "lines": lines}
-    return 0, answer, "\n".join(lines)
-
-
-async def _show_at(store: SqliteJournal, name: str, at: str) -> Answer:
-    """The state of an agent after an event, which may name the agent itself."""
-    agents = [stream for stream in await store.streams() if of_agent(stream)]
-    named = name or at.rpartition(":")[0] or (agents[0] if len(agents) == 1 else "")
-    if named not in agents:
-        such = f"{(agents or ['pilot-1'])[0]}:120"
-        return 2, {}, f"say whose state is meant, such as {such}; agents: {', '.join(agents) or 'none yet'}"
-    try:
-        return 0, *await state_at(StreamHistory(store, named), at)
-    except PastError as error:
-        return 2, {}, str(error)
+    session = title.partition(" ")[2] if stream is None else None
+    return 0, {"session": session, "agent": stream, "events": count, "lines": lines}, "\n".join(lines)
 
 
 async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
@@ -429,10 +404,6 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
         parser = what.add_parser(name, parents=[common], help=words)
         if name in ("show", "replay"):
             parser.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
-        if name == "show":
-            parser.add_argument(
-                "--at", default="", metavar="EVENT", help="the agent's state at this event, or now"
-            )
         parser.add_argument(
             "--from", dest="source", type=Path, metavar="FILE", help="an export, not the workspace"
         )
@@ -446,9 +417,6 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Answer from the journal, replay, report or export."""
-    source = getattr(options, "source", None)
-    name = getattr(options, "name", "")
-    target, at = getattr(options, "target", None), getattr(options, "at", "")
-    return run_answer(
-        options, run_sessions_command(workspace_of(options), options.what, name, source, at, target)
-    )
+    name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
+    work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
+    return run_answer(options, work)

@@ -89,6 +89,8 @@ class Cockpit(App[None]):
         super().__init__()
         self._mission = mission
         self._accept = accept
+        self._drawn = asyncio.Event()
+        """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
         self._history = InputHistory(workspace)
         self._unsent = UnsentInputStore(workspace)
@@ -147,7 +149,7 @@ class Cockpit(App[None]):
     async def on_event(self, event: events.Event) -> None:
         """What the operator does goes before what agents do."""
         if self.context.engine is not None and isinstance(event, events.InputEvent):
-            self.context.engine.give_way()
+            self.context.engine.pace.yield_to_operator()
         await super().on_event(event)
 
     def on_mount(self) -> None:
@@ -177,23 +179,25 @@ class Cockpit(App[None]):
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
         # What agents do first can wait for the first screen.
-        engine.give_way(OPENING_S)
+        engine.pace.yield_to_operator(OPENING_S)
         context.engine = engine
         since = await engine.head()
         for agent in engine.agents:
-            context.live.add_untold(agent, await engine.view(agent))
+            context.live.add_without_story(agent, await engine.view(agent))
         if self._unsent.kept.agent in engine.agents:
             context.live.select(self._unsent.kept.agent)
-        await controllers.panes.read_story(engine, context.live.begin_story())
+        await controllers.panes.read_story(engine, context.live.story_to_read())
         controllers.panes.draw()
         self.call_after_refresh(self._opened, engine)
         context.missions = await asyncio.to_thread(load_missions)
+        await asyncio.to_thread(engine.library.refresh)
         context.frame_hooks.append(lambda: self._unsent.update(agent=context.live.selected))
         context.app.set_interval(1 / FRAMES_PER_S, controllers.panes.frame, name="frame")
         context.app.set_interval(READ_EVERY_S, controllers.panes.look_at_memory, name="memory")
         if not engine.agents:
             await self._first_agent()
         self._announce_state()
+        await self._drawn.wait()
         context.run(controllers.review.begin_recap(), "recap")
         controllers.approvals.offer_no_jail()
         controllers.approvals.announce_servers()
@@ -215,9 +219,10 @@ class Cockpit(App[None]):
             self.context.say("the agent waits for your decision: press i", "note")
 
     def _opened(self, engine: Engine) -> None:
-        """Let agents and the collection of garbage go on once the first screen is there."""
+        """Let agents and the collection of garbage continue once the first screen is there."""
         enable_gc()
-        engine.go_on()
+        engine.pace.go_on()
+        self._drawn.set()
 
     async def _first_agent(self) -> None:
         """Give a new workspace its first agent, and the mission that was asked for."""
@@ -241,7 +246,7 @@ class Cockpit(App[None]):
         async for event in engine.events(since):
             self._take(event)
             if time.perf_counter() - began > TURN_S:
-                await engine.at_leisure()
+                await engine.pace.checkpoint()
                 began = time.perf_counter()
 
     def _take(self, event: Event) -> None:

@@ -23,10 +23,9 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.journal import Event
 from engine.core.state import AgentState
-from engine.core.text import clean_line
 from engine.planning.library.missions import Mission
-from widgets.base.dialog import ConfirmDialog, ConfirmModel, TextDialog
-from widgets.panes.command_bar import CommandBar, CommandBarModel
+from widgets.base.dialog import ConfirmDialog, TextDialog
+from widgets.panes.command_bar import CommandBar
 
 Answer = TypeVar("Answer")
 DialogType = TypeVar("DialogType", bound=Screen[Any])
@@ -184,10 +183,10 @@ class CockpitContext:
     def say(self, text: str, kind: Any) -> None:
         """Show a message in the command bar; dropped while the screen is taken down."""
         if self.app.is_running:
-            self.bar.show(CommandBarModel(clean_line(text), kind))
+            self.bar.show(text, kind)
 
     def fault(self, error: BaseException, what: str = "") -> None:
-        """Log an unexpected error, and say under which id the log has it; the cockpit goes on."""
+        """Log an unexpected error, and say under which id the log has it; the cockpit continues."""
         self.say(f"{what}{log_fault(self.workspace, error)}", "error")
 
     def copy(self, text: str, what: str) -> None:
@@ -210,8 +209,7 @@ class CockpitContext:
         self, question: str, consequence: str, then: Callable[[], object], *, yes: str = "yes", no: str = "no"
     ) -> None:
         """Ask the operator, and call a function where they agree."""
-        model = ConfirmModel(question, consequence, yes=yes, no=no)
-        self.push(ConfirmDialog(model), lambda sure: then() if sure else None)
+        self.push(ConfirmDialog(question, consequence, yes, no), lambda sure: then() if sure else None)
 
     def confirm_command(self, question: str, consequence: str, command: cmd.Command) -> None:
         """Send a command where the operator agrees."""
@@ -278,7 +276,7 @@ class Controller(Protocol):
     _context: CockpitContext
 
 
-def beside_screen(
+def in_background(
     name: str, *refusals: type[Exception], group: str = "default"
 ) -> Callable[
     [Callable[Concatenate[ControllerType, Parameters], Coroutine[Any, Any, None]]],

@@ -24,7 +24,7 @@ def disable_gc() -> None:
 
 
 def enable_gc() -> None:
-    """Collect from now on, and leave alone what was made so far; does nothing where collecting goes on."""
+    """Collect from now on, and leave alone what was made so far; does nothing where collecting continues."""
     if not gc.isenabled():
         gc.freeze()
         gc.set_threshold(YOUNG_THRESHOLD)

@@ -14,7 +14,6 @@ from textual.keys import format_key
 
 from engine.value import dataclass, replace
 from widgets.base.line_pane import LinePane
-from widgets.dialogs.help import HelpGroup, HelpKey
 from widgets.panes.beliefs import BeliefsPane, WorkingMemory
 from widgets.panes.command_bar import CommandBar
 from widgets.panes.errors import ErrorPanel
@@ -59,7 +58,7 @@ KEYS: tuple[Key, ...] = (
     Key("O", "step_out", "step out", "Run", "Run until the present sub-goal ends"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
     Key("full_stop", "stop", "stop", "Run", "Stop all of the agent, and report what stopped", shown=True),
-    Key("X", "stop_panel", "stop …", "Run", "Grades of stopping this agent, its children or all; the report"),
+    Key("X", "stop_panel", "stop …", "Run", "Escalating stop of this agent, its children or all; the report"),
     Key("escape", "close_receipt", "close", "Run", "Dismiss the stop report"),
     Key("b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before this step", shown=True),
     Key("B", "breakpoints", "breakpoints", "Run", "All breakpoints: tools, beliefs, goals, errors, spend, …"),
@@ -97,13 +96,13 @@ KEYS: tuple[Key, ...] = (
     Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
     Key("f", "fork", "fork", "Time", "Let a new agent begin there with files of its own; the original stays"),
     Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
-    Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
+    Key("slash", "search", "search", "View", "Search everything: events, outputs, memories"),
     Key("R", "recap", "recap", "View", "What happened since you last looked"),
     Key("C", "campaigns", "campaigns", "Mastermind", "Campaigns: candidates, verdicts, differences; apply"),
     Key("L", "backlog", "backlog", "Mastermind", "What could be better; approve, reject, process"),
     Key("T", "mastermind_jobs", "jobs", "Mastermind", "Background jobs: progress and results"),
     Key("F,f6", "fleet", "fleet", "Crew", "All agents, who needs you first; answer what they ask in place"),
-    Key("H,f7", "handoffs", "handoffs", "Crew", "Who handed what to whom, with bars of time; cancel, retry"),
+    Key("H,f7", "handoffs", "handoffs", "Crew", "Who handed what to whom; cancel, retry"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
@@ -156,18 +155,17 @@ def shown_keys(keys: str) -> str:
     return " ".join(_SHOWN.get(key.strip(), format_key(key.strip())) for key in keys.split(","))
 
 
-def help_groups(keys: Mapping[str, str]) -> tuple[HelpGroup, ...]:
+def help_groups(keys: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     """The keys by group, for the help, as the operator's settings have them."""
-    groups: dict[str, list[HelpKey]] = {}
+    groups: dict[str, list[tuple[str, str]]] = {}
     for key in KEYS:
-        bound = key.bound_to(keys)
-        groups.setdefault(key.group, []).append(HelpKey(shown_keys(bound.keys), key.does))
+        groups.setdefault(key.group, []).append((shown_keys(key.bound_to(keys).keys), key.does))
     for title in PANE_BINDINGS:
         groups[title] = [
-            HelpKey(shown_keys(keys.get(each.id or "", each.key)), each.tooltip or each.description)
+            (shown_keys(keys.get(each.id or "", each.key)), each.tooltip or each.description)
             for each in _pane_bindings(title)
         ]
-    return tuple(HelpGroup(title, tuple(rows)) for title, rows in groups.items())
+    return groups
 
 
 def _pane_bindings(title: str) -> Iterator[Binding]:

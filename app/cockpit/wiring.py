@@ -56,7 +56,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "fleet": (
         "crew:FleetBoard",
         lambda own: (
-            *(own.context, own.agents, own.approvals, own.crew, own.sessions, own.builds),
+            *(own.context, own.agents, own.approvals, own.crew, own.sessions),
             own.turn.open_present,
         ),
         "fleet handoffs",
@@ -112,8 +112,8 @@ VIEWS = {
     "mark": "review.mark",
     "retract": "review.retract",
     "play": "turn.play",
-    "fleet": "fleet.show_fleet",
-    "handoffs": "fleet.show_handoffs",
+    "fleet": "fleet.action_fleet",
+    "handoffs": "fleet.action_handoffs",
     "handoff": "fleet.show_handoff",
     "takeover": "fleet.take_over",
     "select": "fleet.select",
@@ -188,10 +188,7 @@ class Controllers:
         )
         self.announcements = self._register(
             Announcements(
-                *(context, self.run, self.turn, write_terminal),
-                offer_question=lambda: self.approvals.offer_question(),
-                offer_replan=lambda: self.approvals.offer_replan(),
-                offer_plans=lambda: self.approvals.offer_plans(),
+                *(context, self.run, self.turn, write_terminal), offer=lambda kind: self.approvals.offer(kind)
             )
         )
         self.views = {name: partial(self._show, *path.split(".")) for name, path in VIEWS.items()}

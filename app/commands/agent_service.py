@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ from typing import Any
 from app.commands.command import Answer, CommandHost, GrammarError, Request, Values, answer_message
 from app.commands.preview import VALUE_LIMIT, default_preview, preview_improve, refused_preview
 from app.projection.improve_text import Preview
+from engine.core.command import Receipt
 from engine.core.text import clean_line
-from engine.improve.agent_creation import RemovalError, agent_registry, describe_removal, tool_registry
+from engine.improve.agent_creation import AgentService, RemovalError
 from engine.improve.agent_specification import Specification, settings_in, split_request
 from engine.improve.agent_types import TYPES, CreationError
-from engine.improve.agents import AgentService
 
 PROGRAM_LIMIT = 1_000_000
 """Bytes of a program's file."""
@@ -68,7 +67,7 @@ def with_program_text(config: dict[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------ what is asked of the engine
 
 
-def asks(answer: Ask) -> Callable[[CommandHost, Values], Awaitable[Answer]]:
+def with_service(answer: Ask) -> Callable[[CommandHost, Values], Awaitable[Answer]]:
     """Hands the service over; what it refuses is an answer."""
 
     @wraps(answer)
@@ -81,7 +80,7 @@ def asks(answer: Ask) -> Callable[[CommandHost, Values], Awaitable[Answer]]:
     return run
 
 
-@asks
+@with_service
 async def create_agent(service: AgentService, host: CommandHost, values: Values) -> Answer:
     """Create an agent, or ask what is not certain."""
     specification = service.understand(values["specification"], with_program_text)
@@ -89,8 +88,8 @@ async def create_agent(service: AgentService, host: CommandHost, values: Values)
     if questions := _questions(specification):
         text = "\n".join([*questions, "nothing was created; say it so that it is certain"])
         return 3, {"ok": False, "questions": questions, "understood": understood}, text
-    agent = await service.create(specification, operator=host.operator)
-    return 0, {"ok": True, **asdict(agent), "understood": understood}, agent.message
+    receipt = await service.create(specification, operator=host.operator)
+    return 0, {**_flat(receipt), "understood": understood}, receipt.message
 
 
 def _questions(specification: Specification) -> list[str]:
@@ -98,26 +97,15 @@ def _questions(specification: Specification) -> list[str]:
     return [question.line for question in understood.questions] if understood is not None else []
 
 
-@asks
+@with_service
 async def delete_agent(service: AgentService, host: CommandHost, values: Values) -> Answer:
     """Remove an agent."""
-    removal = await service.remove(values["agent"], operator=host.operator)
-    return int(removal.alive), {"ok": not removal.alive, **asdict(removal)}, removal.message
+    receipt = await service.remove(values["agent"], operator=host.operator)
+    return receipt.data["alive"], _flat(receipt), receipt.message
 
 
-@asks
-async def show_agents(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
-    """All agents that are or were."""
-    agents = await agent_registry(service.host)
-    text = "\n".join(agent.line for agent in agents)
-    return 0, {"agents": [agent.as_json() for agent in agents]}, text or "no agents yet"
-
-
-@asks
-async def show_tools(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
-    """Every command of every tool."""
-    tools = tool_registry(service.host.registry)
-    return 0, {"tools": [tool.as_json() for tool in tools]}, "\n".join(tool.line for tool in tools)
+def _flat(receipt: Receipt) -> dict[str, Any]:
+    return {**receipt.model_dump(exclude={"data"}), **receipt.data}
 
 
 # ------------------------------------------------------------------ previews
@@ -144,7 +132,7 @@ async def preview_service(host: CommandHost, request: Request) -> Preview:
                 asks = "; ".join(_questions(specification)) or "nothing"
                 return _lines_preview(request, specification.lines, asks=asks, undo="agent_delete removes it")
             case "agent_delete":
-                lines = await describe_removal(service.host, values["agent"])
+                lines = await service.describe_removal(values["agent"])
                 return _lines_preview(request, lines, undo="no: its history stays, its id is used up")
     except REFUSALS as error:
         return refused_preview(request.line, str(error))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
-from app.commands.arguments import Flag, Prefix, Rest, Word, agent_names, pairs, word
-from app.commands.command import Argument, Context, Form, GrammarError, Group, Run, Show, Submit, Values, late
-from app.commands.improve import paths, start
+from app.commands.arguments import Flag, Prefix, Rest, Word, agent_names, listed, pairs, word
+from app.commands.command import Argument, Context, Form, GrammarError, Group, Run, Submit, Values, late
+from app.commands.improve import start
 from engine.core import campaigns as mm
 
 SKILL = r"\S*/|[.~]|\S*\.[mM][dD](\s|\Z)"
@@ -39,11 +38,13 @@ AGENT_TYPES = pairs(
     ("bdi_agent", "an agent with goals, beliefs and plans of steps"),
     ("asl_agent", "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
 )
+PATHS = listed(lambda context: context.paths)
+"""Files and directories beneath the sandbox."""
 BUILD: tuple[Argument, ...] = (
     Flag("dry-run", behind=True),
     Flag("type", "TYPE", behind=True),
     Flag("trust", behind=True),
-    Rest("path", "the path of a folder with a SKILL.md", shown="PATH", offers=paths),
+    Rest("path", "the path of a folder with a SKILL.md", shown="PATH", offers=PATHS),
 )
 
 
@@ -52,11 +53,6 @@ def _service(what: str) -> Run:
     return late(f"agent_service:{what}")
 
 
-def _fill(_context: Context, values: Values) -> mm.StartJob:
-    return start("agent_create", values["specification"], {"fill": True})
-
-
-SPECIFICATION = partial(Rest, "specification", "an agent type", parse=_specification)
 PREVIEW = late("agent_service:preview_service")
 command = Group("Agents", "improve", PREVIEW)
 COMMANDS = (
@@ -69,16 +65,17 @@ COMMANDS = (
     ),
     command(
         "agent_create",
-        "create an agent, or build one of a skill's folder; --fill: a model says what a sentence leaves "
-        "open, "
-        "and shows it first",
+        "create an agent, or build one of a skill's folder",
         _service("create_agent"),
-        SPECIFICATION(shown="TYPE ID [SENTENCE|JSON|SETTING=VALUE …]", offers=AGENT_TYPES),
-        *(Prefix("id", "(?!)", ""), Prefix("setting", "(?!)", "", offers=_settings)),
-        forms=(
-            Form(Submit(_fill), (Flag("fill"), SPECIFICATION(shown="TYPE ID SENTENCE")), when="--fill"),
-            Form(Submit(build_command), BUILD, when=SKILL),
+        Rest(
+            "specification",
+            "an agent type",
+            shown="TYPE ID [SENTENCE|JSON|SETTING=VALUE …]",
+            parse=_specification,
+            offers=AGENT_TYPES,
         ),
+        *(Prefix("id", "(?!)", ""), Prefix("setting", "(?!)", "", offers=_settings)),
+        forms=(Form(Submit(build_command), BUILD, when=SKILL),),
         examples=("agent_create bdi_agent clerk", "agent_create asl_agent robot file=robot.asl"),
     ),
     command(
@@ -87,6 +84,4 @@ COMMANDS = (
         _service("delete_agent"),
         Word("agent", "an agent id", shown="ID", offers=agent_names),
     ),
-    command("show_agent_registry", "all agents that are or were", Show(_service("show_agents"))),
-    command("show_tool_registry", "every command of every tool", Show(_service("show_tools"))),
 )

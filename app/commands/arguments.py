@@ -269,7 +269,7 @@ def among(options: Collection[str] | Mapping[str, Any], wrong: str, *, lower: bo
     return parse
 
 
-def the_only(offers: Choices, wrong: str) -> Callable[[Context], str]:
+def only_choice(offers: Choices, wrong: str) -> Callable[[Context], str]:
     """What is meant where an argument is left out: the only choice; `{}` stands for those there are."""
 
     def default(context: Context) -> str:

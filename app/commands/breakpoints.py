@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from app.commands.arguments import Rest, Word, among, open_steps, read_step_id, split_word
+from app.commands.arguments import Rest, Word, open_steps, read_step_id, split_word
 from app.commands.command import Context, Form, GrammarError, Group, Show, Submit, Values, late
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -66,17 +66,13 @@ def _switch(context: Context, values: Values) -> cmd.Command:
     )
 
 
-def _set_breakpoints(context: Context) -> Iterable[tuple[str, str]]:
+def _breakpoints(context: Context) -> Iterable[tuple[str, str]]:
     state = context.state
-    if state is None:
-        return
-    known = [(point.id, point.enabled) for point in state.mind_breakpoints.values()]
-    known += [(point.id, point.enabled) for point in state.points.values()]
-    for ident, enabled in known:
-        yield f"{ident} {'off' if enabled else 'on'}", ""
-        yield f"{ident} clear", ""
-    for step in state.breakpoints:
-        yield f"{step} clear", "on a step"
+    return (
+        [(ident, "") for ident in (*state.mind_breakpoints, *state.points, *state.breakpoints)]
+        if state
+        else []
+    )
 
 
 def _breakable(context: Context) -> Iterable[tuple[str, str]]:
@@ -90,8 +86,7 @@ def _breakable(context: Context) -> Iterable[tuple[str, str]]:
     yield from steps[1:]
 
 
-HOW = among(SWITCHES, "say how to switch it: on, off or clear")
-BREAKPOINT = Word("breakpoint", "a breakpoint", shown="ID")
+BREAKPOINT = Word("breakpoint", "a breakpoint", shown="ID", offers=_breakpoints)
 WHERE = "[STEP] | break KIND … [when CONDITION] [after N] [once]"
 DRY = "what to try, such as: break dry error *, break dry belief tests_green true->false,"
 COMMANDS = (
@@ -117,11 +112,7 @@ COMMANDS = (
     command(
         "breaks",
         "the breakpoints: what they watch for, how often they came",
-        Submit(_switch),
-        BREAKPOINT,
-        Word("how", "one of on, off, clear", shown="on|off|clear", parse=HOW),
-        forms=(Form(Show(late("inbox:show_breakpoints"), "breakpoints"), when=r"\Z"),),
-        choices=_set_breakpoints,
+        Show(late("inbox:show_breakpoints"), "breakpoints"),
     ),
     command(
         "unbreak",

@@ -120,7 +120,7 @@ ASKED = r"(agent|workspace|goal(\s+[gG]?[0-9]+)?)?\s*\Z"
 COMMANDS = (
     command(
         "budget",
-        "what may be taken over all sessions; a breach holds, more of it goes on; "
+        "what may be taken over all sessions; a breach holds, more of it resumes; "
         "without a kind: spent, left, forecast",
         Submit(budget_command),
         Rest("amounts", "an amount", shown=USAGE, offers=_choices),

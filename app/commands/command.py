@@ -60,9 +60,9 @@ class Context:
     """The agent that commands are meant for."""
     state: AgentState | None = None
     agents: tuple[str, ...] = ()
-    missions: tuple[str, ...] = ()
+    missions: Callable[[], tuple[str, ...]] = tuple
     themes: tuple[str, ...] = ()
-    examples: tuple[str, ...] = ()
+    examples: Callable[[], tuple[str, ...]] = tuple
     """Goals that the thinker understands."""
     spec_of: Callable[[str], CommandSpec | None] = field(default=lambda _name: None)
     """Describes a command of the sandbox tool."""

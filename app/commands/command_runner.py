@@ -8,6 +8,7 @@ import secrets
 import traceback
 from collections.abc import Awaitable
 from contextlib import suppress
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -207,9 +208,9 @@ def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
         agent=agent,
         state=state,
         agents=engine.agents,
-        missions=tuple(load_missions()),
-        examples=engine.examples,
-        spec_of=engine.describe_command,
+        missions=lambda: tuple(load_missions()),
+        examples=lambda: engine.examples,
+        spec_of=partial(engine.registry.spec, "simple_coder"),
         servers=_servers_of(engine),
     )
 

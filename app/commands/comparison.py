@@ -15,13 +15,13 @@ from engine.api.engine import Engine
 from engine.core import events as ev
 from engine.core import memory_events
 from engine.core.fold import dump_state
+from engine.core.journal import MEMORY
 from engine.core.plan import PlanStep
 from engine.core.state import AgentState
 from engine.core.streams import StreamHistory
 from engine.core.text import clean_line
-from engine.memory.database import STREAM
 from engine.sandbox.snapshots.entry import Changes
-from engine.value import asdict, dataclass, replace
+from engine.value import asdict, dataclass
 
 NOW = "now"
 HERE = "here"
@@ -39,34 +39,12 @@ _MEMORIES: Mapping[str, str] = {
 }
 
 
+Line = tuple[str, str]
+"""Sign and words: `+` there is more, `-` it goes, `~` it is another, `!` it cannot be undone."""
+
+
 class PastError(Exception):
     """There is no such point in time; the message says what to type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """An event of an agent's stream."""
-
-    ref: str
-    at: str
-    """Recorded clock, ISO 8601 UTC."""
-    tick: int
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing that differs."""
-
-    sign: str
-    """`+` there is more, `-` it is gone, `~` it is another."""
-    what: str
-    text: str
-    """How it was and how it is, in words."""
-
-    @property
-    def words(self) -> str:
-        """The change without its sign."""
-        return f"{self.what}: {self.text}" if self.text else self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +52,8 @@ class Part:
     """One part of a comparison or a preview."""
 
     title: str
-    lines: tuple[tuple[str, str], ...]
-    """Sign and words: `+` there is more, `-` it goes, `~` it changes, `!` it cannot be undone."""
+    lines: tuple[Line, ...]
     note: str = ""
-
-
-def part_of(title: str, differences: Iterable[Difference], note: str = "") -> Part:
-    """Differences as a part."""
-    return Part(title, tuple((each.sign, each.words) for each in differences), note)
 
 
 def parts_text(title: str, parts: Iterable[Part], none: str = "nothing") -> str:
@@ -97,38 +69,9 @@ def parts_text(title: str, parts: Iterable[Part], none: str = "nothing") -> str:
 class Comparison:
     """What is different at the later of two points."""
 
-    one: Point
-    other: Point
-    goals: tuple[Difference, ...] = ()
-    plan: tuple[Difference, ...] = ()
-    beliefs: tuple[Difference, ...] = ()
-    counters: tuple[Difference, ...] = ()
-    memory: tuple[Difference, ...] = ()
-    """What was written to the workspace's memory between them, oldest first."""
-    memory_more: int = 0
-    """Further writes to memory."""
-    files: tuple[Difference, ...] = ()
-    files_note: str = ""
-    """Of which snapshots the files are, or why they cannot be compared."""
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The changes of each sort."""
-        return (
-            part_of("Goals", self.goals),
-            part_of("Plan", self.plan),
-            part_of("Beliefs", self.beliefs),
-            part_of("Counters", self.counters),
-            part_of(
-                "Memory written between", self.memory, f"and {self.memory_more} more" * bool(self.memory_more)
-            ),
-            part_of("Files", self.files, self.files_note),
-        )
-
-    @property
-    def title(self) -> str:
-        """The two points."""
-        return " → ".join(f"{each.ref} {each.at[11:19]} tick {each.tick}" for each in (self.one, self.other))
+    title: str
+    """The two points."""
+    parts: tuple[Part, ...]
 
 
 def read_ref(text: str, agent: str, at: int | None = None) -> int | None:
@@ -180,30 +123,24 @@ async def at_ref(past: StreamHistory, version: int | None) -> AgentState:
     return await past.state(head if version is None else version)
 
 
-async def compare(engine: Engine, past: StreamHistory, one: int | None, other: int | None) -> Comparison:
+async def compare(engine: Engine, past: StreamHistory, item: int | None, other: int | None) -> Comparison:
     """Two points beside each other, the earlier one first.
 
     Raises:
         PastError: there is no such version.
         JournalError: the journal cannot be read.
     """
-    states = [await at_ref(past, one), await at_ref(past, other)]
+    states = [await at_ref(past, item), await at_ref(past, other)]
     before, after = sorted(states, key=lambda state: state.version)
-    memory, more = await _memory(engine, past, before, after)
-    files, note = await _files(engine, past, before, after)
-    both = _compared(before, after)
-    return replace(both, memory=memory, memory_more=more, files=files, files_note=note)
+    memory = await _memory(engine, past, before, after)
+    return _compared(before, after, memory, await _files(engine, past, before, after))
 
 
-def _compared(before: AgentState, after: AgentState) -> Comparison:
-    """What the two states say of themselves."""
-    goals, plan, beliefs = (changes for _, changes in state_changes(before, after))
-    counters = tuple(_differences(_counts(before), _counts(after)))
-    return Comparison(_point(before), _point(after), goals, plan, beliefs, counters)
-
-
-def _point(state: AgentState) -> Point:
-    return Point(f"{state.agent_id}:{state.version}", state.at, state.tick)
+def _compared(before: AgentState, after: AgentState, *more: Part) -> Comparison:
+    """What the two states say of themselves, with more parts behind it."""
+    points = (f"{e.agent_id}:{e.version} {e.at[11:19]} tick {e.tick}" for e in (before, after))
+    counters = Part("Counters", tuple(_differences(_counts(before), _counts(after))))
+    return Comparison(" → ".join(points), (*state_changes(before, after), counters, *more))
 
 
 async def compare_words(engine: Engine, past: StreamHistory, text: str, at: int | None = None) -> Comparison:
@@ -225,48 +162,48 @@ async def compare_words(engine: Engine, past: StreamHistory, text: str, at: int 
     return await compare(engine, past, *refs_of(text, past.stream, at))
 
 
-async def compare_agents(engine: Engine, one: str, other: str) -> Comparison:
+async def compare_agents(engine: Engine, item: str, other: str) -> Comparison:
     """Two agents as they are now: what they want, plan and believe, their ends, counts, cost and files.
 
     Raises:
         PastError: they are one.
         JournalError: the journal cannot be read.
     """
-    if one == other:
-        raise PastError(f"name another agent than {one}")
-    before, after = await engine.view(one), await engine.view(other)
-    files = await engine.time_travel.files_between(one, other)
-    counted = [{"writes to memory": str(await _writes(engine, agent))} for agent in (one, other)]
-    both = _compared(before, after)
-    both = replace(both, counters=(*both.counters, *_differences(*counted)))
+    if item == other:
+        raise PastError(f"name another agent than {item}")
+    before, after = await engine.view(item), await engine.view(other)
+    files = await engine.time_travel.files_between(item, other)
+    counted = [{"writes": str(await _writes(engine, agent))} for agent in (item, other)]
+    memory = Part("Memory", tuple(_differences(*counted)))
     if isinstance(files, str):
-        return replace(both, files_note=clean_line(files))
-    return replace(both, files=tuple(_changed(files)), files_note=f"of {one} and of {other} as they are now")
+        return _compared(before, after, memory, Part("Files", (), clean_line(files)))
+    note = f"of {item} and of {other} as they are now"
+    return _compared(before, after, memory, Part("Files", tuple(_changed(files)), note))
 
 
 async def _writes(engine: Engine, agent: str) -> int:
     """How often memory was written to because of an agent."""
-    events = engine.events(0, stream=STREAM, follow=False)
+    events = engine.events(0, stream=MEMORY, follow=False)
     return len([1 async for event in events if any(cause.startswith(f"{agent}:") for cause in event.causes)])
 
 
-def state_changes(before: AgentState, after: AgentState) -> tuple[tuple[str, tuple[Difference, ...]], ...]:
-    """What differs between two states in what an agent wants, plans and believes, by title."""
+def state_changes(before: AgentState, after: AgentState) -> tuple[Part, ...]:
+    """What differs between two states in what an agent wants, plans and believes."""
     return (
-        ("Goals", tuple(_differences(_goals(before), _goals(after)))),
-        ("Plan", tuple(_plans(before, after))),
-        ("Beliefs", tuple(_differences(_beliefs(before), _beliefs(after)))),
+        Part("Goals", tuple(_differences(_goals(before), _goals(after)))),
+        Part("Plan", tuple(_plans(before, after))),
+        Part("Beliefs", tuple(_differences(_beliefs(before), _beliefs(after)))),
     )
 
 
-def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Difference]:
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Line]:
     """What is gone, what is another, and what is new, each in its order."""
     for key in {**before, **after}:
         was, now = before.get(key), after.get(key)
         if was is None or now is None:
-            yield Difference("+" if was is None else "-", _words(key), _words(now or was or ""))
+            yield "+" if was is None else "-", f"{_words(key)}: {_words(now or was or '')}"
         elif was != now:
-            yield Difference("~", _words(key), f"{_words(was)} → {_words(now)}")
+            yield "~", f"{_words(key)}: {_words(was)} → {_words(now)}"
 
 
 def _words(text: str) -> str:
@@ -278,7 +215,7 @@ def _goals(state: AgentState) -> dict[str, str]:
     return {goal.id: f"{goal.text} [{goal.status.value}, priority {goal.priority}]" for goal in goals}
 
 
-def _plans(before: AgentState, after: AgentState) -> Iterator[Difference]:
+def _plans(before: AgentState, after: AgentState) -> Iterator[Line]:
     for goal in dict.fromkeys((*before.plans, *after.plans)):
         was, now = before.plans.get(goal), after.plans.get(goal)
         if was == now:
@@ -286,10 +223,10 @@ def _plans(before: AgentState, after: AgentState) -> Iterator[Difference]:
         old, new = was.steps if was else (), now.steps if now else ()
         revisions = f"revision {was.revision if was else 0} → {now.revision if now else 0}"
         if was is None or now is None or was.revision != now.revision:
-            yield Difference("~" if was and now else "+" if now else "-", f"plan of {goal}", revisions)
+            yield "~" if was and now else "+" if now else "-", f"plan of {goal}: {revisions}"
         yield from _differences(_steps(old), _steps(new))
         if _reordered([step.id for step in old], [step.id for step in new]):
-            yield Difference("~", f"order of {goal}'s steps", _words(" ".join(step.id for step in new)))
+            yield "~", f"order of {goal}'s steps: {_words(' '.join(step.id for step in new))}"
 
 
 def _reordered(old: Sequence[str], new: Sequence[str]) -> bool:
@@ -314,23 +251,22 @@ def _counts(state: AgentState) -> dict[str, str]:
     return {**counts, "failures": str(len(state.failures)), "mode": state.mode.value}
 
 
-async def _memory(
-    engine: Engine, past: StreamHistory, before: AgentState, after: AgentState
-) -> tuple[tuple[Difference, ...], int]:
+async def _memory(engine: Engine, past: StreamHistory, before: AgentState, after: AgentState) -> Part:
     """What was remembered, changed and forgotten between two events, by any agent of the workspace."""
     ends = await past.event(before.version), await past.event(after.version)
     first, last = (event.seq if event is not None else 0 for event in ends)
     events = []
-    async for event in engine.events(first, stream=STREAM, follow=False):
+    async for event in engine.events(first, stream=MEMORY, follow=False):
         if event.seq > last:
             break
         if event.kind in _MEMORIES:
             events.append(event)
     listed = (_remembered(_MEMORIES[event.kind], ev.payload_of(event)) for event in events[:MEMORIES])
-    return tuple(listed), max(0, len(events) - MEMORIES)
+    more = f"and {len(events) - MEMORIES} more" if len(events) > MEMORIES else ""
+    return Part("Memory written between", tuple(listed), more)
 
 
-def _remembered(sign: str, payload: ev.Payload) -> Difference:
+def _remembered(sign: str, payload: ev.Payload) -> Line:
     what, text = payload.kind, ""
     match payload:
         case memory_events.MemoryStored(memory=memory):
@@ -343,32 +279,30 @@ def _remembered(sign: str, payload: ev.Payload) -> Difference:
             text = f"made of {', '.join(sources)}"
         case memory_events.MemoriesForgotten(memories=memories, expired=expired):
             what, text = _words(", ".join(memories)), "expired" if expired else "forgotten"
-    return Difference(sign, what, _words(text))
+    return sign, f"{what}: {_words(text)}" if text else what
 
 
-async def _files(
-    engine: Engine, past: StreamHistory, before: AgentState, after: AgentState
-) -> tuple[tuple[Difference, ...], str]:
+async def _files(engine: Engine, past: StreamHistory, before: AgentState, after: AgentState) -> Part:
     first, second = await past.saved(before), await past.saved(after)
     if first is None or second is None:
-        return (), "no workspace snapshot was taken near these events"
+        return Part("Files", (), "no workspace snapshot was taken near these events")
     old, new = ev.payload_of(first), ev.payload_of(second)
     assert isinstance(old, ev.SnapshotTaken)
     assert isinstance(new, ev.SnapshotTaken)
     changes = await engine.time_travel.changed_files(old.snapshot, new.snapshot)
     if isinstance(changes, str):
-        return (), clean_line(changes)
+        return Part("Files", (), clean_line(changes))
     more = f", and {changes.more} more" if changes.more else ""
-    return tuple(_changed(changes)), f"as saved at {first.ref} and {second.ref}{more}"
+    return Part("Files", tuple(_changed(changes)), f"as saved at {first.ref} and {second.ref}{more}")
 
 
-def _changed(changes: Changes) -> Iterator[Difference]:
+def _changed(changes: Changes) -> Iterator[Line]:
     modes = [path for path in changes.mode_changed if path not in changes.changed]
     for sign, paths, text in (
         *(("+", changes.added, ""), ("-", changes.removed, "")),
-        *(("~", changes.changed, "other content"), ("~", modes, "other permissions")),
+        *(("~", changes.changed, ": other content"), ("~", modes, ": other permissions")),
     ):
-        yield from (Difference(sign, _words(path), text) for path in paths)
+        yield from ((sign, f"{_words(path)}{text}") for path in paths)
 
 
 # ------------------------------------------------------------------ for the command bar

@@ -98,7 +98,7 @@ def _guided_handoff(name: str, context: Context) -> str:
 
 
 def resume_guided(host: CommandHost, values: Values) -> Awaitable[Answer | None] | Answer | None:
-    """A guided handoff goes on: one that is paused runs again, one that waits for an answer is shown."""
+    """A guided handoff continues: one that is paused runs again, one that waits for an answer is shown."""
     crew, handoff = host.context.crew, values["handoff"]
     if crew is not None and crew.handoffs[handoff].state == "waiting_human":
         return Show(late("crew_runner:show_handoffs"), "handoff")(host, values)
@@ -113,11 +113,13 @@ def answer_to(request: HumanRequest, option: int, text: str) -> cc.ForCrew:
         option: the number of one of its options from 1; 0 for none.
         text: a note to the option, or the answer where none is chosen.
     """
-    if request.reason_code.startswith(GUIDED) and request.handoff_id is not None and not option:
-        return cc.GuidedMove(handoff=request.handoff_id, move="answer", value=text)
-    return cc.AnswerRequest(
-        request=request.id, option=request.options[option - 1].id if option else "", text=text
-    )
+    chosen = request.options[option - 1].id if option else ""
+    if request.reason_code.startswith(GUIDED) and request.handoff_id is not None:
+        if not chosen:
+            return cc.GuidedMove(handoff=request.handoff_id, move="answer", value=text)
+        if chosen == "leave":
+            return cc.GuidedMove(handoff=request.handoff_id, move="save")
+    return cc.AnswerRequest(request=request.id, option=chosen, text=text)
 
 
 def _answer(context: Context, values: Values) -> cc.ForCrew:
@@ -131,26 +133,7 @@ def _answer(context: Context, values: Values) -> cc.ForCrew:
         raise GrammarError(f"{request.id} is {request.state} already")
     if number.isdecimal() and 1 <= int(number) <= len(request.options):
         return answer_to(request, int(number), text.strip())
-    if number.isdecimal() and not text and not request.allow_free_text:
-        raise GrammarError(f"{request.id} has answers 1 to {len(request.options)}")
     return answer_to(request, 0, answer)
-
-
-def _take_idea(context: Context, values: Values) -> cc.TakeIdea:
-    idea, agent = values["idea"], (values.get("agent") or context.agent).lower()
-    if not agent:
-        raise GrammarError("an agent is missing: who is to pursue it")
-    registered = context.crew.agents if context.crew is not None else ()
-    if "agent" in values and agent in registered:
-        return cc.TakeIdea(idea=idea, to=agent)
-    if agent not in context.agents:
-        near = args.nearest_ids(agent, [*registered, *context.agents])
-        raise GrammarError(f"there is no agent '{agent[:40]}'; {near}")
-    return cc.TakeIdea(idea=idea, goal_of=agent)
-
-
-def _unknown_idea_verb(text: str, _context: Context) -> str:
-    raise GrammarError(f"an idea is taken or dropped; '{split_word(text)[0][:40]}' is neither")
 
 
 def _unknown_guided_verb(_text: str, _context: Context) -> str:
@@ -170,13 +153,10 @@ def _shows(what: str, view: str = "") -> Show:
 
 
 command = Group("Crew", "crew", late("crew_runner:preview_crew"))
-REQUEST = args.crew_id("request", "a request", lambda crew: crew.requests, args.request_choices)
-IDEA = args.crew_id("idea", "an idea", lambda crew: crew.ideas, args.idea_choices)
+REQUEST = Word("request", "a request", parse=args.parse_request, offers=args.request_choices)
 ANYBODY = args.agent_choices()
-WHICH = among(
-    (args.VERSIONS, args.RUNS), f"agents takes {args.VERSIONS}, {args.RUNS} or nothing; '{{}}' is too much"
-)
-LISTS = pairs((args.VERSIONS, "all versions"), (args.RUNS, "ended runs too"))
+WHICH = among((args.RUNS,), f"agents takes {args.RUNS} or nothing; '{{}}' is too much")
+LISTS = pairs((args.RUNS, "ended runs too"))
 BACK = among(("back",), "only back is expected; '{}' is too much")
 ROUNDS = pairs(*((str(n), "rounds after the openings") for n in (1, 2, 3, 4)))
 WORK = (
@@ -185,7 +165,6 @@ WORK = (
     *args.SOURCES,
     args.STEPS,
 )
-TAKEN_BY = Word("agent", "an agent", True, offers=args.any_agent_choices)
 RESUMED = Word("handoff", "an agent", shown="AGENT|HANDOFF", parse=_guided_handoff)
 OF_GUIDED = (args.agent_id("agent"), Rest("task", "a task", optional=True), *args.SOURCES)
 COMMANDS = (
@@ -197,7 +176,7 @@ COMMANDS = (
     ),
     command(
         "handoffs",
-        "who handed what to whom, as trees with bars of time",
+        "who handed what to whom, as trees",
         _shows("handoffs", "handoffs"),
         Word("handoff", "a handoff", True, parse=args.parse_handoff, offers=args.handoff_choices, default=""),
     ),
@@ -205,7 +184,7 @@ COMMANDS = (
         "agents",
         "the agents that take work, with their kinds and how they did; all: their runs too",
         _shows("agents"),
-        Rest("which", "which", optional=True, shown="[--versions|--all]", parse=WHICH, offers=LISTS),
+        Rest("which", "which", optional=True, shown="[--all]", parse=WHICH, offers=LISTS),
     ),
     command(
         "delegate",
@@ -249,17 +228,6 @@ COMMANDS = (
         args.agent_id("agent", "role", optional=True),
     ),
     command(
-        "idea",
-        "pursue a parked idea, as work of a registered agent or as a goal of yours, or drop it",
-        Submit(_take_back),
-        Rest("what", "take or drop", shown="take IDEA [AGENT]", parse=_unknown_idea_verb),
-        forms=(
-            Form(Submit(_take_idea), (IDEA, TAKEN_BY), word="take"),
-            Form(Submit(cc.DropIdea), (IDEA, REASON), word="drop"),
-        ),
-        choices=args.idea_choices,
-    ),
-    command(
         "parallel", "hand one task to several agents at once", _several(cc.Parallel), *WORK, choices=ANYBODY
     ),
     command(
@@ -285,7 +253,7 @@ COMMANDS = (
     ),
     command(
         "guided",
-        "go through a guided agent's steps, or go on with them",
+        "go through a guided agent's steps, or resume them",
         Show(),
         Rest("what", "start or resume", shown="start AGENT [TASK]", parse=_unknown_guided_verb),
         forms=(
@@ -318,7 +286,7 @@ COMMANDS = (
     command("agent_enable", "let an agent take work again", cc.EnableAgent, args.agent_id("who")),
     command(
         "agent_disable",
-        "let an agent take no more work; what runs goes on",
+        "let an agent take no more work; what runs continues",
         Submit(cc.EnableAgent, {"enabled": False}),
         args.agent_id("who"),
     ),

@@ -75,13 +75,6 @@ def request_choices(crew: CrewState) -> Iterable[tuple[str, str]]:
 
 
 @_of_crew
-def idea_choices(crew: CrewState) -> Iterable[tuple[str, str]]:
-    """What can be done with each idea that waits."""
-    for idea in crew.parked():
-        yield from ((f"{how} {idea.id}", f"{idea.agent}: {idea.text[:60]}") for how in ("take", "drop"))
-
-
-@_of_crew
 def debate_agents(crew: CrewState) -> Iterable[tuple[str, str]]:
     """Registered agents that are debates."""
     specs = {name: entry.spec for name, entry in crew.agents.items()}
@@ -101,12 +94,6 @@ def _results(crew: CrewState) -> Iterable[tuple[str, str]]:
     for handoff in _newest(crew):
         if handoff.result is not None and handoff.result.output:
             yield handoff.id, f"what {handoff.agent} returned"
-
-
-def any_agent_choices(context: Context) -> Iterable[tuple[str, str]]:
-    """Agents of the engine, and registered ones."""
-    mine = [(name, "an agent of the engine: it becomes a goal") for name in context.agents]
-    return [*mine, *agent_choices()(context)]
 
 
 def _sources(context: Context) -> Iterable[tuple[str, str]]:
@@ -155,6 +142,11 @@ def parse_id(what: str, name: str, known: Mapping[str, Any] | None) -> str:
 def parse_handoff(name: str, context: Context) -> str:
     """The id of a handoff, by a unique beginning."""
     return parse_id("handoff", name, context.crew.handoffs if context.crew is not None else None)
+
+
+def parse_request(name: str, context: Context) -> str:
+    """The id of a request, by a unique beginning."""
+    return parse_id("request", name, context.crew.requests if context.crew is not None else None)
 
 
 def parse_task(rest: str, _context: Context | None = None) -> str:
@@ -220,15 +212,6 @@ def several_agents(text: str, context: Context) -> tuple[tuple[str, ...], str]:
     return tuple(dict.fromkeys(parse_agent(name, context) for name in names)), parse_task(match[2])
 
 
-def crew_id(name: str, what: str, known: Callable[[CrewState], Mapping[str, Any]], offers: Choices) -> Word:
-    """A request or an idea, by a unique beginning."""
-
-    def parse(text: str, context: Context) -> str:
-        return parse_id(name, text, known(context.crew) if context.crew is not None else None)
-
-    return Word(name, what, parse=parse, offers=offers)
-
-
 TASK = Rest("task", "the task", parse=parse_task)
 SOURCES = (Setting("given", '"…"'), Setting("sources", "A,B", _sources))
 STEPS = Setting(
@@ -236,5 +219,5 @@ STEPS = Setting(
 )
 
 
-RUNS, VERSIONS = "--all", "--versions"
-"""The options of `agents` that list ended runs and all versions."""
+RUNS = "--all"
+"""The option of `agents` that lists ended runs."""

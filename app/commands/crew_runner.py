@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Request, Values
-from app.commands.crew_arguments import RUNS, VERSIONS
-from app.commands.preview import VALUE_LIMIT, default_preview, fields_of, refused_preview
+from app.commands.crew_arguments import RUNS
+from app.commands.preview import default_preview, fields_of, refused_preview
 from app.projection.improve_text import Preview
 from engine.api.engine import Engine
 from engine.core import crew_commands as cc
@@ -17,10 +17,9 @@ from engine.crew.handoffs.contexts import read_sources
 from engine.crew.ontology.context import ORCHESTRATOR
 from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from engine.crew.ports import HandoffError
-from engine.crew.selection import Selection, Signal, choose, graph_of, signal_in
+from engine.crew.selection import Selection, Signal, choose, signal_in
 from engine.crew.state import CrewState, Handoff, Idea
 from engine.crew.thinker.prompt import context_prompt
-from engine.tools.mcp.health import ServerState
 from engine.value import dataclass
 
 RESTS = (HandoffState.WAITING_HUMAN, HandoffState.PAUSED)
@@ -56,15 +55,16 @@ async def run_crew_command(engine: Engine, command: cc.ForCrew) -> Answer:
             await asyncio.shield(engine.submit(cancel, operator="cli"))
         raise
     answer = {**receipt.data, "ok": receipt.ok, "message": receipt.message, "event": receipt.event}
+    waiting = frozenset(entry.server for entry in engine.servers.asked) if engine.servers else frozenset()
     if waits:
-        return _ended(crew.state, handoff, group, asked, answer)
+        return _ended(crew.state, handoff, group, asked, waiting, answer)
     refused = crew.state.handoffs.get(handoff) if not receipt.ok else None
-    leave = refused is not None and _wants_leave(crew.state, refused)
+    leave = refused is not None and _wants_leave(refused, waiting)
     return (0 if receipt.ok else 3 if leave else 1), answer, receipt.message
 
 
 async def _settled(crew: Crew, handoff: str, group: str) -> None:
-    """Wait until work is over, or nothing of it can go on without the operator."""
+    """Wait until work is over, or nothing of it can continue without the operator."""
     while True:
         news = asyncio.create_task(crew.stream.changed())
         try:
@@ -93,10 +93,18 @@ def _rests(state: CrewState, handoff: Handoff) -> bool:
     return bool(below) and all(_rests(state, each) for each in below)
 
 
-def _ended(state: CrewState, handoff: str, group: str, asked: set[str], answer: dict[str, Any]) -> Answer:
+def _ended(
+    state: CrewState,
+    handoff: str,
+    group: str,
+    asked: set[str],
+    waiting: frozenset[str],
+    answer: dict[str, Any],
+) -> Answer:
     code, lines, results = _group_end(state, group) if group else _handoff_end(state.handoffs[handoff])
     members = state.groups[group].handoffs if group else [handoff]
-    if code and any(_wants_leave(state, state.handoffs[name]) for name in members if name in state.handoffs):
+    begun = [state.handoffs[name] for name in members if name in state.handoffs]
+    if code and any(_wants_leave(each, waiting) for each in begun):
         code = 3
     requests = [request for request in state.open_requests() if request.id not in asked]
     lines = [str(answer["message"]), *lines]
@@ -126,16 +134,12 @@ def _handoff_end(handoff: Handoff) -> tuple[int, list[str], dict[str, Any]]:
     return code, [result_text(handoff)], {"state": handoff.state.value, **result}
 
 
-def _wants_leave(state: CrewState, handoff: Handoff) -> bool:
+def _wants_leave(handoff: Handoff, waiting: frozenset[str]) -> bool:
     """Whether a handoff was refused because a server that it needs waits for the operator's leave."""
-    if (
-        handoff.result is None
-        or handoff.result.error_code is not ErrorCode.TOOL_UNAVAILABLE
-        or handoff.spec is None
-    ):
+    result, spec = handoff.result, handoff.spec
+    if result is None or result.error_code is not ErrorCode.TOOL_UNAVAILABLE or spec is None:
         return False
-    needed = (state.servers.get(use.server) for use in handoff.spec.tools.mcp_servers if use.required)
-    return any(server is not None and server.state == ServerState.WAITING for server in needed)
+    return any(use.required and use.server in waiting for use in spec.tools.mcp_servers)
 
 
 def result_text(handoff: Handoff) -> str:
@@ -153,17 +157,16 @@ def result_text(handoff: Handoff) -> str:
 
 
 async def show_agents(host: CommandHost, values: Values) -> Answer:
-    """The registered agents, with their versions or their runs."""
+    """The registered agents, with their ended runs where these are asked for."""
     state, which = (await host.engine.crew()).state, values.get("which")
     rows, lines = [], []
     for name, entry in state.agents.items():
         spec = entry.spec
         row = {"id": name, "type": spec.type.value, "version": spec.version, "floor": state.holder == name}
         names = ("enabled", "successes", "runs", "source")
-        row |= {each: getattr(entry, each) for each in names}
-        rows.append({**row, "versions": list(entry.versions)})
+        rows.append(row | {each: getattr(entry, each) for each in names})
         used = f"{entry.successes}/{entry.runs}" if entry.runs else "-"
-        about = ", ".join(entry.versions) if which == VERSIONS else clean_line(spec.description, limit=80)
+        about = clean_line(spec.description, limit=80)
         off = "" if entry.enabled else "off · "
         floor = "◆" if state.holder == name else " "
         lines.append(f"{floor} {name:<24} {spec.type.badge} {spec.version:<9} {used:>7} {off}{about}")
@@ -244,17 +247,17 @@ class SelectionExplanation:
         words = ", ".join(self.signal.triggers) or "no trigger"
         done = f"; finished: {', '.join(self.signal.previous)}" if self.signal.previous else ""
         route = self.selection.route
-        where = f"nothing fits: {route} clarifies" if self.selection.clarify else f"it goes to {route}"
+        where = f"it goes to {route}" if self.selection.rows else f"nothing fits: {route} clarifies"
         return clean_line(f"{words}{done} · {where}")
 
 
 def explain_selection(crew: Crew, text: str) -> SelectionExplanation:
     """Ask the selection graph, as the manager does."""
     state = crew.state
-    graph = graph_of((entry.spec for entry in state.agents.values()), state.uses)
+    specs = [entry.spec for entry in state.agents.values()]
     able = (entry.spec.id for entry in state.agents.values() if entry.enabled and entry.spec.selectable)
-    signal = signal_in(text, graph, previous=state.finished(), available=tuple(able), limit=CANDIDATES)
-    return SelectionExplanation(signal, choose(graph, signal))
+    signal = signal_in(text, specs, previous=state.finished(), available=tuple(able), limit=CANDIDATES)
+    return SelectionExplanation(signal, choose(specs, state.uses, signal))
 
 
 async def show_selection(host: CommandHost, values: Values) -> Answer:
@@ -262,11 +265,10 @@ async def show_selection(host: CommandHost, values: Values) -> Answer:
     explained = explain_selection(await host.engine.crew(), values["text"])
     lines, rows = [explained.standing], []
     for row in explained.selection.rows:
-        parts = {"T": row.T, "P": row.P, "C": row.C, "R": row.R}
-        rows.append({"agent": row.id, "score": row.score, **parts, "why": list(row.why)})
-        shown = "  ".join(f"{name} {value:g}" for name, value in parts.items())
+        rows.append({"agent": row.id, "score": row.score, **row.parts, "why": list(row.why)})
+        shown = "  ".join(f"{name} {value:g}" for name, value in row.parts.items())
         lines.append(f"{row.score:<9g} {row.id:<24} {shown}  {' '.join(row.why)}")
-    lost = [{"agent": each.candidate.id, "reason": each.reason} for each in explained.selection.lost]
+    lost = [{"agent": each.id, "reason": each.lost} for each in explained.selection.lost]
     lines += [f"{'-':<9} {each['agent']:<24} {each['reason']}" for each in lost]
     answer = {
         "rows": rows,
@@ -288,16 +290,7 @@ _UNDO = {
     "crew_step_mode": "yes: set it again",
     "crew_enable": "yes: agent_enable, agent_disable",
     "crew_cancel": "no: retry HANDOFF hands the same over anew",
-    "crew_take_idea": "cancel HANDOFF, or drop the goal, ends it; the idea stays on record",
-    "crew_drop_idea": "no: it stays on record, and is not listed first any more",
 }
-DEBATER = "decision-debate"
-"""Who debates where neither sides nor an agent are named."""
-ROUNDS = 2
-TURN_TOKENS_A_WORD = 2.8
-"""Tokens of a turn by its words: its claims, evidence and ids as JSON take about twice what they say."""
-PROMPT_TOKENS, JUDGED_TOKENS = 2_000, 600
-"""Tokens of a prompt before anything was said, and of a judgement; rough, for an estimate only."""
 
 
 async def preview_crew(host: CommandHost, request: Request) -> Preview:
@@ -316,9 +309,7 @@ async def preview_crew(host: CommandHost, request: Request) -> Preview:
         )
     if isinstance(command, cc.Debate):
         facts["cost"] = "one call for each side and each round with the openings, and two for the judge"
-    if isinstance(command, cc.TakeIdea | cc.DropIdea) and crew is not None and command.idea in crew.ideas:
-        facts["text"] = clean_line(crew.ideas[command.idea].text, limit=VALUE_LIMIT)
-    if isinstance(command, BEGINS_WORK) or (isinstance(command, cc.TakeIdea) and command.to):
+    if isinstance(command, BEGINS_WORK):
         facts["model"] = model or "none is set; only what can be computed is done"
         facts["asks"] = "where an agent needs you; answer REQUEST, or F"
     undo = "cancel HANDOFF ends it with all that it handed over"

@@ -29,7 +29,7 @@ def _above(text: str, context: Context) -> str:
     return "" if text == "none" else read_goal_id(text, context)
 
 
-EXAMPLES = listed(lambda context: context.examples)
+EXAMPLES = listed(lambda context: context.examples())
 NUMBER = matching(r"-?\d{1,6}", "a whole number is expected; larger is more urgent", int)
 URGENCY = matching("[123]", "a handoff's priority is 1 normal, 2 high or 3 urgent", int)
 COMMANDS = (
@@ -78,6 +78,6 @@ COMMANDS = (
         "mission",
         "install a shipped mission and adopt its goal",
         late("missions:run_mission"),
-        Word("name", "a mission", offers=listed(lambda context: context.missions, "mission")),
+        Word("name", "a mission", offers=listed(lambda context: context.missions(), "mission")),
     ),
 )

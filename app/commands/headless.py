@@ -28,6 +28,7 @@ from engine.core import events as ev
 from engine.core.agents import LOOPS_OVER, RunState
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event
+from engine.core.reasons import Reason
 from engine.core.recovery import FailureKind
 from engine.core.state import AgentState
 from engine.core.text import clean_line
@@ -334,13 +335,13 @@ class Run:
                 return self._held(payload.reason)
         return None
 
-    def _held(self, reason: str) -> _End | None:
+    def _held(self, reason: Reason) -> _End | None:
         """A breakpoint ends the run, unless the operator steps it; so do loops that are over."""
-        if reason.startswith("breakpoint") and not self._options.step:
+        if reason.is_a("run.breakpoint") and not self._options.step:
             return _needs_operator(reason, "BREAKPOINT")
-        if not reason.startswith(LOOPS_OVER):
+        if not reason.is_a("run.loops-over"):
             return None
-        left = f"{reason}; {self._goal} stays open, and `pilothouse do run` goes on with it"
+        left = f"{reason}; {self._goal} stays open, and `pilothouse do run` resumes it"
         return _End(Status.TIMED_OUT, left, LOOPS_OVER)
 
     async def _plans_held(self, held: ev.PlansHeld) -> _End | None:

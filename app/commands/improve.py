@@ -5,20 +5,15 @@ Options stand before the last argument, which is taken as it stands, without quo
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from app.commands import arguments as args
-from app.commands.command import Context, GrammarError, Group, Show, Submit, Values, late
+from app.commands.command import Context, Group, Show, Submit, Values, late
 from engine.core import campaigns as mm
-from engine.core.improvement import CampaignStatus, ItemStatus
+from engine.core.improvement import RESUMABLE, CampaignStatus, ItemStatus
 
-RESUMABLE = (
-    *(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED),
-    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR, CampaignStatus.ROLLED_BACK),
-)
 OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
 WAITS = CampaignStatus.NEEDS_OPERATOR
 OF_START = frozenset({"seed", "candidates", "seconds", "usd", "component"})
@@ -57,25 +52,6 @@ def begins(verb: str) -> Submit:
     return Submit(make)
 
 
-def _quoted_path(rest: str) -> tuple[str, str]:
-    """The path at the beginning, in quotes where it has blanks, and what follows it."""
-    if rest[:1] in ("'", '"'):
-        end = rest.find(rest[0], 1)
-        if end < 0:
-            raise GrammarError(f"the quote {rest[0]} at the beginning has no end")
-        head, tail = rest[1:end], rest[end + 1 :].strip()
-    else:
-        head, tail = args.word(rest, "a path such as sample")
-    if not head or "\0" in head:
-        raise GrammarError("a path such as sample is missing")
-    return head, tail
-
-
-def _path_and_focus(text: str, _context: Context) -> str:
-    path, tail = _quoted_path(text)
-    return f"{shlex.quote(path)} {tail}".rstrip()
-
-
 def _process(_context: Context, values: Values) -> mm.StartJob:
     count = values.get("count", "")
     options = {name: value for name, value in values.items() if name != "count"}
@@ -96,26 +72,13 @@ def _job(text: str, context: Context) -> str:
     return f"j{JOB(text, context)}"
 
 
-paths = args.listed(lambda context: context.paths)
-"""Files and directories beneath the sandbox."""
-
-
-def _evolve_agent(context: Context, values: Values) -> mm.StartJob:
-    agent = values["agent"]
-    if agent not in context.agents:
-        known = ", ".join(context.agents) or "none yet"
-        raise GrammarError(f"there is no agent '{agent[:40]}'; agents: {known}")
-    options = {name: value for name, value in values.items() if name not in ("agent", "argument")}
-    return start("evolve", values["argument"], {**options, "component": f"agent:{agent}"})
+def _deploy(_context: Context, values: Values) -> mm.StartJob:
+    return start("deploy", values["argument"], {"approved": values.get("approve")})
 
 
 def _suggest(_context: Context, values: Values) -> mm.AddItem:
     target, text = values["component"], values["text"]
     return mm.AddItem(target=target, suggestion=text, priority=values.get("priority", 5))
-
-
-def _deploy(_context: Context, values: Values) -> mm.StartJob:
-    return start("deploy", values["argument"], {"approved": values.get("approve")})
 
 
 # ------------------------------------------------------------------ choices for completion
@@ -178,11 +141,8 @@ CAMPAIGN = args.matching(
     "[kK]?[0-9]{1,9}", "'{}' is no campaign's id, such as k2", lambda text: text.lstrip("kK")
 )
 JOB = args.matching("[jJ]?[0-9]{1,9}", "'{}' is no job's id, such as j3", lambda text: text.lstrip("jJ"))
-FOCUS = args.listed(
-    lambda _context: ("structure", "sizes", "complexity", "tests", "hot spots"), "what to look at first"
-)
-ONLY_JOB = args.the_only(_running, "name the job; under way: {}")
-ONLY_CAMPAIGN = args.the_only(_campaigns(WAITS), "a campaign such as k2 is missing; there are: {}")
+ONLY_JOB = args.only_choice(_running, "name the job; under way: {}")
+ONLY_CAMPAIGN = args.only_choice(_campaigns(WAITS), "a campaign such as k2 is missing; there are: {}")
 OF_CAMPAIGNS = (
     args.Flag("seed", "N", _seeds),
     args.Flag("candidates", "N", args.pairs(("12", "at most"), ("3", "at most"))),
@@ -222,7 +182,7 @@ COMMANDS = (
     ),
     command(
         "campaign_resume coord_resume",
-        "go on with a campaign that was cut off",
+        "resume a campaign that was cut off",
         begins("campaign_resume"),
         RESUMED,
     ),
@@ -245,12 +205,6 @@ COMMANDS = (
         "look at everything that can be improved; what is found goes to the backlog",
         begins("coord_analyze"),
         argument("a context", optional=True, shown="CONTEXT"),
-    ),
-    command(
-        "coord_query query",
-        "ask what Mastermind did, and why",
-        begins("coord_query"),
-        argument("a question", shown="QUESTION"),
     ),
     command(
         "coord_backlog backlog", "what could be better, the most urgent first", _state("backlog", "backlog")
@@ -293,30 +247,9 @@ COMMANDS = (
         args.Word("job", "a job", True, parse=_job, offers=_running, default=ONLY_JOB),
     ),
     command(
-        "analyze_codebase",
-        "structure, sizes, complexity, tests and hot spots of a project",
-        begins("analyze_codebase"),
-        argument("a path such as sample", shown="PATH", parse=_path_and_focus, offers=paths),
-        args.Prefix("focus", "(?!)", "FOCUS", offers=FOCUS),
-    ),
-    command(
         "deploy",
-        "create, use and delete agents for something; the steps are shown first",
+        "create, run and delete agents for something; the steps are shown first",
         Submit(_deploy),
         *(args.Flag("approve", "DIGEST", _approvable), argument("the directive", shown="DIRECTIVE")),
-    ),
-    command(
-        "introspect",
-        "what a role is to be, as a prompt",
-        begins("introspect"),
-        *(args.Flag("keep"), argument("a role", shown="ROLE")),
-    ),
-    command(
-        "agent_evolve",
-        "look for a better specification of an agent",
-        Submit(_evolve_agent),
-        *(*OF_CAMPAIGNS, args.Word("agent", "an agent id", shown="ID", offers=args.agent_names)),
-        argument("the directive", shown="DIRECTIVE"),
-        group="Agents",
     ),
 )

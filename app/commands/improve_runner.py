@@ -31,7 +31,7 @@ STARTS = (StartJob, ApplyCandidate)
 async def run_improve_command(
     engine: Engine, command: ForMastermind, *, operator: str, progress: ProgressCallback | None = None
 ) -> Answer:
-    """Carry out a command; what goes on as a job is waited for, and cancelled with whoever waits."""
+    """Carry out a command; what continues as a job is waited for, and cancelled with whoever waits."""
     receipt = await engine.submit(command, operator=operator)
     answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
     job = str(receipt.data.get("job", ""))
@@ -77,8 +77,6 @@ def job_answer(job: JobRecord) -> Answer:
     text = f"{lines.MARKS[job.status]} {job.id} {job.status}: {clean(job.message, limit=20_000)}"
     if digest := about.get("approve"):
         text += f"\nto do these steps: {job.verb} --approve {clean_line(str(digest))} {argument}"
-    if filled := about.get("argument"):
-        text += f"\nto create it: {job.verb} {clean_line(str(filled))}"
     if about.get("choices"):
         text += f"\nto choose one: {job.verb} --component ID {argument}"
     return code, answer, text

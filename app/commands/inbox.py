@@ -30,7 +30,7 @@ async def show_inbox(host: CommandHost, _values: Values) -> Answer:
         for need in needs
     ]
     rows = [{**asdict(need), "kind": need.kind.value} for need in needs]
-    return 0, {"needs": rows}, "\n".join(lines) or "nobody needs you"
+    return 0, {"needs": rows}, "\n".join(lines) or "no agent needs you"
 
 
 async def approve_all(host: CommandHost, values: Values) -> Answer:
@@ -75,7 +75,7 @@ async def answer_all(
 def answered_text(answered: Sequence[AnsweredNeed]) -> str:
     """The results of answers to many, those first that were refused."""
     if not answered:
-        return "nobody waits for approval"
+        return "no agent waits for approval"
     refused = [(need, receipt) for need, receipt in answered if not receipt.ok]
     good = len(answered) - len(refused)
     lines = [

@@ -1,8 +1,9 @@
 """Commands of other packages, by the entry points `pilothouse.commands`, and `pilothouse.verbs` of 0.1.
 
-An entry point bears the command's name and gives an `app.commands.command.Command`, or in the older group an
-`app.verb.Verb`. What it sends are ordinary commands of the engine, which pass the gate like all others. A
-plug-in is imported when its command is first needed; one that is broken is named and disturbs nothing else.
+An entry point has the command's name and gives an `app.commands.command.Command`, or in the older group an
+`app.commands.verb.Verb`. What it sends are ordinary commands of the engine, which pass the gate like all
+others. A plug-in is imported when its command is first needed; one that is broken is named and disturbs
+nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from app.commands.command import Command
-from app.verb import Verb, adapt_verb, guard_command
+from app.commands.verb import Verb, adapt_verb, guard_command
 from engine.core.text import clean_line
 from engine.value import dataclass
 

@@ -23,44 +23,29 @@ _FACTS = {
     "target": "component",
     "read as": "rule",
     "measured by": "measure",
-    "left alone": "unsearched",
     "budget": "cost",
     "forecast": "forecast",
     "workspace": "left",
 }
 """Labels of what a preview says of a campaign, by the names that Mastermind says it under."""
-CHANGES_NOTHING = "it changes nothing"
 START_EFFECTS: Mapping[str, tuple[str, str, str]] = {
     "coord_analyze": (
         "looks at everything that can be improved and puts what is found into the backlog",
         "",
         "items of the backlog are rejected one by one",
     ),
-    "coord_query": ("answers from the journal, by a model where there is one", "", CHANGES_NOTHING),
-    "analyze_codebase": ("reads a project and tells what is in it", "", CHANGES_NOTHING),
     "deploy": (
         "reads the directive as steps and shows them",
         "to approve the steps before any is done",
         "agents that it creates can be deleted; their actions are held by the gate as all are",
     ),
-    "introspect": ("tells what a role is to be, by a model where there is one", "", CHANGES_NOTHING),
     "agent_build": (
         "builds an agent of a skill in seven phases and registers it",
         "its type where the text does not tell, and about folders that agents can write to",
-        "agent_remove takes it out; versions before it are kept",
-    ),
-    "agent_create": (
-        "has the model say what the agent is to do, and shows it",
-        "whether the agent is to be created as it was filled in",
-        "agent_delete removes it",
-    ),
-    "coord_shadow": (
-        "runs the candidate that waits beside what is there, on sealed tasks drawn for this",
-        "",
-        CHANGES_NOTHING,
+        "agent_remove takes it out",
     ),
     "campaign_resume": (
-        "goes on with a campaign; what was judged is not judged again",
+        "resumes a campaign; what was judged is not judged again",
         "to look at what is found better",
         "nothing is applied without you",
     ),
@@ -134,7 +119,7 @@ async def preview_improve(host: CommandHost, request: Request) -> Preview:
     rows = _fact_rows(facts)
     if isinstance(command, StartJob):
         rows.append(("model", host.engine.model_name or "none is set; nothing that needs one is done"))
-        rows.append(("runs as", "a job beside the cockpit; job_cancel ends it"))
+        rows.append(("runs as", "a background job; job_cancel ends it"))
     rows += [("asks", asks or "nothing"), ("undo", undo or _improve_undo(command, facts))]
     choices = tuple(
         Choice(clean_line(str(each.get("component", ""))), clean_line(str(each.get("rule", "")), limit=200))

@@ -54,16 +54,23 @@ _PREVIEW = re.compile(r"(.*\S)\s+\?\s*\Z", re.S)
 
 
 @cache
+def _of_noun(noun: str) -> dict[str, Command]:
+    """The commands of a noun by their names and aliases; its module is imported when it is first needed."""
+    commands: tuple[Command, ...] = import_module(f"app.commands.{noun}").COMMANDS
+    return {name: command for command in commands for name in (command.name, *command.aliases)}
+
+
+@cache
 def _by_name() -> dict[str, Command]:
     """Every command of ours by its names and aliases."""
-    modules = [import_module(f"app.commands.{noun}") for noun in NOUNS]
-    commands: list[Command] = [command for module in modules for command in module.COMMANDS]
-    return {name: command for command in commands for name in (command.name, *command.aliases)}
+    return {name: command for noun in NOUNS for name, command in _of_noun(noun).items()}
 
 
 def built_in(name: str) -> Command | None:
     """The command of ours with this name or alias, in any case."""
-    return _by_name().get(name.lower())
+    name = name.lower()
+    nouns = reversed(NOUNS)  # what only shows something is asked for most, and needs least
+    return next((_of_noun(noun)[name] for noun in nouns if name in _of_noun(noun)), None)
 
 
 def built_in_commands() -> tuple[Command, ...]:

@@ -148,48 +148,51 @@ async def recap_answer(host: CommandHost, values: Values) -> Answer:
     return 0, asdict(past), "\n".join(f"{label:<14} {text}" for label, text in recap_facts(past))
 
 
-def recap_line(told: Recap) -> str:
+def recap_line(message: Recap) -> str:
     """What happened, in a line; empty where nothing did that one would want to be told."""
-    if told.quiet:
+    if message.quiet:
         return ""
-    achieved = sum(goal.status is GoalStatus.ACHIEVED for goal in told.goals)
-    others = len(told.goals) - achieved
+    achieved = sum(goal.status is GoalStatus.ACHIEVED for goal in message.goals)
+    others = len(message.goals) - achieved
     parts = [
         f"{achieved} goal{'s' * (achieved != 1)} achieved" if achieved else "",
         f"{others} ended otherwise" if others else "",
-        f"{told.failures} failure{'s' * (told.failures != 1)}" if told.failures else "",
-        f"{', '.join(agent for agent, _ in told.waiting)} needs you" if told.waiting else "",
-        f"{len(told.stuck)} × stuck" if told.stuck else "",
-        _cost(told) if told.calls else "",
-        f"{len(told.files)} file{'s' * (len(told.files) != 1)} written" if told.files else "",
+        f"{message.failures} failure{'s' * (message.failures != 1)}" if message.failures else "",
+        f"{', '.join(agent for agent, _ in message.waiting)} needs you" if message.waiting else "",
+        f"{len(message.stuck)} × stuck" if message.stuck else "",
+        _cost(message) if message.calls else "",
+        f"{len(message.files)} file{'s' * (len(message.files) != 1)} written" if message.files else "",
     ]
     return " · ".join(part for part in parts if part)
 
 
-def recap_facts(told: Recap) -> list[tuple[str, str]]:
+def recap_facts(message: Recap) -> list[tuple[str, str]]:
     """What happened, one fact a row, with labels; cleaned."""
-    rows = [("events", f"{told.events:,} (behind {told.since}, up to {told.until})")]
-    for goal in told.goals:
+    rows = [("events", f"{message.events:,} (behind {message.since}, up to {message.until})")]
+    for goal in message.goals:
         why = f": {goal.reason}" if goal.reason and goal.status is not GoalStatus.ACHIEVED else ""
         rows.append((f"goal {goal.status}", f"{goal.agent} {goal.goal} {goal.text}{why} ({goal.event})"))
-    rows += [("needs you", f"{agent}: {why}") for agent, why in told.waiting]
-    rows += [("stuck", f"{each.agent} {each.message} ({each.event})") for each in told.stuck]
-    rows.append(("actions", f"{told.actions}, {told.failed_actions} failed"))
-    if told.failures:
-        rows.append(("failures", f"{told.failures}; {told.recovered} recoveries worked"))
+    rows += [("needs you", f"{agent}: {why}") for agent, why in message.waiting]
+    rows += [("stuck", f"{each.agent} {each.message} ({each.event})") for each in message.stuck]
+    rows.append(("actions", f"{message.actions}, {message.failed_actions} failed"))
+    if message.failures:
+        rows.append(("failures", f"{message.failures}; {message.recovered} recoveries worked"))
         rows += [
-            ("failure", f"{trouble.agent} {trouble.message} ({trouble.event})") for trouble in told.troubles
+            ("failure", f"{trouble.agent} {trouble.message} ({trouble.event})")
+            for trouble in message.troubles
         ]
-    if told.calls:
-        rows.append(("models", f"{told.calls} calls, {told.tokens:,} tokens, {_cost(told)}"))
-    rows += [("file", f"{path} by {agent}") for agent, path in told.files[:LISTED]]
-    if len(told.files) > LISTED:
-        rows.append(("files", f"and {len(told.files) - LISTED} more"))
+    if message.calls:
+        rows.append(("models", f"{message.calls} calls, {message.tokens:,} tokens, {_cost(message)}"))
+    rows += [("file", f"{path} by {agent}") for agent, path in message.files[:LISTED]]
+    if len(message.files) > LISTED:
+        rows.append(("files", f"and {len(message.files) - LISTED} more"))
     return [(label, clean_line(text)) for label, text in rows]
 
 
-def _cost(told: Recap) -> str:
-    return f"${told.cost_usd:.4f}" + (f" and {told.unpriced} calls of unknown price" * bool(told.unpriced))
+def _cost(message: Recap) -> str:
+    return f"${message.cost_usd:.4f}" + (
+        f" and {message.unpriced} calls of unknown price" * bool(message.unpriced)
+    )
 
 
 # ------------------------------------------------------------------ how agents are

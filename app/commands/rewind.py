@@ -6,13 +6,13 @@ Rates have Wilson's interval at 95 % and the number of runs; a fork that has not
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import mean
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, GrammarError, Values, answer_message, chosen_agent
-from app.commands.comparison import Difference, Part, part_of, parts_text, state_changes
+from app.commands.comparison import Line, Part, parts_text, state_changes
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.missions import is_idle, wait_until
 from app.commands.time import CONFIRM, ForkRequest, RewindRequest
@@ -26,7 +26,7 @@ from engine.core.goals import GoalStatus
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.sandbox.snapshots.entry import Restoration
-from engine.value import asdict, dataclass
+from engine.value import asdict, dataclass, replace
 
 WORDS = 200
 """Characters of a line that a preview shows."""
@@ -73,7 +73,8 @@ def rewind_parts(preview: RewindPreview) -> tuple[Part, ...]:
         lost = tuple(("!", _words(line)) for line in preview.others[:LISTED])
         parts.append(Part("Changed by others since, and lost", lost))
     if preview.scope.value != "files":
-        parts += [part_of(title, changes[:LISTED]) for title, changes in _changes(preview)]
+        changed = state_changes(preview.now, preview.then)
+        parts += [replace(part, lines=part.lines[:LISTED]) for part in changed]
     return tuple(parts)
 
 
@@ -87,7 +88,7 @@ def _files(preview: RewindPreview) -> Part:
     return Part("Files", lines, _words(sure + note))
 
 
-def _restored(done: Restoration) -> Iterator[tuple[str, str]]:
+def _restored(done: Restoration) -> Iterator[Line]:
     for sign, paths, what in (
         ("-", done.removed, "goes"),
         ("+", done.made, "directory made"),
@@ -108,45 +109,8 @@ def adopted_parts(preview: Restoration) -> tuple[Part, ...]:
     )
 
 
-def _changes(preview: RewindPreview) -> tuple[tuple[str, tuple[Difference, ...]], ...]:
-    return state_changes(preview.now, preview.then)
-
-
-def restored_json(done: Restoration | None) -> dict[str, Any]:
-    """What happens to files, as JSON."""
-    lists = {name: list(getattr(done, name, ())) for name in ("written", "made", "removed", "mode_changed")}
-    return {**lists, "more": done.more if done else 0}
-
-
 def _words(text: str) -> str:
     return clean_line(text, limit=WORDS)
-
-
-def rewind_json(preview: RewindPreview) -> dict[str, Any]:
-    """A preview as JSON."""
-    return {
-        "agent": preview.agent,
-        "asked": preview.asked,
-        "to": preview.to,
-        "scope": preview.scope.value,
-        "events_back": preview.after.events,
-        "files": {
-            "snapshot": preview.files.snapshot if preview.files else "",
-            "saved_at": preview.files.ref if preview.files else "",
-            "exact": preview.files.exact if preview.files else None,
-            "note": preview.files.note if preview.files else "",
-            "trouble": preview.trouble,
-            **restored_json(preview.restoration),
-        },
-        "changed_by_others": list(preview.others),
-        "cannot_be_undone": list(preview.lasting),
-        "changes": {}
-        if preview.scope.value == "files"
-        else {
-            title.lower(): [f"{change.sign} {change.words}" for change in changes]
-            for title, changes in _changes(preview)
-        },
-    }
 
 
 # ------------------------------------------------------------------ without a screen
@@ -159,8 +123,8 @@ async def run_rewind(host: CommandHost, values: Values) -> Answer:
         preview = await preview_rewind(host.engine, chosen_agent(host), request)
     except RewindError as error:
         raise GrammarError(str(error)) from None
-    text, facts = parts_text(rewind_title(preview), rewind_parts(preview)), rewind_json(preview)
-    return await _apply(host, rewind_command(preview), text, facts, sure=request.yes)
+    title, parts = rewind_title(preview), rewind_parts(preview)
+    return await _apply(host, rewind_command(preview), title, parts, sure=request.yes)
 
 
 async def run_adopt(host: CommandHost, values: Values) -> Answer:
@@ -170,15 +134,15 @@ async def run_adopt(host: CommandHost, values: Values) -> Answer:
         preview = await host.engine.time_travel.adopt_preview(agent, fork)
     except (RewindError, KeyError) as error:
         raise GrammarError(str(error)) from None
-    text = parts_text(f"{agent} takes over the files of {fork}", adopted_parts(preview))
-    facts = {"files": restored_json(preview)}
-    return await _apply(host, cmd.AdoptFork(agent=agent, fork=fork), text, facts, sure=bool(values["yes"]))
+    title, parts = f"{agent} takes over the files of {fork}", adopted_parts(preview)
+    return await _apply(host, cmd.AdoptFork(agent=agent, fork=fork), title, parts, sure=bool(values["yes"]))
 
 
 async def _apply(
-    host: CommandHost, command: cmd.Command, text: str, facts: dict[str, Any], *, sure: bool
+    host: CommandHost, command: cmd.Command, title: str, parts: Sequence[Part], *, sure: bool
 ) -> Answer:
     """Send what was previewed where the operator is sure, else say how that is said."""
+    text, facts = parts_text(title, parts), {"title": title, "parts": list(map(asdict, parts))}
     if not sure:
         hint = f"nothing was changed; add {CONFIRM} to do it"
         return 0, {"ok": True, "applied": False, **facts}, f"{text}\n\n{hint}"

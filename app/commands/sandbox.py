@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.commands.arguments import Rest, Word, lower, pairs, split_word, the_only
+from app.commands.arguments import Rest, Word, lower, only_choice, pairs, split_word
 from app.commands.command import (
     Answer,
     CommandHost,
@@ -71,7 +71,7 @@ def _servers(context: Context) -> Iterable[tuple[str, str]]:
     return [(name, clean_line(facts.line, limit=120)) for name, facts in context.servers.items()]
 
 
-ONLY_JOB = the_only(_jobs, "name the job; running jobs: {}")
+ONLY_JOB = only_choice(_jobs, "name the job; running jobs: {}")
 TIERS = pairs(("kernel", "without namespaces"), ("paths", "UNCONFINED: nothing holds programs"))
 SERVER = Word("server", "a server of mcp.json", parse=_server, offers=_servers)
 SERVERS_TOOL = Rest("call", "a server's tool", shown="SERVER.TOOL {JSON}")

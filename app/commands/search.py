@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values
 from engine.api.engine import Engine
-from engine.api.queries import SANDBOX_DIRECTORY
 from engine.core.journal import Event
 from engine.core.ports import Ports
 from engine.core.store.sqlite import SqliteJournal
@@ -21,7 +18,6 @@ from engine.inquiry.event_search import EventSearch
 from engine.inquiry.search import (
     Ask,
     Batch,
-    FileSearch,
     Hit,
     MemorySearch,
     Search,
@@ -35,11 +31,7 @@ from engine.inquiry.search import (
 )
 from engine.memory.errors import MemoryFault, MemoryUnavailable
 from engine.memory.open_memory import MemoryReader
-from engine.sandbox.files import SandboxFiles
-from engine.sandbox.paths import PathError
 
-FILE_LIMIT = 1024 * 1024
-"""Bytes of a file that is shown."""
 FIELD_LIMIT = 400_000
 """Characters of one field of an event that are shown."""
 
@@ -66,7 +58,7 @@ async def search_workspace(
             except MemoryUnavailable as error:
                 return 2, {}, str(error)
         ask: Ask = memory.ask_by_name if memory is not None else _no_memory
-        return await _answered(what, _sources(workspace, workspace / SANDBOX_DIRECTORY, ask))
+        return await _answered(what, _sources(workspace, ask))
     finally:
         if memory is not None:
             await memory.close()
@@ -93,15 +85,11 @@ async def stream_search(engine: Engine, what: SearchQuery, tell: Tell) -> None:
 
 def sources_of(engine: Engine) -> list[tuple[Source, Search]]:
     """Where a live engine's workspace is searched."""
-    return _sources(engine.workspace, engine.root, engine.recall)
+    return _sources(engine.workspace, engine.recall)
 
 
-def _sources(workspace: Path, root: Path, ask: Ask) -> list[tuple[Source, Search]]:
-    return [
-        (Source.EVENT, EventSearch(workspace)),
-        (Source.MEMORY, MemorySearch(ask)),
-        (Source.FILE, FileSearch(root)),
-    ]
+def _sources(workspace: Path, ask: Ask) -> list[tuple[Source, Search]]:
+    return [(Source.EVENT, EventSearch(workspace)), (Source.MEMORY, MemorySearch(ask))]
 
 
 async def _answered(what: SearchQuery, sources: Sequence[tuple[Source, Search]]) -> Answer:
@@ -144,8 +132,6 @@ async def full_hit(engine: Engine, source: Source, ref: str) -> list[tuple[str, 
             return event_parts(event) if event is not None else [(f"there is no event {ref}", "")]
         case Source.MEMORY:
             return await _memory_parts(engine, ref)
-        case Source.FILE:
-            return await asyncio.to_thread(_file_parts, engine.root, ref)
 
 
 def event_parts(event: Event) -> list[tuple[str, str]]:
@@ -170,21 +156,3 @@ async def _memory_parts(engine: Engine, ident: str) -> list[tuple[str, str]]:
     head = f"{memory.id} · {memory.level} {memory.type} · {memory.workflow} · from {memory.source or '?'}"
     parts = [(head, memory.content), ("description", memory.description), ("reasoning", memory.reasoning)]
     return [parts[0], *(part for part in parts[1:] if part[1])]
-
-
-def _file_parts(root: Path, ref: str) -> list[tuple[str, str]]:
-    """A file up to the line that was found, and from it on."""
-    path, _, number = ref.rpartition(":")
-    if not path or not number.isdecimal():
-        path, number = ref, "1"
-    try:
-        with closing(SandboxFiles(root)) as files:
-            content = files.read_bytes(files.relative(path), FILE_LIMIT)
-    except PathError as error:
-        return [(error.message, "")]
-    if b"\0" in content[:8192]:
-        return [(f"{path} is no text", "")]
-    lines = content.decode("utf-8", "replace").splitlines()
-    at = min(max(int(number), 1), len(lines) or 1)
-    before = [(f"{path} · before line {at}", "\n".join(lines[: at - 1]))] if at > 1 else []
-    return [*before, (f"{path} · from line {at}", "\n".join(lines[at - 1 :]))]

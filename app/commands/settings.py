@@ -23,17 +23,18 @@ from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
 from engine.inquiry.notices import Rule
+from engine.model import LateModel
 from engine.models.choice import REPAIRS, REPAIRS_LIMIT, ModelChoice
 from engine.models.cost import Budget
 from engine.models.errors import ModelError
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
-from engine.value import dataclass, field, replace
+from engine.value import dataclass, field, fields, fields_of, replace
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024
 
 
-class _CockpitTable(BaseModel):
+class _CockpitTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     theme: str | None = None
     notify: Rule = Rule.DONE
@@ -43,7 +44,7 @@ class _CockpitTable(BaseModel):
     """Keys by binding id, such as `cockpit.step = "f10"`."""
 
 
-class _SandboxTable(BaseModel):
+class _SandboxTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     network: Network = Network.OFF
     """`off`, `ports` (HTTP and HTTPS with name look-up) or `on`."""
@@ -53,7 +54,7 @@ class _SandboxTable(BaseModel):
     """`required`: files are saved before each action that may change them; `off`."""
 
 
-class _ModelTable(BaseModel):
+class _ModelTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     name: str | None = Field(default=None, min_length=1, max_length=200)
     """The model that thinks, as its endpoint knows it."""
@@ -65,7 +66,7 @@ class _ModelTable(BaseModel):
     """How often it may put right an answer that cannot be used, before planning has failed."""
 
 
-class _Amounts(BaseModel):
+class _Amounts(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     usd: float | None = Field(default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.USD], allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.TOKENS]))
@@ -86,18 +87,18 @@ class _Amounts(BaseModel):
 class _BudgetTable(_Amounts):
     """What all agents together may take over all sessions."""
 
-    agent: _Amounts = Field(default_factory=_Amounts)
+    agent: _Amounts = Field(default_factory=_Amounts.model_construct)
     """What each agent may take, with those that work for it."""
 
 
-class _MastermindTable(BaseModel):
+class _MastermindTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     cooldown_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
     """How long what failed is left alone."""
     interval_s: float | None = Field(default=None, ge=0, le=86_400, allow_inf_nan=False)
     """Between two items of the backlog that is worked off by itself."""
     watch_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
-    """How long what was applied is watched."""
+    """Without effect: settings of 0.1 may have it."""
     busy_percent: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
     """The backlog is not worked off by itself while the processor is busier; 100 never puts it off."""
     approve_critical: bool | None = None
@@ -111,7 +112,7 @@ class _MastermindTable(BaseModel):
     """What models may cost in a campaign; 0 asks none."""
 
 
-class _CrewTable(BaseModel):
+class _CrewTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     model_calls: int | None = Field(default=None, ge=1, le=64)
     """Model calls of all handoffs at a time."""
@@ -119,21 +120,21 @@ class _CrewTable(BaseModel):
     """Whether the agents that Pilothouse ships are there."""
 
 
-class _File(BaseModel):
+class _File(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     approvals: dict[str, Any] = Field(default_factory=dict)
     """What agents ask about (`engine.agent.steering.rules`)."""
-    budget: _BudgetTable = Field(default_factory=_BudgetTable)
-    model: _ModelTable = Field(default_factory=_ModelTable)
-    sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
-    mastermind: _MastermindTable = Field(default_factory=_MastermindTable)
-    crew: _CrewTable = Field(default_factory=_CrewTable)
-    cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
+    budget: _BudgetTable = Field(default_factory=_BudgetTable.model_construct)
+    model: _ModelTable = Field(default_factory=_ModelTable.model_construct)
+    sandbox: _SandboxTable = Field(default_factory=_SandboxTable.model_construct)
+    mastermind: _MastermindTable = Field(default_factory=_MastermindTable.model_construct)
+    crew: _CrewTable = Field(default_factory=_CrewTable.model_construct)
+    cockpit: _CockpitTable = Field(default_factory=_CockpitTable.model_construct)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What the operator chose."""
+class Settings(EngineConfig):
+    """What the operator chose: how a workspace is opened, and how the cockpit is."""
 
     theme: str | None = None
     keys: dict[str, str] = field(default_factory=dict)
@@ -143,18 +144,6 @@ class Settings:
     """Name under which commands are recorded."""
     network: Network = Network.OFF
     accept_paths: bool = False
-    snapshots: SnapshotRule = SnapshotRule.REQUIRED
-    approvals: Policy = field(default_factory=Policy)
-    """What agents ask about before they do it."""
-    model: ModelChoice | None = None
-    """The model that thinks; None without a key and an endpoint."""
-    budget: SpendingLimits = field(default_factory=SpendingLimits)
-    """What all agents together may take over all sessions."""
-    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
-    """What each agent may take; it counts before the budget of the model's settings."""
-    mastermind: MastermindSettings = field(default_factory=MastermindSettings)
-    crew: CrewSettings = field(default_factory=CrewSettings)
-    """How the system improves itself."""
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -165,7 +154,9 @@ class Settings:
         home = _home(os.environ)
         problems: list[str] = []
         user, local = (_read(folder / FILE, problems) for folder in (home, workspace))
-        file = _File.model_validate(_over(user, local))
+        given = _over(user, local)
+        # Without any file nothing is to be checked, and no validator is built.
+        file = _File.model_validate(given) if given else _File.model_construct()
         accepted = any(each.get("sandbox", {}).get("accept_paths") for each in (user, local))
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or file.cockpit.theme,
@@ -180,7 +171,7 @@ class Settings:
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
             mastermind=_mastermind(file.mastermind),
-            crew=replace(CrewSettings(), **file.crew.model_dump(exclude_none=True)),
+            crew=replace(CrewSettings(), **_given(file.crew)),
             home=home,
             problems=tuple(problems),
         )
@@ -204,17 +195,9 @@ class Settings:
         if accept is not None:
             policy = policy.accepting(accept)
         granted = Network.PORTS if network and self.network is Network.OFF else self.network
-        return EngineConfig(
-            policy=policy.with_network(granted),
-            snapshots=self.snapshots,
-            approvals=self.approvals,
-            model=self.model if model else None,
-            budget=self.budget,
-            agent_budget=self.agent_budget,
-            mastermind=self.mastermind,
-            crew=self.crew,
-            home=self.home,
-        )
+        opened = fields_of(self, *(each.name for each in fields(EngineConfig)))
+        opened |= {"policy": policy.with_network(granted), "model": self.model if model else None}
+        return EngineConfig(**opened)
 
 
 def _over(user: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
@@ -226,9 +209,14 @@ def _over(user: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _given(table: BaseModel) -> dict[str, Any]:
+    """What stands in a table of the file."""
+    return {name: value for name, value in table if value is not None}
+
+
 def _mastermind(table: _MastermindTable) -> MastermindSettings:
     """How the system improves itself."""
-    given, usual = table.model_dump(exclude_none=True), MastermindSettings()
+    given, usual = _given(table), MastermindSettings()
     amounts = {name: given.pop(name) for name in ("candidates", "seconds", "usd") if name in given}
     return replace(usual, budget=replace(usual.budget, **amounts), **given)
 

@@ -101,7 +101,7 @@ COMMANDS = (
     command(
         "step",
         "allow exactly one action, the pending step with all below it, or the rest of its goal; "
-        "all: of every paused agent; of a handoff: halt after each of its parts, and ask how it goes on",
+        "all: of every paused agent; of a handoff: halt after each of its parts, and ask how to continue",
         cmd.Step,
         SCOPE,
         forms=(
@@ -123,7 +123,7 @@ COMMANDS = (
         Rest("how", "a grade", optional=True, shown="[GRADE] [agent|children|all]", offers=_stop_words),
         examples=("stop", "stop freeze", "stop hold children", "stop all"),
     ),
-    command("thaw", "let frozen processes go on; the agent stays held", cmd.Thaw, THAWED),
+    command("thaw", "let frozen processes continue; the agent stays held", cmd.Thaw, THAWED),
     command("intervene", "take the agent's turn", cmd.Intervene),
     command(
         "handback hand_back", "give the turn back; the agent looks at its workspace afresh", cmd.HandBack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.commands.arguments import Rest, Word, among, the_only, word
+from app.commands.arguments import Rest, Word, among, only_choice, word
 from app.commands.command import Context, Form, GrammarError, Group, Submit, Values
 from app.commands.crew_arguments import handoff_choices, of_handoff
 from engine.core import commands as cmd
@@ -70,7 +70,7 @@ def _vetoed(context: Context) -> Iterable[tuple[str, str]]:
         yield (f"{task.value} off", "let it again") if task in vetoed else (task.value, about)
 
 
-ONLY_JOB = the_only(_jobs, "a background job is missing")
+ONLY_JOB = only_choice(_jobs, "a background job is missing")
 COMMANDS = (
     command(
         "reflect",

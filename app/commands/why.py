@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values
 from app.projection.event_lines import TEXT_LIMIT, Words, call_text, line_of, step_text, table_words
@@ -33,7 +32,7 @@ from engine.inquiry.why import (
     forward,
     unsupported_beliefs,
 )
-from engine.value import dataclass
+from engine.value import asdict, dataclass
 
 
 class Direction(StrEnum):
@@ -60,7 +59,7 @@ TIES = {
     Relation.PLAN: "the plan before: ",
     Relation.FILE: "the file's writer: ",
     Relation.BELIEF: "the belief: ",
-    Relation.TOLD: "told beforehand: ",
+    Relation.TOLD: "known before: ",
 }
 """What is said before an event that another one depends on."""
 TIES_ON = {
@@ -170,7 +169,7 @@ def _line(link: Link, way: Direction, mark: str = "") -> WhyLine:
     glyph, kind, text = event_words(link.event)
     ties = TIES if way is Direction.BACKWARD else TIES_ON
     tie = ties.get(link.relation, "") if link.relation is not None else ""
-    again = " (told in another place)" if link.again else ""
+    again = " (shown elsewhere)" if link.again else ""
     marked = f" ≠ {mark}" if mark else ""
     return WhyLine(
         link.ref,
@@ -341,50 +340,8 @@ async def show_drift(host: CommandHost, values: Values) -> Answer:
     drift = drift_of(await host.engine.store.read(host.context.agent), goal)
     if goal and not drift.shown:
         return 2, {}, f"there is no goal '{goal}'"
-    answer = {
-        "actions": [
-            {
-                "action": each.action,
-                "course": each.kind.value,
-                "why": each.why,
-                "call": each.call,
-                "ref": each.ref,
-            }
-            for each in drift.courses
-        ],
-        "revisions": [_as_json(each) for each in drift.revisions],
-        "evidence": [
-            {
-                "goal": goal.goal,
-                "status": goal.status.value,
-                "complete": goal.complete,
-                "criteria": [{"criterion": e.criterion, "step": e.step, "ref": e.ref} for e in goal.criteria],
-                "results": [{"step": e.step, "summary": e.summary, "ref": e.ref} for e in goal.results],
-            }
-            for goal in drift.shown
-        ],
-    }
     text = "\n".join(f"{line.lead}{line.text}{f'  ({line.ref})' if line.ref else ''}" for line in drift.lines)
-    return 0, answer, text or "no plan and no action yet"
-
-
-def _as_json(revision: Revision) -> dict[str, Any]:
-    changed = revision.difference
-    return {
-        "plan": revision.plan,
-        "goal": revision.goal,
-        "number": revision.number,
-        "by": revision.by,
-        "change": revision.change,
-        "ref": revision.ref,
-        "added": [step.id for step in changed.added],
-        "removed": [step.id for step in changed.removed],
-        "changed": [
-            {"old": two.old.id, "new": two.new.id, "fields": list(two.fields)} for two in changed.changed
-        ],
-        "moved": [{"step": two.step.id, "was": two.was, "now": two.now} for two in changed.moved],
-        "kept": changed.kept,
-    }
+    return 0, asdict(drift), text or "no plan and no action yet"
 
 
 _COURSES = {

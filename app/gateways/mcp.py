@@ -1,11 +1,8 @@
 """`pilothouse mcp`: memory and the sandbox of a workspace, served to other agents over MCP.
 
 Each call goes through an agent of the workspace made for that, in the jail, on record under the client's
-name, and passes the gate as an agent's action does: rules forbid and allow it, and what would be asked waits
-for the operator where one sits at the terminal that serves, else it is refused. Standard output carries the
-protocol and nothing else.
-
-What clients of `pilothouse mcp` want and the operator has to allow, asked on the terminal that serves.
+name, and passes the gate as an agent's action does: rules forbid and allow it, and what would be asked is
+refused. Standard output carries the protocol and nothing else.
 """
 
 from __future__ import annotations
@@ -20,21 +17,19 @@ import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from engine.agent.steering.envelopes import make_call
-from engine.agent.steering.gate import NO_OPERATOR, UNANSWERED
-from engine.agent.steering.rules import offered, rule_text, words_of
+from engine.agent.steering.rules import narrowest_rule, rule_text
 from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ResultStatus
-from engine.core.approvals import Question
 from engine.core.journal import JournalError
+from engine.core.reasons import WORDS
 from engine.core.text import clean_line
-from engine.inquiry.inbox import question_text
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
 from engine.tools.mcp.tool_server import (
@@ -47,87 +42,15 @@ from engine.tools.mcp.tool_server import (
 )
 from engine.value import dataclass
 
-_SCOPES = {"y": "once", "s": "session", "a": "always"}
-_HOW = "y allows it once, s until this ends, a from now on, n denies it (n REASON)"
-_READ = 4096
-
-
-class TerminalAnswers:
-    """Asks on a terminal, and takes the operator's word from it.
-
-    Args:
-        engine: the workspace.
-        agent: through which clients' calls go.
-        operator: who sits at the terminal.
-        err: where it is asked.
-    """
-
-    def __init__(self, engine: Engine, agent: str, operator: str, err: TextIO) -> None:
-        self._engine, self._agent, self._operator, self._err = engine, agent, operator, err
-        self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._part = b""
-
-    async def run(self) -> None:
-        """Ask and take answers until cancelled."""
-        loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
-        loop.add_reader(number, self._read, number)
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._ask())
-                group.create_task(self._answer())
-        finally:
-            loop.remove_reader(number)
-
-    def _read(self, number: int) -> None:
-        try:
-            piece = os.read(number, _READ)
-        except OSError:
-            piece = b""
-        if not piece:
-            asyncio.get_running_loop().remove_reader(number)
-            return
-        *lines, self._part = (self._part + piece).split(b"\n")
-        for line in lines:
-            self._lines.put_nowait(line.decode("utf-8", "replace").strip())
-
-    async def _ask(self) -> None:
-        async for event in self._engine.events(await self._engine.head(), stream=self._agent):
-            payload = ev.payload_of(event)
-            if isinstance(payload, ev.ApprovalAsked):
-                names = ("action", "step", "goal", "call", "key", "why", "offered")
-                question = Question(*(getattr(payload, name) for name in names))
-                who = payload.call.client or self._agent
-                self._say(f"{who} asks ({payload.action}): {question_text(question)} — {payload.why}")
-                self._say(f"  {_HOW}; s and a: {words_of(payload.offered)}")
-
-    async def _answer(self) -> None:
-        while True:
-            line = await self._lines.get()
-            word, _, reason = line.partition(" ")
-            question = (await self._engine.view(self._agent)).approvals.question
-            if question is None:
-                self._say("nothing is asked now")
-            elif word in _SCOPES or word == "n":
-                allow = word != "n"
-                fields = {"scope": _SCOPES[word]} if allow else {"reason": reason.strip()[:500]}
-                command = cmd.AnswerApproval.model_validate(
-                    {"agent": self._agent, "action": question.action, "allow": allow, **fields}
-                )
-                self._say((await self._engine.submit(command, operator=self._operator)).message)
-            else:
-                self._say(_HOW)
-
-    def _say(self, text: str) -> None:
-        self._err.write(f"{clean_line(text, limit=4_000)}\n")
-        self._err.flush()
-
-
 AGENT = "mcp"
 """The agent through whose pipeline and session calls go."""
+UNASKED = tuple(
+    f"not allowed: {WORDS[code].partition('{')[0]}" for code in ("gate.no-operator", "gate.unanswered")
+)
+"""How the answer to a call begins that nobody allowed."""
 TOOLS = ("simple_coder", "memory")
 _NO_MODEL = {"thinker": ProceduralThinker.name}
 TOKEN = "PILOTHOUSE_MCP_TOKEN"
-WAIT_S = 120.0
 HOW = (
     "the operator of this workspace can allow it, while this server does not run, with: "
     f"pilothouse do --agent {AGENT} {{line}}; or by a rule below [approvals] in pilothouse.toml"
@@ -147,8 +70,6 @@ class ServeOptions:
     read_only: bool = False
     """Serve only what changes nothing."""
     accept: Tier | None = None
-    wait_s: float = WAIT_S
-    """Seconds that the operator has to answer; over standard streams nobody is there."""
 
 
 async def serve(options: ServeOptions) -> int:
@@ -159,24 +80,14 @@ async def serve(options: ServeOptions) -> int:
     """
     settings = Settings.load(options.workspace)
     config = settings.engine_config(accept=options.accept)
-    # Over standard streams these are the client's, and no person can be asked.
-    attended = options.port is not None and options.wait_s > 0 and sys.stdin.isatty()
     async with open_engine(options.workspace, config) as engine:
         if AGENT not in engine.agents:
             made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
             if not made.ok:
                 raise JournalError(f"no agent can be made to serve for: {made.message}")
-        caller = _EngineCaller(engine, options.wait_s if attended else 0.0)
-        server = build_server(served_commands(engine, read_only=options.read_only), caller)
+        server = build_server(served_commands(engine, read_only=options.read_only), _EngineCaller(engine))
         work = serve_streams(server) if options.port is None else _over_http(server, options.port)
-        answers = TerminalAnswers(engine, AGENT, settings.operator, sys.stderr)
-        asking = asyncio.create_task(answers.run()) if attended else None
-        try:
-            return await _until_signal(work)
-        finally:
-            if asking is not None:
-                asking.cancel()
-                await asyncio.gather(asking, return_exceptions=True)
+        return await _until_signal(work)
 
 
 def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCommand]:
@@ -248,15 +159,10 @@ class _PendingCall:
 
 
 class _EngineCaller:
-    """Takes calls through the engine.
+    """Takes calls through the engine."""
 
-    Args:
-        engine: the workspace.
-        wait_s: seconds that the operator has to answer; 0 where nobody is there.
-    """
-
-    def __init__(self, engine: Engine, wait_s: float = 0.0) -> None:
-        self._engine, self._wait_s = engine, wait_s
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._aside: set[asyncio.Task[None]] = set()
 
     async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
@@ -264,12 +170,7 @@ class _EngineCaller:
         engine = self._engine
         since = await engine.head()
         command = cmd.CallTool(
-            agent=AGENT,
-            tool=offer.tool,
-            command=offer.command,
-            args=dict(args),
-            client=client or "client",
-            wait_s=self._wait_s,
+            agent=AGENT, tool=offer.tool, command=offer.command, args=dict(args), client=client or "client"
         )
         handing = asyncio.ensure_future(engine.submit(command, operator="mcp"))
         try:
@@ -370,13 +271,11 @@ class _EngineCaller:
 
     async def _how(self, asked: _PendingCall, message: str) -> str:
         """How the operator can allow what nobody answered; empty where a rule or a person forbade it."""
-        spec = self._engine.describe_command(asked.offer.command, asked.offer.tool)
-        if spec is None or not message.startswith(
-            tuple(f"not allowed: {why}" for why in (NO_OPERATOR, UNANSWERED))
-        ):
+        spec = self._engine.registry.spec(asked.offer.tool, asked.offer.command)
+        if spec is None or not message.startswith(UNASKED):
             return ""
         cwd = (await self._engine.view(AGENT)).sandbox.cwd
-        rule = rule_text(offered(make_call(spec, asked.offer.tool, asked.args, cwd=cwd)))
+        rule = rule_text(narrowest_rule(make_call(spec, asked.offer.tool, asked.args, cwd=cwd)))
         line = f"allow always {rule}"
         plain = not set(line) & set('"$`\\!')
         return HOW.format(line=f'"{line}"' if plain else shlex.quote(line))

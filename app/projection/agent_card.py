@@ -9,17 +9,20 @@ from app.projection.event_lines import short_duration
 from app.projection.fleet_views import seconds_since
 from engine.core.text import clean_line
 from engine.crew.ontology.spec import AgentSpec
-from engine.crew.selection import Candidate, Selection, edges_of
+from engine.crew.selection import Candidate, Selection, chains_of
 from engine.crew.state import CrewState
-from widgets.base.facts import Section
-from widgets.dialogs.handoffs import CandidateRow, SelectionModel
+from widgets.base.facts import ListModel, Section
+from widgets.base.rows import Row, blank
+from widgets.base.text_layout import Piece, bar, cut_text
 
+BAR_CELLS = 5
+NOTHING_FITS = "Nothing speaks for any agent: it has to become clear first what is wanted."
 HANDOFFS = 20
 """Handoffs of an agent that are listed, the newest."""
 
 
 def card(state: CrewState, name: str, now: datetime) -> tuple[Section, ...]:
-    """Spec, versions, what it takes and gives, tools, edges, what it asks, its newest handoffs."""
+    """Spec, source, what it takes and gives, tools, edges, what it asks, its newest handoffs."""
     agent = state.agents[name]
     spec = agent.spec
     used = f"{agent.successes} of {agent.runs} runs succeeded" if agent.runs else "never run"
@@ -28,18 +31,15 @@ def card(state: CrewState, name: str, now: datetime) -> tuple[Section, ...]:
     head = f"{spec.name} · {spec.type} {spec.version} · {used}{off}{floor}"
     sections = [
         Section(head, spec.description),
-        Section(
-            "Versions",
-            "\n".join(reversed(agent.versions)) + (f"\nfrom {agent.source}" if agent.source else ""),
-        ),
+        Section("Source", agent.source or "unknown"),
         Section("Receives and returns", "\n".join(_handoff_lines(spec))),
         Section("How it works", "\n".join(_work_lines(spec))),
-        Section("Tools", "\n".join(_tool_lines(state, spec)) or "none"),
+        Section("Tools", "\n".join(_tool_lines(spec)) or "none"),
         Section("Edges of the selection graph", "\n".join(_edge_lines(state, name)) or "none"),
     ]
     if waiting := state.parked(name):
         ideas = "\n".join(f"{idea.id}: {idea.text}" for idea in waiting)
-        sections.append(Section("Parked ideas", f"{ideas}\nidea take IDEA [AGENT] · idea drop IDEA"))
+        sections.append(Section("Parked ideas", ideas))
     if agent.warnings:
         sections.append(Section("Warnings", "\n".join(agent.warnings), "warning"))
     allowed = [
@@ -93,20 +93,13 @@ def _work_lines(spec: AgentSpec) -> Iterator[str]:
         yield f"debate: {sides}; judge {spec.debate.judge_agent}, {spec.debate.rounds} rounds"
     if spec.compute:
         yield f"computed in code: {spec.compute}"
-    for wish in spec.instructions.quality_criteria:
-        yield f"{'must' if wish.hard else 'should'}: {wish.check} {wish.field}".rstrip()
+    for criterion in spec.instructions.quality_criteria:
+        yield f"{'must' if criterion.hard else 'should'}: {criterion.check} {criterion.field}".rstrip()
 
 
-def _tool_lines(state: CrewState, spec: AgentSpec) -> Iterator[str]:
+def _tool_lines(spec: AgentSpec) -> Iterator[str]:
     for use in spec.tools.mcp_servers:
-        server = state.servers.get(use.server)
-        how = ": ".join(filter(None, (server.state, server.message))) if server is not None else "not started"
-        needed = "required" if use.required else "optional"
-        yield f"{use.server} ({', '.join(use.tools)}): {needed}, {how}"
-    for tool in spec.tools.custom_tools:
-        yield f"{tool.name}: {tool.function}"
-    for action in spec.tools.global_actions:
-        yield f"{action.action}: {action.tool}"
+        yield f"{use.server} ({', '.join(use.tools)}): {'required' if use.required else 'optional'}"
     if spec.tools.local:
         yield f"local: {', '.join(spec.tools.local)}"
 
@@ -115,10 +108,10 @@ def _edge_lines(state: CrewState, name: str) -> Iterator[str]:
     if words := state.agents[name].spec.triggers.keywords:
         yield f"triggers: {', '.join(words)}"
     for agent in state.agents.values():
-        for edge in edges_of(agent.spec):
-            if name in (edge.src, edge.dst):
+        for (before, after), weight in chains_of(agent.spec).items():
+            if name in (before, after):
                 declared = f" (declared by {agent.spec.id})" if agent.spec.id != name else ""
-                yield f"{edge.src} -{edge.rel} {edge.value:g}→ {edge.dst}{declared}"
+                yield f"{before} -CHAINS_TO {weight:g}→ {after}{declared}"
 
 
 def _handoffs(state: CrewState, name: str, now: datetime) -> list[str]:
@@ -131,7 +124,7 @@ def _handoffs(state: CrewState, name: str, now: datetime) -> list[str]:
     ]
 
 
-def selection(text: str, result: Selection, standing: str) -> SelectionModel:
+def selection(text: str, result: Selection, standing: str) -> ListModel:
     """Who would be selected for a text.
 
     Args:
@@ -139,11 +132,28 @@ def selection(text: str, result: Selection, standing: str) -> SelectionModel:
         result: of the selection graph.
         standing: what of the text counted, and where it goes.
     """
-    rows = [_candidate(row, place) for place, row in enumerate(result.rows, 1)]
-    rows += [_candidate(loser.candidate, 0, loser.reason) for loser in result.lost]
-    return SelectionModel(text, tuple(rows), standing)
+    rows = [Row("standing", (Piece(clean_line(standing), "dim"),), selectable=False, most=4), blank("blank")]
+    rows += [line for place, row in enumerate(result.rows, 1) for line in _candidate(row, place)]
+    rows += [line for loser in result.lost for line in _candidate(loser, 0)]
+    if len(rows) == 2:
+        rows.append(Row("none", (Piece(NOTHING_FITS, "dim"),), selectable=False, most=2))
+    return ListModel(f"Select: {clean_line(text, limit=90)}", rows)
 
 
-def _candidate(candidate: Candidate, place: int, lost: str = "") -> CandidateRow:
-    parts = (candidate.T, candidate.P, candidate.C, candidate.R)
-    return CandidateRow(candidate.id, candidate.score, parts, candidate.why, place, lost)
+def _candidate(candidate: Candidate, place: int) -> Iterator[Row]:
+    """The candidate with the parts of its score; below it a sentence for each, and why it lost."""
+    pieces = [
+        Piece(f"{place or '·':>2} ", "dim"),
+        Piece(f"{cut_text(clean_line(candidate.id), 18):<18} ", "strong" if place else "dim"),
+        Piece(f"{candidate.score:7.4g} "),
+    ]
+    for name, part, most in (("T", candidate.T, 0.6), ("P", candidate.P, 0.4), ("C", candidate.C, 0.3)):
+        pieces += [Piece(f"{name} ", "dim"), *bar(part / most, BAR_CELLS, style="accent"), Piece(" ")]
+    style = "success" if candidate.R > 0 else "error" if candidate.R < 0 else "dim"
+    pieces.append(Piece(f"R {candidate.R:+.3f}", style))
+    sentences = [clean_line(sentence, limit=600) for sentence in (*candidate.why, candidate.lost) if sentence]
+    copy = " ".join((clean_line(candidate.id), f"{candidate.score:.6g}", *sentences))
+    yield Row(candidate.id, tuple(pieces), copy=copy)
+    for at, words in enumerate(sentences):
+        pair = (Piece("   "), Piece(words, "dim"))
+        yield Row(f"{candidate.id} {at}", pair, selectable=False, indent=3, most=3)

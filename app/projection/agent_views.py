@@ -7,11 +7,11 @@ View models of the past: the timeline, and the status line of a state that is no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from app.projection.event_lines import line_of
+from app.projection.event_lines import line_of, strategy_text
 from engine.agent.recovery import TAXONOMY, StrategyRecord
 from engine.bdi.trace import FrameView, IntentionView, ItemView
 from engine.core.agents import HELD_MODES
@@ -21,10 +21,12 @@ from engine.core.recovery import OF_GOALS, Failure, Strategy
 from engine.core.state import AgentState
 from engine.core.streams import Mark
 from engine.core.text import clean_line
-from widgets.dialogs.generated_plans import GeneratedPlansModel, ProposedPlan
-from widgets.panes.beliefs import BeliefLine, BeliefsModel
-from widgets.panes.errors import ErrorLine, ErrorsModel
-from widgets.panes.goals import FrameLine, IntentionLine, IntentionMark, IntentionsModel
+from widgets.base.facts import ListModel
+from widgets.base.rows import Row
+from widgets.dialogs.generated_plans import GeneratedPlansModel
+from widgets.panes.beliefs import belief_row
+from widgets.panes.errors import error_rows
+from widgets.panes.goals import FrameLine, IntentionMark, intention_rows
 from widgets.panes.plan import PlanModel, StepLine, StepMark
 from widgets.panes.status_bar import StatusModel
 from widgets.panes.timeline import TimelineMark, TimelineModel
@@ -33,11 +35,13 @@ from widgets.panes.world import SignKind, WorldModel, WorldSign
 ERRORS_SHOWN = 50
 
 
-def errors(state: AgentState) -> ErrorsModel:
+def errors(state: AgentState) -> ListModel:
     """Open failures, then settled ones, the newest first; of a step that failed again and again the last."""
     settled = [failure for failure in reversed(state.failures) if failure.resolved]
     shown = (open_failures(state) + settled)[:ERRORS_SHOWN]
-    return ErrorsModel(tuple(_error(state, failure) for failure in shown))
+    opened = sum(not failure.resolved for failure in shown)
+    rows = [row for failure in shown for row in _error(state, failure)]
+    return ListModel(rows=rows, caption=f"{opened} open" if opened else "")
 
 
 def open_failures(state: AgentState) -> list[Failure]:
@@ -49,24 +53,26 @@ def open_failures(state: AgentState) -> list[Failure]:
     return list(newest.values())
 
 
-def _error(state: AgentState, failure: Failure) -> ErrorLine:
-    waits = state.intervention is not None and (
-        failure.step == state.intervention.step and failure.goal == state.intervention.goal
-    )
-    return ErrorLine(
-        id=failure.event,
-        kind=failure.kind.value,
-        subject=failure.subject,
-        message=failure.message,
-        strategy=failure.strategy.value if failure.strategy else "",
-        attempt=failure.attempt,
-        of=failure.of if failure.strategy is Strategy.RETRY_WITH_DELAY else 0,
-        delay_s=round(failure.delay_s, 1),
+def _error(state: AgentState, failure: Failure) -> list[Row]:
+    turn = state.intervention
+    waits = turn is not None and (failure.step, failure.goal) == (turn.step, turn.goal)
+    recovery = [strategy_text(failure.strategy)] if failure.strategy else []
+    if failure.strategy is Strategy.RETRY_WITH_DELAY and failure.of:
+        recovery.append(f"{failure.attempt}/{failure.of}")
+    if (delay := round(failure.delay_s, 1)) and not failure.resolved:
+        recovery.append(f"{delay:g}s")
+    if due := _next_try(state, failure):
+        recovery.append(f"· next try {due}")
+    past = {"tried": _tried(state, failure), "rates": _rates(state, failure)}
+    return error_rows(
+        failure.event,
+        failure.kind.value,
+        failure.subject,
+        failure.message,
+        recovery,
         resolved=failure.resolved,
-        needs_operator=waits and not failure.resolved,
-        next_at=_next_try(state, failure),
-        tried=_tried(state, failure),
-        rates=_rates(state, failure),
+        waits=waits,
+        history=" · ".join(f"{name} {text}" for name, text in past.items() if text),
     )
 
 
@@ -80,13 +86,13 @@ def _next_try(state: AgentState, failure: Failure) -> str:
 
 
 def _tried(state: AgentState, failure: Failure) -> str:
-    """Strategies that were tried on the same step or its goal's plan, with their outcomes, oldest first."""
+    """Strategies that were tried on the same step or its goal's plan, with their results, oldest first."""
     marks: dict[str, str] = {}
     for other in state.failures:
         same = other.step == failure.step or other.strategy in OF_GOALS
         if other.goal == failure.goal and same and other.strategy and other.succeeded is not None:
             marks[other.strategy] = marks.get(other.strategy, "") + ("✓" if other.succeeded else "✗")
-    return ", ".join(f"{strategy} {outcomes}" for strategy, outcomes in marks.items())
+    return ", ".join(f"{strategy_text(strategy)} {results}" for strategy, results in marks.items())
 
 
 def _rates(state: AgentState, failure: Failure) -> str:
@@ -98,7 +104,7 @@ def _rates(state: AgentState, failure: Failure) -> str:
             continue
         until = learned.rests(failure.kind, strategy)
         rests = f" (rests until tick {until})" if until else ""
-        known.append(f"{strategy} {learned.rate(failure.kind, strategy):.0%}{rests}")
+        known.append(f"{strategy_text(strategy)} {learned.rate(failure.kind, strategy):.0%}{rests}")
     return ", ".join(known)
 
 
@@ -116,17 +122,17 @@ _WAITS = {"wait": "time", "ask": "an answer", "generation": "a plan", "waiting f
 # ------------------------------------------------------------------ intentions and the plan
 
 
-def intentions(state: AgentState) -> IntentionsModel:
+def intention_rows_of(state: AgentState) -> list[Row]:
     """A tree for each intention, the oldest first."""
     shown, pursued = list(state.intentions.values())[:INTENTIONS_SHOWN], pursued_intention(state)
-    return IntentionsModel(tuple(_intention(each, pending=each is pursued) for each in shown))
+    return [row for each in shown for row in _intention(each, pending=each is pursued)]
 
 
-def _intention(view: IntentionView, *, pending: bool) -> IntentionLine:
+def _intention(view: IntentionView, *, pending: bool) -> Iterator[Row]:
     marks: dict[str, IntentionMark] = {"suspended": "suspended", "running": "running" if pending else "ready"}
     waits = "" if view.state in marks else _WAITS.get(view.state, view.state)
     mark, frames = marks.get(view.state, "waiting"), tuple(map(_frame, view.frames))
-    return IntentionLine(str(view.id), mark, waits, view.reason, frames)
+    return intention_rows(str(view.id), mark, waits, view.reason, frames)
 
 
 def _frame(frame: FrameView) -> FrameLine:
@@ -193,15 +199,14 @@ def _mark(state: AgentState, intention: IntentionView, item: ItemView, at: int, 
 # ------------------------------------------------------------------ beliefs and the world
 
 
-def beliefs(state: AgentState) -> BeliefsModel:
-    """What the reasoner believes, in the order it came."""
-    lines = []
-    for held in state.held_beliefs.values():
+def beliefs(state: AgentState) -> ListModel:
+    """What the reasoner believes, the newest first."""
+    rows = []
+    for held in reversed(state.held_beliefs.values()):
         annotations = f"[{','.join(held.annotations)}]" if held.annotations else ""
         fresh = held.tick == state.tick and state.tick > 0
-        text = f"{held.text}{annotations}"
-        lines.append(BeliefLine(text, held.sources, since=held.tick, event=held.event, fresh=fresh))
-    return BeliefsModel(tuple(lines))
+        rows.append(belief_row(f"{held.text}{annotations}", tuple(held.sources), held.tick, fresh))
+    return ListModel(rows=rows, caption=f"{len(rows):,} · newest first" if rows else "")
 
 
 def world(state: AgentState) -> WorldModel:
@@ -237,7 +242,7 @@ def generated_plans(state: AgentState, generation: Generation) -> GeneratedPlans
     repairs = settings.get("repairs", 2) if isinstance(settings, dict) else 2
     return GeneratedPlansModel(
         goal=generation.goal,
-        plans=tuple(ProposedPlan(plan.text, plan.accepted, plan.reasons) for plan in generation.plans),
+        plans=tuple(generation.plans),
         model=generation.model,
         attempt=generation.attempt,
         attempts=max(generation.attempt, int(repairs) + 1),

@@ -15,6 +15,7 @@ from engine.core.goals import GoalStatus
 from engine.core.journal import Event
 from engine.core.metacognition import JobOutcome
 from engine.core.plan import Op, PlanStep, StepStatus
+from engine.core.recovery import Strategy
 from engine.core.sandbox import Job
 from engine.core.text import clean_line
 from engine.core.thinking import Decision, DecisionKind
@@ -71,7 +72,7 @@ def step_text(step: PlanStep) -> str:
 
 
 def ending_jobs_text(jobs: Sequence[Job]) -> str:
-    """What becomes of running jobs when the session ends, on a line; empty when there are none."""
+    """What happens to running jobs when the session ends, on a line; empty when there are none."""
     if not jobs:
         return ""
     listed = ", ".join(f"{job.id} {clean_line(job.command, limit=80)}" for job in jobs)
@@ -242,15 +243,32 @@ def _rewound(p: ev.Rewound) -> str:
     return f"◂ operator rewound to event {p.to}: {p.what}{files}"
 
 
+_STRATEGIES = {
+    Strategy.RETRY_WITH_DELAY: "retry after a pause",
+    Strategy.ALTERNATIVE_TOOL: "another tool",
+    Strategy.SIMPLIFIED_APPROACH: "a simpler plan",
+    Strategy.ESCALATE_TO_AGINT: "another plan",
+    Strategy.FALLBACK_MANUAL: "ask the operator",
+    Strategy.ABORT_GRACEFULLY: "give the goal up",
+    Strategy.DECIDE_ANEW: "decide again",
+}
+
+
+def strategy_text(recorded: str) -> str:
+    """A recovery strategy in words, with what stands behind its name."""
+    name, blank, rest = recorded.partition(" ")
+    return (_STRATEGIES[Strategy(name)] if name in _STRATEGIES else name) + blank + rest
+
+
 def _recovery(p: ev.RecoveryChosen) -> str:
     tries = f" {p.attempt}/{p.of} in {p.delay_s:g} s" if p.delay_s else ""
-    return f"↻ warning recovery {p.strategy}{tries}: {p.why}"
+    return f"↻ warning recovery: {strategy_text(p.strategy)}{tries}: {p.why}"
 
 
 def _recovery_ended(p: ev.RecoveryEnded) -> str:
     came = "worked" if p.success else "did not work"
     rests = f"; it rests until tick {p.rests_until}" if p.rests_until else ""
-    return f"↻ plan recovery {p.strategy} {came}{rests}"
+    return f"↻ plan recovery: {strategy_text(p.strategy)} {came}{rests}"
 
 
 def _breakpoint_hit(p: ev.BreakpointHit) -> str:
@@ -331,7 +349,7 @@ _WORDS: Words = {
     ev.AgentPaused: "‖ operator paused: {p.reason}",
     ev.AgentStopped: "■ operator stopped: {p.reason}",
     ev.AgentHeld: "‖ operator {p.reason}",
-    ev.AgentThawed: "▷ operator its processes go on",
+    ev.AgentThawed: "▷ operator its processes resumed",
     ev.StopObserved: _receipt,
     ev.StepGranted: "▷ operator one action allowed",
     ev.GoalAdopted: "● goal goal {p.goal}: {p.text}",
@@ -447,9 +465,7 @@ def short_duration(seconds: float) -> str:
 
 
 def duration_text(since: str, now: str) -> str:
-    """The time between two moments, in the largest unit that fits."""
-    seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    """The time between two moments, in few cells."""
+    return short_duration(
+        max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
+    )

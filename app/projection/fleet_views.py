@@ -23,8 +23,9 @@ from engine.crew.ontology.kinds import ConfidenceSource, HandoffState
 from engine.crew.state import CrewState, Handoff, Move, Registered
 from engine.inquiry.inbox import Need, NeedKind, needs_of
 from engine.value import dataclass, field, replace
+from widgets.base.asked import Asked, AskOption
 from widgets.dialogs.fleet import FleetModel
-from widgets.panes.fleet_grid import Asked, AskOption, FleetRow, label_at
+from widgets.panes.fleet_grid import FleetRow, label_at
 
 TYPE, LIVE = "type ", "live "
 """What the keys of rows begin with: registered agents, and agents of the engine."""
@@ -201,7 +202,7 @@ class Fleet:
             queued=sum(each.state is HandoffState.QUEUED for each in handed),
             last=last_result(last),
             used=f"{registered.successes}/{registered.runs}" if registered.runs else "-",
-            tools=tool_status(crew, registered),
+            tools="degraded" if registered.spec.tools.degraded else "ok",
             work=clean_line(spec.description, limit=200),
             note=_note(last),
             asked=_with_ideas(first_request(asked, now), crew, spec.id) if asked else None,
@@ -310,37 +311,23 @@ def _with_ideas(asked: Asked, crew: CrewState, agent: str) -> Asked:
     return replace(asked, context=f"{asked.context} parked: {ideas}".strip()) if ideas else asked
 
 
-_NOT_THERE = ("down", "waits for your leave")
-"""States of a server (`engine.tools.mcp.health.ServerState`) in which none of its tools can be had."""
-
-
-def tool_status(crew: CrewState, registered: Registered) -> str:
-    """Whether its servers can be had: ok, degraded, or down where a required one is."""
-    worst = "degraded" if registered.spec.tools.degraded else "ok"
-    for use in registered.spec.tools.mcp_servers:
-        server = crew.servers.get(use.server)
-        if server is not None and server.state in _NOT_THERE and use.required:
-            return "down"
-        if server is not None and server.state in (*_NOT_THERE, "degraded"):
-            worst = "degraded"
-    return worst
-
-
 def first_request(requests: Sequence[HumanRequest], now: datetime) -> Asked:
     """The first of an agent's open requests: what waits before what only listens."""
     ordered = sorted(requests, key=lambda request: request.reason_code == TALKS)
     request = ordered[0]
     options = []
     for option in request.options:
-        usual = " (by default)" if option.id == request.default_option else ""
-        options.append(AskOption(option.label + usual, "must" if option.needs_words else option.words))
+        outputs = option.args.get("outputs")
+        draft = json.dumps(outputs, ensure_ascii=False, indent=2) if outputs else ""
+        words = "must" if option.needs_words else option.words
+        options.append(AskOption(option.label, words, draft))
     return Asked(
         request.id,
         request.title + (f" (asked {request.times} times)" if request.times > 1 else ""),
         request.question,
         tuple(options),
         request.context,
-        request.allow_free_text,
+        True,
         short_duration(seconds_since(request.created_at, now)),
         len(ordered) - 1,
     )
@@ -394,13 +381,6 @@ def handoff_style(mark: str) -> str:
 def handoff_status(handoff: Handoff) -> str:
     """How it stands: mark and word, never colour alone."""
     return f"{handoff.state.glyph} {handoff.state.words}"
-
-
-def open_request(state: CrewState, handoff: str, reason: str) -> HumanRequest | None:
-    """The open question of a handoff whose reason begins so; None where there is none."""
-    return next(
-        (request for request in state.open_requests(handoff) if request.reason_code.startswith(reason)), None
-    )
 
 
 def last_transition(handoff: Handoff, target: str) -> Move | None:

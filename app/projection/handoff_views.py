@@ -1,11 +1,10 @@
-"""The timeline of handoffs: trees by lineage with bars of time, and all that is known of one."""
+"""The timeline of handoffs: trees by lineage, and all that is known of one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import zip_longest
 
 from app.projection.event_lines import short_duration
 from app.projection.fleet_views import seconds_since, seconds_used, state_style
@@ -15,7 +14,7 @@ from engine.crew.ontology.kinds import ConfidenceSource, HandoffState, Priority
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.state import CrewState, Group, Handoff
 from widgets.base.facts import Fact
-from widgets.dialogs.handoffs import HandoffLine, HandoffsModel, HandoffWish, Span, SpanKind
+from widgets.dialogs.handoffs import HandoffLine, HandoffRequest, HandoffsModel
 
 TREES = 120
 """Trees that are shown: the newest, and all with something open."""
@@ -23,12 +22,6 @@ OUTPUT_SHOWN = 6_000
 """Characters of an output or a task; what is more is said."""
 SHORT_ID = 8
 _MODES = {"parallel": "P", "sequential": "S", "selective": "L", "debate": "B"}
-_KINDS: dict[HandoffState, SpanKind] = {
-    HandoffState.QUEUED: "queued",
-    HandoffState.RUNNING: "running",
-    HandoffState.WAITING_HUMAN: "waiting",
-    HandoffState.PAUSED: "paused",
-}
 _FAILED = (HandoffState.FAILED, HandoffState.TIMED_OUT, HandoffState.CANCELLED, HandoffState.REJECTED)
 
 
@@ -73,7 +66,6 @@ class _Trees:
         self._state, self._now = state, now
         self.roots: list[str] = []
         self._children: dict[str, list[str]] = {}
-        self._began, self._length = now, 1.0
         for name, handoff in state.handoffs.items():
             parent = handoff.context.parent_id
             if not handoff.proof:
@@ -93,8 +85,6 @@ class _Trees:
             whole = [each for each in self.roots if handoffs[each].group == group]
         if whole[-1] != root:
             return  # the group is shown where its newest member stands
-        self._began = min(_moment(handoffs[each].moves[0].at) for each in whole)
-        self._length = max(1.0, (max(map(self._end, whole)) - self._began).total_seconds())
         yield from self._level(whole, "")
 
     def _level(self, names: Sequence[str], lead: str) -> Iterator[HandoffLine]:
@@ -132,25 +122,9 @@ class _Trees:
             state_style(handoff.state),
             handoff.state.words,
             short_duration(seconds_since(handoff.moves[-1].at, now) if waits else took),
-            self._spans(handoff),
-            self._length,
-            _tail(handoff),
-            allowed_actions(handoff),
+            tail=_tail(handoff),
+            may=allowed_actions(handoff),
         )
-
-    def _spans(self, handoff: Handoff) -> tuple[Span, ...]:
-        spans = []
-        for move, after in zip_longest(handoff.moves, handoff.moves[1:]):
-            if (kind := _KINDS.get(move.target)) is not None:
-                end = _moment(after.at) if after is not None else self._now
-                begin = (_moment(move.at) - self._began).total_seconds()
-                spans.append(Span(kind, begin, max(begin, (end - self._began).total_seconds())))
-        return tuple(spans)
-
-    def _end(self, name: str) -> datetime:
-        handoff = self._state.handoffs[name]
-        own = self._now if handoff.open else _moment(handoff.moves[-1].at)
-        return max([own, *map(self._end, self._children.get(name, ()))])
 
 
 def _bracket(group: Group, place: int, count: int) -> str:
@@ -165,15 +139,11 @@ def _heading(group: Group, lead: str, now: datetime) -> HandoffLine:
     name = f"{_MODES.get(group.mode, 'G')} {group.id[:SHORT_ID]} {group.mode}: {', '.join(group.agents)}"
     if not group.ended:
         took = short_duration(seconds_since(group.at, now))
-        return HandoffLine(group.id, name, lead, "▶", "accent", "running", took)
+        return HandoffLine(group.id, name, lead, "▶", "accent", "running", took, heading=True)
     mark, style, word = ("✓", "success", "done") if group.ok else ("✗", "error", "failed")
     why = clean_line(f"{group.code} {group.message}", limit=300).strip()
-    may: frozenset[HandoffWish] = frozenset() if group.ok else frozenset({"error"})
-    return HandoffLine(group.id, name, lead, mark, style, word, tail=why, may=may)
-
-
-def _moment(at: str) -> datetime:
-    return datetime.fromisoformat(at)
+    may: frozenset[HandoffRequest] = frozenset() if group.ok else frozenset({"error"})
+    return HandoffLine(group.id, name, lead, mark, style, word, heading=True, tail=why, may=may)
 
 
 def _tail(handoff: Handoff) -> str:
@@ -186,9 +156,9 @@ def _tail(handoff: Handoff) -> str:
     return f"{result.confidence:.2f}" if sure else ""
 
 
-def allowed_actions(handoff: Handoff) -> frozenset[HandoffWish]:
+def allowed_actions(handoff: Handoff) -> frozenset[HandoffRequest]:
     """What can be asked of a handoff now."""
-    may: set[HandoffWish] = {"prompt"}
+    may: set[HandoffRequest] = {"prompt"}
     if handoff.open:
         may |= {"cancel", "raise", "lower", "take_over"}
     if handoff.state in (HandoffState.RUNNING, HandoffState.PAUSED):

@@ -36,7 +36,7 @@ RULING_MARKS = {
     im.Ruling.REJECTED: "✗",
     im.Ruling.BROKEN: "✗",
 }
-_OPEN = (im.ItemStatus.IN_PROGRESS, im.ItemStatus.PENDING, im.ItemStatus.PENDING_APPROVAL)
+RULING_STYLES = {im.Ruling.BETTER: "success", im.Ruling.REJECTED: "error", im.Ruling.BROKEN: "error"}
 SHOWN = 20
 
 
@@ -44,9 +44,12 @@ def sorted_items(state: im.MastermindState) -> tuple[im.BacklogItem, ...]:
     """The backlog: what is open, the most urgent first, then the rest, the newest change first."""
     items = state.items.values()
     opened = sorted(
-        (item for item in items if item.status in _OPEN), key=lambda item: (-item.priority, item.added)
+        (item for item in items if item.status in im.OPEN_ITEMS),
+        key=lambda item: (-item.priority, item.added),
     )
-    closed = sorted((item for item in items if item.status not in _OPEN), key=lambda item: item.changed)
+    closed = sorted(
+        (item for item in items if item.status not in im.OPEN_ITEMS), key=lambda item: item.changed
+    )
     return (*opened, *reversed(closed))
 
 
@@ -105,25 +108,23 @@ def campaign_text(campaign: im.Campaign) -> str:
             f"{mark} {candidate.id} +{candidate.added} -{candidate.removed} {candidate.origin}: "
             f"{candidate.title}"
         )
-        lines += [f"    {verdict_line}" for verdict_line in verdict_lines(candidate.verdict)]
+        lines += [f"    {label}: {text}" for label, text, _ in verdict_rows(candidate.verdict)]
     lines += [f"{stage.at[:19]} {stage.status}: {stage.text}" for stage in campaign.stages]
     return _lines([*lines, campaign.told])
 
 
-def verdict_lines(verdict: im.Verdict | None) -> tuple[str, ...]:
-    """What a judge said, in lines."""
+def verdict_rows(verdict: im.Verdict | None) -> list[tuple[str, str, str]]:
+    """What a judge said: label, text and style."""
     if verdict is None:
-        return ("not judged yet",)
-    lines = [str(verdict.ruling), *verdict.reasons]
-    if verdict.gain is not None:
-        lines.append(gain_text(verdict.gain))
-    if verdict.mended:
-        lines.append(f"mended: {', '.join(verdict.mended)}")
-    if verdict.broken:
-        lines.append(f"broken: {', '.join(verdict.broken)}")
-    if verdict.cheats:
-        lines.append(f"broke a rule of the judging: {', '.join(verdict.cheats)}")
-    return (*lines, f"judged in {verdict.seconds:.1f} s of processor")
+        return [("judge", "it is not judged yet", "text")]
+    return [
+        ("judge", verdict.ruling.value, RULING_STYLES.get(verdict.ruling, "text")),
+        *[("cheats", ", ".join(verdict.cheats), "error")] * bool(verdict.cheats),
+        *(("because", reason, "text") for reason in verdict.reasons),
+        *([("gain", gain_text(verdict.gain), "text")] if verdict.gain is not None else []),
+        *[("mended", ", ".join(verdict.mended), "text")] * bool(verdict.mended),
+        *[("broken", ", ".join(verdict.broken), "error")] * bool(verdict.broken),
+    ]
 
 
 def gain_text(gain: im.Gain) -> str:
@@ -137,7 +138,7 @@ def gain_text(gain: im.Gain) -> str:
 def status_text(state: im.MastermindState) -> str:
     """What Mastermind did and why: what is under way, what is open, campaigns, and its newest lines."""
     running = [job for job in state.jobs.values() if not job.status.over]
-    opened = sum(item.status in _OPEN for item in state.items.values())
+    opened = sum(item.status in im.OPEN_ITEMS for item in state.items.values())
     lines = [
         "under way: " + ("" if running else "nothing"),
         *(f"  {job_line(entry)}" for entry in running),

@@ -9,20 +9,19 @@ from engine.core import improvement as im
 from engine.core.text import clean_line
 from engine.improve.campaigns.report import shadow_text
 from engine.improve.state import check_counts_text
-from widgets.base.facts import Fact
-from widgets.dialogs.backlog import BacklogModel, ItemLine, JobLine, JobsModel
-from widgets.dialogs.campaign import CampaignModel, CandidateLine, Wish
+from widgets.base.facts import Fact, ListModel
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, Pieces, bar
+from widgets.dialogs.campaign import CampaignModel, CampaignRequest
 
 STYLES = {"✓": "success", "✗": "error", "?": "warning", "▶": "accent", "↶": "warning", "■": "dim", "…": "dim"}
 """The style of a mark; of others that of text."""
 JOBS_SHOWN = 200
+METER_CELLS = 12
+GAIN_CELLS = 19
+"""Cells of the interval of a gain."""
 EVIDENCE_SHOWN = 30
 _SETTLED = (im.ItemStatus.COMPLETED, im.ItemStatus.REJECTED, im.ItemStatus.ROLLED_BACK)
-_REJECTABLE = (im.ItemStatus.PENDING, im.ItemStatus.PENDING_APPROVAL, im.ItemStatus.FAILED)
-_RESUMABLE = (
-    *(im.CampaignStatus.CANCELLED, im.CampaignStatus.INTERRUPTED),
-    *(im.CampaignStatus.FAILED, im.CampaignStatus.ROLLED_BACK),
-)
 
 
 def _style(mark: str) -> str:
@@ -50,52 +49,74 @@ def improve_status(state: im.MastermindState | None) -> tuple[str, str]:
 # ------------------------------------------------------------------ jobs
 
 
-def jobs(state: im.MastermindState, message: str = "") -> JobsModel:
+def jobs(state: im.MastermindState) -> ListModel:
     """The newest jobs, the newest first."""
     newest = list(state.jobs.values())[-JOBS_SHOWN:]
-    return JobsModel(tuple(_job(job) for job in reversed(newest)), message)
+    return ListModel("Background jobs", [_job(job) for job in reversed(newest)])
 
 
-def _job(job: im.JobRecord) -> JobLine:
-    mark = lines.MARKS[job.status]
-    part = min(1.0, job.done / job.of) if job.of and not job.status.over else None
-    return JobLine(
+def _job(job: im.JobRecord) -> Row:
+    mark, over = lines.MARKS[job.status], job.status.over
+    style, asked = _style(mark), clean_line(f"{job.verb} {job.argument}".rstrip(), limit=80)
+    words = clean_line(job.message if over else job.text, limit=600)
+    meter: Pieces = (Piece("· ", "dim"),)
+    if job.of and not over:
+        count = clean_line(lines.progress_text(job))
+        meter = (*bar(min(1.0, job.done / job.of), METER_CELLS, style="accent"), Piece(f" {count} ", "dim"))
+    return Row(
         job.id,
-        mark,
-        _style(mark),
-        job.status.value,
-        f"{job.verb} {job.argument}".rstrip(),
-        job.message if job.status.over else job.text,
-        part,
-        lines.progress_text(job),
-        job.ended[11:19] or job.begun[11:19],
-        job.status.over,
+        (
+            Piece(f"{job.id:<4} ", "strong"),
+            Piece(f"{job.status.value:<11} ", style),
+            Piece(f"{asked} ", "accent"),
+            *meter,
+            Piece(words),
+        ),
+        tail=(Piece(job.ended[11:19] or job.begun[11:19], "dim"),),
+        indent=5,
+        most=3,
+        mark=Piece(mark, style),
+        copy=f"{job.id} {asked} {words}",
     )
 
 
 # ------------------------------------------------------------------ backlog
 
 
-def backlog(state: im.MastermindState, message: str = "") -> BacklogModel:
+def backlog(state: im.MastermindState) -> ListModel:
     """All items, the most urgent first."""
     items = lines.sorted_items(state)
-    opened = sum(not _over(item) for item in items)
+    opened = sum(item.status not in _SETTLED for item in items)
     waits = sum(item.status is im.ItemStatus.PENDING_APPROVAL for item in items)
     parts = [f"{opened} open of {len(items)}"]
     parts += [f"{waits} wait for your approval"] if waits else []
     parts += [f"{state.autonomous} works it off by itself"] if state.autonomous else []
-    return BacklogModel(tuple(_item(item) for item in items), " · ".join(parts), message)
+    rows, facts = [_item(item) for item in items], {item.id: _item_facts(item) for item in items}
+    return ListModel("Backlog: what could be better", rows, standing=" · ".join(parts), facts=facts)
 
 
-def _over(item: im.BacklogItem) -> bool:
-    return item.status in _SETTLED
+def _item(item: im.BacklogItem) -> Row:
+    mark, plain = lines.MARKS[item.status], "dim" if item.status in _SETTLED else "text"
+    target, suggestion = clean_line(item.target, limit=40), clean_line(item.suggestion, limit=400)
+    return Row(
+        item.id,
+        (
+            Piece(f"{item.id:<4} ", "strong"),
+            Piece(f"{item.priority:>2} ", plain),
+            Piece(f"{item.status.value:<17}", _style(mark)),
+            Piece(f"{target} ", "accent"),
+            Piece(suggestion, plain),
+        ),
+        indent=8,
+        most=2,
+        mark=Piece(mark, _style(mark)),
+        copy=f"{item.id} {target} {suggestion}",
+    )
 
 
-def _item(item: im.BacklogItem) -> ItemLine:
-    mark = lines.MARKS[item.status]
+def _item_facts(item: im.BacklogItem) -> list[Fact]:
     finding = item.finding
     place = f"{finding.path}:{finding.line}" if finding is not None and finding.path else ""
-    waits = item.status is im.ItemStatus.PENDING_APPROVAL
     rows = (
         ("item", f"{item.id} · {item.uid} · {item.concern} · from {item.source or 'nobody'}"),
         ("place", place),
@@ -105,22 +126,9 @@ def _item(item: im.BacklogItem) -> ItemLine:
         ("merged", f"found {item.merged} times more" if item.merged else ""),
     )
     parts = [Fact(label, text) for label, text in rows if text]
-    parts += [Fact("critical", "nothing is tried before you approve it", "warning")] if waits else []
-    parts += [Fact("evidence", text) for text in item.evidence[:EVIDENCE_SHOWN]]
-    return ItemLine(
-        item.id,
-        mark,
-        _style(mark),
-        item.priority,
-        item.status.value,
-        item.target,
-        item.suggestion,
-        tuple(parts),
-        approvable=waits,
-        rejectable=item.status in _REJECTABLE,
-        campaign=item.campaign,
-        over=_over(item),
-    )
+    if item.status is im.ItemStatus.PENDING_APPROVAL:
+        parts.append(Fact("critical", "nothing is tried before you approve it", "warning"))
+    return parts + [Fact("evidence", text) for text in item.evidence[:EVIDENCE_SHOWN]]
 
 
 # ------------------------------------------------------------------ campaigns
@@ -141,6 +149,8 @@ def campaign(state: im.MastermindState, name: str, message: str = "") -> Campaig
         f"judged by {check_counts_text(campaign.sets)} checks" if campaign.sets else "",
         *(shadow_text(campaign), campaign.message, f"! {campaign.told}" if campaign.told else ""),
     ]
+    family = list(_family(campaign))
+    widest = max((len(lead + candidate.id) for lead, candidate in family), default=0)
     return CampaignModel(
         campaign.id,
         f"on {named}",
@@ -148,7 +158,13 @@ def campaign(state: im.MastermindState, name: str, message: str = "") -> Campaig
         campaign.status.value,
         _style(mark),
         tuple(filter(None, head)),
-        tuple(_family(campaign)),
+        [
+            _candidate(campaign, candidate, f"{lead}{candidate.id}".ljust(widest))
+            for lead, candidate in family
+        ],
+        {candidate.id: tuple(_told(candidate)) for candidate in campaign.candidates},
+        {candidate.id: candidate.diff for candidate in campaign.candidates},
+        campaign.chosen,
         tuple(_log(campaign)),
         _may(state, campaign),
         f"{names.index(name) + 1} of {len(names)}",
@@ -156,13 +172,13 @@ def campaign(state: im.MastermindState, name: str, message: str = "") -> Campaig
     )
 
 
-def _may(state: im.MastermindState, campaign: im.Campaign) -> frozenset[Wish]:
-    may: set[Wish] = set()
+def _may(state: im.MastermindState, campaign: im.Campaign) -> frozenset[CampaignRequest]:
+    may: set[CampaignRequest] = set()
     if campaign.status is im.CampaignStatus.NEEDS_OPERATOR:
-        may |= {"shadow", "apply", "decline", "resume"}
+        may |= {"shadow", "apply", "decline"}
     if campaign.status is im.CampaignStatus.APPLIED:
         may.add("roll_back")
-    if campaign.status in _RESUMABLE:
+    if campaign.status in im.RESUMABLE:
         may.add("resume")
     job = state.jobs.get(campaign.job)
     if job is not None and not job.status.over:
@@ -170,42 +186,47 @@ def _may(state: im.MastermindState, campaign: im.Campaign) -> frozenset[Wish]:
     return frozenset(may)
 
 
-def _family(campaign: im.Campaign) -> Iterator[CandidateLine]:
-    """Each candidate below the one that it was made from."""
+def _family(campaign: im.Campaign) -> Iterator[tuple[str, im.Candidate]]:
+    """Each candidate below the one that it was made from, with the branches that it hangs on."""
     known = {candidate.id for candidate in campaign.candidates}
     below: dict[str, list[im.Candidate]] = {}
     for child in campaign.candidates:
         below.setdefault(child.parent if child.parent in known else "", []).append(child)
 
-    def walk(parent: str, lead: str) -> Iterator[CandidateLine]:
+    def walk(parent: str, lead: str) -> Iterator[tuple[str, im.Candidate]]:
         children = below.get(parent, [])
         for at, child in enumerate(children):
             last = at == len(children) - 1
             branch = ("└ " if last else "├ ") if parent else ""
-            yield _candidate(campaign, child, lead + branch)
+            yield lead + branch, child
             yield from walk(child.id, lead + (("  " if last else "│ ") if parent else ""))
 
     return walk("", "")
 
 
-def _candidate(campaign: im.Campaign, candidate: im.Candidate, lead: str) -> CandidateLine:
+def _candidate(campaign: im.Campaign, candidate: im.Candidate, name: str) -> Row:
+    """The interval of the gain is green above nothing, red below, plain across."""
     verdict = candidate.verdict
     mark = lines.RULING_MARKS[verdict.ruling] if verdict is not None else "…"
-    gain = verdict.gain if verdict is not None else None
-    return CandidateLine(
+    ruling = verdict.ruling.value if verdict is not None else "not judged"
+    gain, interval, style, figures = verdict.gain if verdict is not None else None, "", "text", ""
+    if gain is not None:
+        interval, figures = f"{gain.low:+.3g} … {gain.high:+.3g}", f"{gain.mean:+.3g} {gain.unit} "
+        style = "success" if gain.low > 0 else "error" if gain.high < 0 else "text"
+    title, strong = clean_line(candidate.title), "strong" if candidate.id == campaign.chosen else "text"
+    added, removed = Piece(f"+{candidate.added}", "success"), Piece(f" -{candidate.removed}", "error")
+    return Row(
         candidate.id,
-        lead,
-        mark,
-        _style(mark),
-        verdict.ruling.value if verdict is not None else "not judged",
-        candidate.title,
-        candidate.added,
-        candidate.removed,
-        (gain.low, gain.mean, gain.high) if gain is not None else None,
-        f"{gain.mean:+.3g} {gain.unit}" if gain is not None else "",
-        tuple(_told(candidate)),
-        chosen=candidate.id == campaign.chosen,
-        diff=candidate.diff,
+        (
+            Piece(f"{name} ", strong),
+            Piece(f"{interval:^{GAIN_CELLS}}", style),
+            Piece(f" {ruling:<10} ", _style(mark)),
+            Piece(clean_line(figures) + " " * bool(figures), "dim"),
+            Piece(title, strong),
+        ),
+        tail=(added, removed) if candidate.diff else (),
+        mark=Piece(mark, _style(mark)),
+        copy=f"{candidate.id} {ruling} {title} {clean_line(figures)}".rstrip(),
     )
 
 
@@ -214,18 +235,7 @@ def _told(candidate: im.Candidate) -> Iterator[Fact]:
     yield Fact("by", candidate.origin + (f", from {candidate.parent}" if candidate.parent else ""))
     if candidate.why:
         yield Fact("why", candidate.why)
-    verdict = candidate.verdict
-    if verdict is None:
-        yield Fact("judge", "it is not judged yet")
-        return
-    styles = {im.Ruling.BETTER: "success", im.Ruling.REJECTED: "error", im.Ruling.BROKEN: "error"}
-    yield Fact("judge", verdict.ruling.value, styles.get(verdict.ruling, "text"))
-    rows = [("cheats", ", ".join(verdict.cheats), "error")]
-    rows += [("because", reason, "text") for reason in verdict.reasons]
-    rows.append(("gain", lines.gain_text(verdict.gain) if verdict.gain is not None else "", "text"))
-    rows.append(("mended", ", ".join(verdict.mended), "text"))
-    rows.append(("broken", ", ".join(verdict.broken), "error"))
-    yield from (Fact(*row) for row in rows if row[1])
+    yield from (Fact(*row) for row in lines.verdict_rows(candidate.verdict))
     if candidate.again:
         yield Fact("judged", f"as {candidate.again}, which is the same; it cost nothing")
 

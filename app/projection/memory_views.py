@@ -7,12 +7,13 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from app.projection.event_lines import short_duration
 from engine.core.memory import MemoryItem
 from engine.core.text import clean, clean_line
 from widgets.base.rows import Row, heading
 from widgets.base.text_layout import Piece, bar
 from widgets.dialogs.memory_browser import LINK, MemoryDetail
-from widgets.panes.beliefs import RememberedLine
+from widgets.panes.beliefs import memory_row
 
 if TYPE_CHECKING:
     from engine.memory.memories import LinkedMemory, MemoryCard, MemoryVersion
@@ -25,25 +26,21 @@ TEXT_LINES = 10_000
 """Lines that a line of a memory's text may take."""
 FIRST_WORDS = 300
 """Characters of a memory that a list shows."""
-_UNITS = ((7 * 86_400, "w"), (86_400, "d"), (3_600, "h"), (60, "m"))
 _UNTOLD = frozenset({"updated_at", "digest", "access_count", "accessed_at", "created_at", "id"})
 """Fields whose change says nothing to a person."""
 _KINDS = {"memory.stored": "made", "memory.forgotten": "forgotten", "memory.promoted": "promoted"}
 
 
 def age(seconds: float) -> str:
-    """How long ago something was, in a word: `now`, `3m`, `2h`, `5d`, `7w`."""
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return "now"
+    """How long ago something was, in a word: `now`, `3m`, `2h`, `50d`."""
+    return short_duration(seconds) if seconds >= 60 else "now"
 
 
 def _ago(seconds: float) -> str:
     return "just now" if seconds < 60 else f"{age(seconds)} ago"
 
 
-def working_set(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...]:
+def working_set(working: WorkingMemory, now: float) -> list[Row]:
     """The memories in mind, the focal one first, then the most relevant.
 
     Args:
@@ -51,18 +48,18 @@ def working_set(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...
         now: seconds since 1970.
     """
     items = sorted(working.items, key=lambda item: (not item.focal, -item.relevance))
-    return tuple(
-        RememberedLine(
+    return [
+        memory_row(
             item.memory.id,
             _first_words(item.memory),
             item.memory.type.value,
-            round(item.relevance, 1),
+            item.relevance,
             age(now - item.memory.created_at),
-            item.focal,
-            item.pinned,
+            focal=item.focal,
+            pinned=item.pinned,
         )
         for item in items
-    )
+    ]
 
 
 def search_results(hits: Sequence[SearchMatch], now: float, *, scored: bool) -> list[Row]:

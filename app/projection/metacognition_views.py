@@ -18,8 +18,7 @@ from engine.core.text import clean_line
 from engine.core.thinking import ModelCalled
 from engine.memory.metacognition.runner import SLOTS
 from engine.memory.metacognition.stuck import signs_of
-from widgets.base.dialog import ListModel
-from widgets.base.facts import Section
+from widgets.base.facts import ListModel, Section
 from widgets.base.line_pane import Notice
 from widgets.base.rows import BLANK_MARK, Row, blank, heading
 from widgets.base.text_layout import Piece, bar, plain
@@ -162,7 +161,7 @@ SUCCESSES, LOOPS = "successes", "loops"
 
 
 def metacognition(state: AgentState, now: float) -> ListModel:
-    """What is due, what runs and has run, and what is to be known besides; keys are `task:reflect`, `job:q4`.
+    """What is due, what runs and has run, and what may be wrong; keys are `task:reflect`, `job:q4`.
 
     Args:
         state: the agent.
@@ -184,7 +183,6 @@ def metacognition(state: AgentState, now: float) -> ListModel:
     for title_, texts, style in (
         ("may be stuck", [sign.text for sign in signs_of(own)], "warning"),
         ("waits for the next prompt", [job.line for job in own.feedback], "text"),
-        ("besides", [f"{label:<10} {text}" for label, text in _facts(own)], "dim"),
     ):
         if texts:
             rows += [blank(f"blank:{title_}"), heading(title_, title_)]
@@ -222,12 +220,12 @@ def _gauge_rows(state: AgentState, task: MetaTask) -> list[Row]:
 
 
 def _job_row(job: BackgroundJob, age: str, ended: EndedJob | None = None) -> Row:
-    outcome, message = (ended.outcome, ended.message) if ended is not None else ("", "")
-    style = {"": "success", "done": "dim"}.get(outcome, "error")
+    result, message = (ended.outcome, ended.message) if ended is not None else ("", "")
+    style = {"": "success", "done": "dim"}.get(result, "error")
     pieces = (
         Piece(f"{job.id} ", "dim"),
         Piece(f"{NAMES[job.task]} {clean_line(job.kind)}".rstrip() + " ", "strong"),
-        Piece(f"{outcome} ".replace("_", " ") if outcome else "", style),
+        Piece(f"{result} ".replace("_", " ") if result else "", style),
         Piece(" → ".join(clean_line(part) for part in (job.why, message) if part)),
     )
     mark = BLANK_MARK if ended else Piece("▶", "success")
@@ -292,19 +290,3 @@ def elapsed_text(at: str, now: float) -> str:
     if not at:
         return ""
     return short_duration(max(0.0, now - datetime.fromisoformat(at).timestamp()))
-
-
-def _facts(own: MetaState) -> Iterator[tuple[str, str]]:
-    window = len(own.window)
-    yield (
-        "failures",
-        f"{own.failed} of the last {window} actions ({own.failure_rate:.0%})" if window else "none yet",
-    )
-    yield "loop", f"{own.loop}, reflections so far {own.cycle}"
-    busiest = sorted(own.tools.items(), key=lambda item: -(item[1].succeeded + item[1].failed))[:5]
-    for call, use in busiest:
-        calls = use.succeeded + use.failed
-        mean_s = use.duration_ms / max(1, calls) / 1000
-        yield "tool", f"{call}: {use.succeeded} of {calls} worked, {mean_s:.1f} s each"
-    if own.told:
-        yield "told last", own.told[-1].line

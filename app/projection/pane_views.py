@@ -5,13 +5,13 @@ How many things wait for the operator, for the header: what the inbox would list
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from app.projection import agent_views as mind_views
 from app.projection.agent_views import open_failures
-from app.projection.event_lines import call_text, step_text
+from app.projection.event_lines import call_text, step_text, strategy_text
 from engine.core.actions import SandboxSession
 from engine.core.agents import HELD_MODES, Health, Mode
 from engine.core.breakpoints import BreakKind
@@ -26,17 +26,19 @@ from engine.inquiry.inbox import needs_of, needs_of_system
 from engine.inquiry.waiting import WaitKind, waiting_for
 from engine.memory.metacognition.runner import SLOTS
 from engine.sandbox.policy import Tier
-from engine.sandbox.tier import PROMISES, Mark, SandboxReport
-from widgets.base.facts import Fact
+from engine.sandbox.tier import PROMISES, SandboxReport
+from widgets.base.facts import Fact, ListModel
+from widgets.base.rows import Row
 from widgets.base.text_layout import cut_text
-from widgets.dialogs.sandbox import NoJailModel
 from widgets.dialogs.turn import ChangeLine, HandoverModel, InterventionModel, Offer
-from widgets.panes.beliefs import MemoryLine, WorkingMemoryModel
-from widgets.panes.goals import AgentLine, AgentMark, GoalLine, GoalStackModel, IntentionsModel
+from widgets.panes.beliefs import entry_row, memory_rows
+from widgets.panes.goals import AgentMark, agent_row, goal_row, stacked
 from widgets.panes.plan import PlanModel, StepLine, StepMark
 from widgets.panes.status_bar import StatusModel
 
 BELIEFS_SHOWN = 40
+DEEPEST = 7
+"""Sub-goals below this many goals are not indented further."""
 RESULTS_SHOWN = 5
 POINT_CELLS = 28
 """Cells of the status line that the running action may take."""
@@ -50,13 +52,13 @@ _AGENT_MARKS: dict[Mode, AgentMark] = {
     **dict.fromkeys((Mode.SHELL, Mode.TIMED_OUT, Mode.PAUSED, Mode.FROZEN), "paused"),
     **dict.fromkeys((Mode.RUNNING, Mode.IDLE, Mode.STEPPING), "running"),
 }
-_LINES: dict[str, tuple[str, AgentLine]] = {}
-"""The line of each agent that was made last, with the head of the stream that it is of."""
+_ROWS: dict[str, tuple[str, bool, Row]] = {}
+"""The row of each agent that was made last, of which head of its stream, and whether it was selected."""
 
 
 def goal_stack(
     states: Iterable[AgentState], selected: str, faulty: Collection[str] = (), over: int | None = None
-) -> GoalStackModel:
+) -> ListModel:
     """The selected agent's goals, and the agents below them.
 
     Args:
@@ -71,33 +73,35 @@ def goal_stack(
     over = len(ended) if over is None else over
     known = [state for state in known if state.agent_id == selected or not state.handed_back]
     chosen = next((state for state in known if state.agent_id == selected), None)
-    return GoalStackModel(
-        goals=tuple(_goals(chosen)) if chosen else (),
-        intentions=mind_views.intentions(chosen) if chosen else IntentionsModel(),
-        agents=tuple(
-            AgentLine(state.agent_id, "stopped", "fault", state.agent_id == selected)
-            if state.agent_id in faulty
-            else _agent(state, state.agent_id == selected)
-            for state in known
-        ),
-        over=over,
+    agents = [
+        agent_row(state.agent_id, "stopped", "fault", selected=state.agent_id == selected)
+        if state.agent_id in faulty
+        else _agent(state, state.agent_id == selected)
+        for state in known
+    ]
+    goals = list(_goals(chosen)) if chosen else []
+    intentions = mind_views.intention_rows_of(chosen) if chosen else []
+    held = sum(view.state == "suspended" for view in chosen.intentions.values()) if chosen else 0
+    return ListModel(
+        rows=stacked(goals, intentions, agents, over), caption=f"{held} suspended" if held else ""
     )
 
 
-def _goals(state: AgentState) -> Iterable[GoalLine]:
+def _goals(state: AgentState) -> Iterable[Row]:
     """Open goals first, then ended ones, the newest first; sub-goals under their parent."""
     roots = state.root_goals()
     ended = [goal for goal in roots if goal.status.terminal]
     for root in [goal for goal in roots if not goal.status.terminal] + ended[::-1]:
-        yield from _tree(state, root, 0)
+        yield from _tree(state, root, "", 0)
 
 
-def _tree(state: AgentState, goal: Goal, depth: int) -> Iterable[GoalLine]:
+def _tree(state: AgentState, goal: Goal, branch: str, depth: int) -> Iterable[Row]:
     plan = state.plans.get(goal.id)
-    done, clauses = _clauses(plan) if plan else (0, 0)
-    yield GoalLine(goal.id, goal.text, goal.status.value, depth, done, clauses)
-    for child in state.children(goal.id):
-        yield from _tree(state, child, depth + 1)
+    yield goal_row(goal.id, goal.text, goal.status.value, branch, *(_clauses(plan) if plan else ()))
+    children = list(state.children(goal.id))
+    for child in children:
+        lead = "  " * min(depth, DEEPEST) + ("└ " if child is children[-1] else "├ ")
+        yield from _tree(state, child, lead, depth + 1)
 
 
 def _clauses(plan: Plan) -> tuple[int, int]:
@@ -110,19 +114,16 @@ def _clauses(plan: Plan) -> tuple[int, int]:
     return sum(not still_open for still_open in open_by_clause.values()), len(open_by_clause)
 
 
-def _agent(state: AgentState, selected: bool) -> AgentLine:
-    """An agent's line, made once for each state that it comes to."""
-    kept = _LINES.get(state.agent_id)
-    if kept is None or kept[0] != state.hash or kept[1].selected != selected:
-        kept = _LINES[state.agent_id] = (state.hash, _agent_line(state, selected))
-    return kept[1]
-
-
-def _agent_line(state: AgentState, selected: bool) -> AgentLine:
-    mark, note = _AGENT_MARKS.get(state.mode, "stopped"), state.mode.value.lower().replace("_", " ")
-    if state.mode is not Mode.SHELL and needs_operator(state):
-        mark, note = "asks", "asks you"
-    return AgentLine(state.agent_id, mark, note, selected)
+def _agent(state: AgentState, selected: bool) -> Row:
+    """An agent's row, made once for each state that it comes to."""
+    kept = _ROWS.get(state.agent_id)
+    if kept is None or kept[:2] != (state.hash, selected):
+        mark, note = _AGENT_MARKS.get(state.mode, "stopped"), state.mode.value.lower().replace("_", " ")
+        if state.mode is not Mode.SHELL and needs_operator(state):
+            mark, note = "asks", "asks you"
+        row = agent_row(state.agent_id, mark, note, selected=selected)
+        kept = _ROWS[state.agent_id] = (state.hash, selected, row)
+    return kept[2]
 
 
 def needs_operator(state: AgentState) -> bool:
@@ -155,7 +156,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
     step = state.as_settled(step)
     mark: StepMark = "skipped" if step.status is StepStatus.ABANDONED else cast(StepMark, step.status.value)
     is_next = pending is not None and step.id == pending.id
-    if step.summary == "outcome unknown" and step.status is StepStatus.FAILED:
+    if step.summary.is_a("step.unknown") and step.status is StepStatus.FAILED:
         mark = "unknown"
     elif step.status is StepStatus.ABANDONED and step.attempts:
         mark = "failed"  # it was tried; the thinker goes on without it
@@ -217,18 +218,32 @@ def goal_evidence(state: AgentState, goal: str) -> str:
 # ------------------------------------------------------------------ working memory
 
 
-def working_memory(state: AgentState) -> WorkingMemoryModel:
-    """What the agent holds now: its goal, the pending step, the last results, its beliefs."""
-    lines: list[MemoryLine] = []
+def working_memory(
+    state: AgentState, memories: Sequence[Row] = (), capacity: int = 0, hint: str = ""
+) -> ListModel:
+    """What the agent holds now: its goal, the pending step, the last results, its beliefs.
+
+    Args:
+        state: the agent's.
+        memories: in mind.
+        capacity: memories that may be in mind; 0 where nothing remembers.
+        hint: what is said where no memory is in mind.
+    """
+    rows = []
     goal = state.goal
     if goal is not None and not goal.status.terminal:
-        lines.append(MemoryLine(f"goal:{goal.id}", "goal", goal.text, focused=True))
+        rows.append(entry_row(f"goal:{goal.id}", "goal", goal.text, focused=True))
         if state.step is not None:
-            lines.append(MemoryLine("step", "next", step_text(state.as_settled(state.step))))
-    lines += _results(state)
+            rows.append(entry_row("step", "next", step_text(state.as_settled(state.step))))
+    steps = state.plan.steps if state.plan is not None else ()
+    done = [step for step in steps if step.status is StepStatus.COMPLETED and step.summary]
+    rows += [
+        entry_row(f"result:{step.id}", "result", f"{step.command}: {step.summary}")
+        for step in reversed(done[-RESULTS_SHOWN:])
+    ]
     beliefs = sorted(state.beliefs.values(), key=lambda belief: -belief.tick)
-    lines += [
-        MemoryLine(
+    rows += [
+        entry_row(
             f"belief:{belief.key}",
             "belief",
             f"{belief.key} = {_value(belief.value)}",
@@ -237,17 +252,7 @@ def working_memory(state: AgentState) -> WorkingMemoryModel:
         )
         for belief in beliefs[:BELIEFS_SHOWN]
     ]
-    return WorkingMemoryModel(entries=tuple(lines))
-
-
-def _results(state: AgentState) -> list[MemoryLine]:
-    if state.plan is None:
-        return []
-    done = [step for step in state.plan.steps if step.status is StepStatus.COMPLETED and step.summary]
-    return [
-        MemoryLine(f"result:{step.id}", "result", f"{step.command}: {step.summary}")
-        for step in reversed(done[-RESULTS_SHOWN:])
-    ]
+    return memory_rows(rows, memories, capacity, hint)
 
 
 def _value(value: Any) -> str:
@@ -300,10 +305,14 @@ def _point(state: AgentState) -> str:
             return "a re-plan waits (a, d)"
         case Mode.TIMED_OUT:
             return f"{Mode.TIMED_OUT}: {state.pause_point.value} · {state.run_reason}"
-        case Mode.PAUSED if state.run_reason.startswith("breakpoint"):
+        case Mode.PAUSED if state.run_reason.is_a("run.breakpoint"):
             return cut_text(clean_line(state.run_reason), HELD_CELLS)
         case Mode.PAUSED:
-            reason = f" · {state.run_reason}" if state.run_reason.startswith(("BUDGET", "STUCK")) else ""
+            reason = (
+                f" · {state.run_reason}"
+                if any(map(state.run_reason.is_a, ("run.budget", "run.stuck")))
+                else ""
+            )
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:
             return "your turn (i)"
@@ -319,7 +328,7 @@ def _point(state: AgentState) -> str:
 
 
 def _doing(state: AgentState) -> str:
-    """What a running agent does, or waits for; empty when it is about to go on."""
+    """What a running agent does, or waits for; empty when it is about to continue."""
     if state.action is None:
         wait = waiting_for(state)
         return "" if wait.kind is WaitKind.ITSELF else cut_text(clean_line(wait.what), POINT_CELLS)
@@ -328,10 +337,7 @@ def _doing(state: AgentState) -> str:
     return cut_text(call_text(state.action.command, state.action.args), POINT_CELLS)
 
 
-_ROW_STYLES = {Mark.GOOD: "success", Mark.BAD: "error", Mark.WARNING: "warning"}
-
-
-def no_jail(sandbox: SandboxReport) -> NoJailModel:
+def no_jail(sandbox: SandboxReport) -> tuple[list[Fact], str, str]:
     """What the operator sees where the jail that the policy requires cannot be had."""
     facts = [Fact("why", sandbox.reason, "error")]
     for layer in sandbox.missing:
@@ -339,7 +345,7 @@ def no_jail(sandbox: SandboxReport) -> NoJailModel:
         facts += [Fact("mend", layer.fix, "strong")] if layer.fix else []
     unconfined = sandbox.tier == Tier.PATHS
     weaker = "run programs UNCONFINED" if unconfined else f"run programs in the weaker jail {sandbox.tier}"
-    return NoJailModel(tuple(facts), weaker, PROMISES[sandbox.tier])
+    return facts, weaker, PROMISES[sandbox.tier]
 
 
 def intervention(state: AgentState, last_words: str = "") -> InterventionModel | None:
@@ -365,7 +371,7 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
         step=step_text(state.as_settled(place[1])) if place else "",
         error_kind=turn.kind,
         error="\n".join(part for part in (turn.reason, last_words) if part),
-        tried=turn.tried,
+        tried=tuple(map(strategy_text, turn.tried)),
         disabled=disabled,
         unsaved=turn.unsaved and place is not None,
     )

@@ -16,8 +16,10 @@ from engine.core.fold import apply
 from engine.core.journal import Event, of_agent
 from engine.core.state import AgentState
 from engine.core.text import clean, clean_line
+from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice
-from widgets.panes.mind_stream import MindKind, MindLine, MindModel
+from widgets.base.rows import Row
+from widgets.panes.mind_stream import MindKind, mind_row
 from widgets.panes.session import SessionChunk, SessionModel, size_text
 
 MIND_KEPT = 2_000
@@ -78,7 +80,7 @@ class _Shown:
     """What is kept of one agent."""
 
     state: AgentState
-    mind: deque[MindLine] = field(default_factory=lambda: deque(maxlen=MIND_KEPT))
+    mind: deque[Row] = field(default_factory=lambda: deque(maxlen=MIND_KEPT))
     chunks: deque[SessionChunk] = field(default_factory=lambda: deque(maxlen=SESSION_KEPT))
     fresh: deque[SessionChunk] = field(default_factory=lambda: deque(maxlen=SESSION_KEPT))
     """Chunks that the pane has not been given yet; the oldest go where nobody looks for long."""
@@ -88,9 +90,11 @@ class _Shown:
     """Characters of each running job's output that were not kept."""
     saying: str = ""
     """The stream of a model's answer that the last line of the mind pane is part of."""
+    said: str = ""
+    """What of the answer stands in that line."""
     last_words: dict[str, str] = field(default_factory=dict)
     """The end of what each failing step printed last."""
-    told: bool = True
+    story_read: bool = True
     """Whether the mind and the session hold what has happened; else the state alone is kept up."""
     waiting: list[Event] | None = None
     """What has come since its story began to be read."""
@@ -119,30 +123,30 @@ class Projector:
             self.select(agent)
         self.dirty |= _ALL
 
-    def add_untold(self, agent: str, state: AgentState) -> None:
+    def add_without_story(self, agent: str, state: AgentState) -> None:
         """Take an agent up by its state alone; its story is read when it is shown."""
-        self._agents[agent] = _Shown(state, told=False)
+        self._agents[agent] = _Shown(state, story_read=False)
         if not self.selected:
             self.select(agent)
         self.dirty.add(Pane.GOALS)
 
     @property
-    def told(self) -> bool:
+    def story_read(self) -> bool:
         """Whether the mind and the session of the agent that is shown hold what has happened."""
-        return self._shown is None or self._shown.told
+        return self._shown is None or self._shown.story_read
 
-    def begin_story(self) -> str:
+    def story_to_read(self) -> str:
         """The agent that is shown, where its story is to be read and nobody does yet; else empty.
 
         Whoever has it reads it (`tell`); what happens meanwhile is kept.
         """
         shown = self._shown
-        if shown is None or shown.told or shown.waiting is not None:
+        if shown is None or shown.story_read or shown.waiting is not None:
             return ""
         shown.waiting = []
         return self.selected
 
-    def tell(self, agent: str, before: AgentState, past: list[Event]) -> Iterator[None]:
+    def read_story_into(self, agent: str, before: AgentState, past: list[Event]) -> Iterator[None]:
         """Take an agent's story in, a few events at a time, up to what its state knows already."""
         old, shown = self._agents.get(agent), _Shown(before)
         for number, event in enumerate(past, 1):
@@ -170,7 +174,7 @@ class Projector:
         shown = self._agents.get(event.stream)
         if shown is None or event.version <= shown.state.version:
             return None
-        if shown.told:
+        if shown.story_read:
             self._bring(shown, event, payload)
         else:
             apply(shown.state, event, payload)
@@ -203,7 +207,7 @@ class Projector:
         shown.saying = ""
         line = None if _shown_elsewhere(payload) else line_of(event, payload)
         if line is not None and not _told_by_its_step(shown.state, payload):
-            shown.mind.append(MindLine(line.ref, _MIND_KINDS[line.kind], line.text, line.time))
+            shown.mind.append(mind_row(line.ref, _MIND_KINDS[line.kind], line.text, line.time))
         chunks = self._chunks(shown, payload)
         shown.chunks.extend(chunks)
         if event.stream == self.selected:
@@ -238,17 +242,17 @@ class Projector:
 
     # -------------------------------------------------------------- output
 
-    def mind(self) -> MindModel:
+    def mind(self) -> ListModel:
         """The mind pane of the agent that is shown."""
         shown = self._shown
-        if shown is not None and not shown.told:
-            return MindModel(notice=READING)
-        return MindModel(tuple(shown.mind) if shown else ())
+        if shown is not None and not shown.story_read:
+            return ListModel(notice=READING)
+        return ListModel(rows=tuple(shown.mind) if shown else ())
 
     def session(self) -> tuple[list[SessionChunk], SessionModel]:
         """What the session pane has not seen yet, and how the session stands."""
         shown = self._shown
-        if shown is None or not shown.told:
+        if shown is None or not shown.story_read:
             return [], SessionModel(notice=None if shown is None else READING)
         fresh = list(shown.fresh)
         shown.fresh.clear()
@@ -301,14 +305,12 @@ class Projector:
 
 
 def _hear(shown: _Shown, event: Event, payload: ev.ModelSaid) -> None:
-    """Let a line of the mind pane grow as the model speaks; a long answer goes on in a new one."""
-    kind = _SAID_KINDS.get(payload.stream, "thought")
-    last = shown.mind[-1] if shown.mind else None
-    if shown.saying == payload.stream and last is not None and len(last.text) < SAID_LIMIT:
-        shown.mind[-1] = replace(last, text=last.text + payload.text)
-    else:
-        shown.mind.append(MindLine(event.ref, kind, payload.text, event.at[11:19]))
-    shown.saying = payload.stream
+    """Let a line of the mind pane grow as the model speaks; a long answer continues in a new one."""
+    goes_on = shown.saying == payload.stream and bool(shown.mind) and len(shown.said) < SAID_LIMIT
+    first = shown.mind.pop() if goes_on else None
+    shown.said, shown.saying = (shown.said if goes_on else "") + payload.text, payload.stream
+    ref, at = (first.key, first.pieces[0].text.strip()) if first is not None else (event.ref, event.at[11:19])
+    shown.mind.append(mind_row(ref, _SAID_KINDS.get(payload.stream, "thought"), shown.said, at))
 
 
 def _shown_elsewhere(payload: ev.Payload) -> bool:

@@ -15,7 +15,14 @@ from app.projection.event_lines import duration_text, step_text
 from app.projection.steering_text import BreakRow, break_rows, forecast_text, is_shown, shown_amount
 from engine.agent.steering.budget_status import BudgetStatus, BudgetStatusLine
 from engine.agent.steering.envelopes import LISTS, envelope_parts, given_envelope
-from engine.agent.steering.rules import RuleError, misses, offered_for, read_rule, rule_text, words_of
+from engine.agent.steering.rules import (
+    RuleError,
+    mismatch,
+    narrowest_rule_for,
+    read_rule,
+    rule_text,
+    words_of,
+)
 from engine.api.engine import Engine
 from engine.core.actions import Reversibility
 from engine.core.approvals import Call, Envelope, Question
@@ -24,11 +31,11 @@ from engine.core.plan import Op, PlanStep, plan_difference
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.inquiry.inbox import Need, NeedKind
-from widgets.base.dialog import ListModel
+from widgets.base.facts import ListModel, Section
 from widgets.base.rows import BLANK_MARK, Row, blank, heading
 from widgets.base.text_layout import Piece, bar
-from widgets.dialogs.approvals import ApprovalModel, AskedCall, PlanApprovalModel, ScopeView
-from widgets.dialogs.inbox import InboxLine, InboxModel
+from widgets.dialogs.approvals import ApprovalModel, PlanApprovalModel, ScopeView
+from widgets.dialogs.inbox import GROUP
 
 Asked = Sequence[tuple[AgentState, Question]]
 
@@ -44,12 +51,12 @@ def questions(asked: Asked, now: str) -> ApprovalModel:
     return ApprovalModel(
         f"{whose} ask{'s' if len(asked) == 1 else ''}",
         tuple(_asked(state, question, now) for state, question in asked),
-        rule_text(offered_for([question.call for _, question in asked])),
+        rule_text(narrowest_rule_for([question.call for _, question in asked])),
         editable=len(asked) == 1 and asked[0][0].find_step(asked[0][1].step) is not None,
     )
 
 
-def _asked(state: AgentState, question: Question, now: str) -> AskedCall:
+def _asked(state: AgentState, question: Question, now: str) -> Section:
     call = question.call
     goal = state.goals.get(question.goal)
     undo = {
@@ -66,7 +73,7 @@ def _asked(state: AgentState, question: Question, now: str) -> AskedCall:
         f"{undo[call.undo]}" + (f"; reaches {hosts}" if hosts else ""),
         f"{whom}; has waited {duration_text(question.at, now)}",
     )
-    return AskedCall(f"{state.agent_id} {question.action} {call.name}", arguments(call), notes)
+    return Section(f"{state.agent_id} {question.action} {call.name}", arguments(call), notes=notes)
 
 
 def arguments(call: Call) -> str:
@@ -91,26 +98,41 @@ def scope_of(asked: Asked, text: str) -> ScopeView:
     refused = tuple(
         f"{state.agent_id} {question.action}: {why}"
         for state, question in asked
-        if (why := misses(rule, question.call))
+        if (why := mismatch(rule, question.call))
     )
     return ScopeView(words_of(rule), refused)
 
 
-def inbox(needs: Iterable[Need], now: str, message: str = "") -> InboxModel:
-    """Everything that waits, with how long it has."""
-    lines = tuple(
-        InboxLine(
-            need.key,
-            need.agent,
-            need.kind.value,
-            need.what,
-            duration_text(need.since, now) if need.since else "",
-            need.group if need.kind is NeedKind.APPROVAL else "",
-            need.urgent,
-        )
-        for need in needs
+def inbox(needs: Sequence[Need] = (), now: str = "") -> ListModel:
+    """Everything that waits, with how long it has; several of one shape stand below a heading."""
+    groups: dict[str, list[Need]] = {}
+    for need in needs:
+        together = need.kind is NeedKind.APPROVAL and need.group
+        groups.setdefault(GROUP + need.group if together else need.key, []).append(need)
+    rows = []
+    for key, group in groups.items():
+        if len(group) > 1:
+            head = f"{len(group)} ask for {clean_line(group[0].group, limit=80)}"
+            rows.append(Row(key, (Piece(head, "heading"),), mark=Piece("▾", "warning")))
+        rows += [_need_row(need, now, 2 * (len(group) > 1)) for need in group]
+    return ListModel("Inbox: what needs you", rows)
+
+
+def _need_row(need: Need, now: str, indent: int) -> Row:
+    kind, what = need.kind.value, clean_line(need.what, limit=600)
+    return Row(
+        need.key,
+        (
+            Piece(f"{' ' * indent}{clean_line(need.agent, limit=20):<14} ", "strong"),
+            Piece(f"{kind:<15} ", "accent"),
+            Piece(what),
+        ),
+        tail=(Piece(duration_text(need.since, now) if need.since else "", "dim"),),
+        indent=indent + 4,
+        most=3,
+        mark=Piece("!", "error") if need.urgent else Piece("?", "warning"),
+        copy=f"{clean_line(need.agent)} {kind} {what}",
     )
-    return InboxModel(lines, message)
 
 
 # ------------------------------------------------------------------ plans
@@ -125,7 +147,7 @@ def plan_to_accept(engine: Engine, state: AgentState, goal: str) -> PlanApproval
     held, accepted = state.approvals.held.get(goal), state.approvals.accepted.get(goal)
     present = state.approvals.envelopes.get(goal)
     if held is None or accepted is None:
-        steps = (("The plan", _lines(plan.steps)),)
+        steps = (Section("The plan", _lines(plan.steps)),)
         title = f"Accept the plan of {goal}: {goal_state.text}"
         return PlanApprovalModel(title, steps, parts(present or proposed))
     changed = plan_difference(accepted.steps, plan.steps)
@@ -138,7 +160,7 @@ def plan_to_accept(engine: Engine, state: AgentState, goal: str) -> PlanApproval
     ]
     return PlanApprovalModel(
         f"Re-plan of {goal} ({held.change}), against the plan you accepted",
-        tuple((title, text) for title, text in sections if text),
+        tuple(Section(title, text) for title, text in sections if text),
         parts(replace(proposed, spend_usd=present.spend_usd if present else None)),
         replan=True,
     )

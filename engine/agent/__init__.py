@@ -1,1 +1,1 @@
-"""One agent: its loop, the decisions on commands, the gate, actions, recovery and parameters."""
+"""One agent: its loop, the decisions on commands, the gate, actions and recovery."""

@@ -8,7 +8,7 @@ journal. What each stage does is a collaborator's, handed what it needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -26,18 +26,14 @@ from engine.agent.reflector import Reflector
 from engine.core import events as ev
 from engine.core.actions import SandboxSession
 from engine.core.agents import RunState
-from engine.core.approvals import Policy, Source
-from engine.core.budgets import BudgetObjection
 from engine.core.command import Command, Receipt
-from engine.core.journal import Event, JournalError
-from engine.core.metacognition import MetaSettings
+from engine.core.journal import JournalError
 from engine.core.plan import StepStatus
+from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction, Rewinding
 from engine.core.sandbox import ReturnedShell, StopGrade
-from engine.core.state import AgentState
-from engine.core.streams import StreamLog
 
-RESUMED_AFTER_RESTART = "the program ended while this waited; it is asked for again"
+RESUMED_AFTER_RESTART = Reason("action.again")
 
 
 class Agent:
@@ -56,14 +52,18 @@ class Agent:
         deliberation: Callable[[AgentParts], Deliberation] = PlanDeliberation,
     ) -> None:
         self.recorder, self.around = recorder, around
+        self.state, self.log = recorder.state, recorder.log
+        self.append, self.commit_soon, self.wake = recorder.append, recorder.commit_soon, recorder.wake
         registry = around.registry
         self.pipeline = Pipeline(recorder, around.toolbox, registry, around.put_blob, around.answer_counted)
         self.reflector = Reflector(recorder, around)
         self._recoverer = Recoverer(recorder, registry, around.randomness)
-        self._budget = BudgetGuard(recorder, around.ledger)
+        budget = BudgetGuard(recorder, around.ledger)
+        self.time_is_up, self.ease = budget.time_is_up, budget.ease
         self._approver = Approver(recorder, around, self.pipeline)
+        self.begin_metacognition, self.begin_approvals = self.reflector.begin, self._approver.begin
         saver = ActionSaver(recorder, around.saver, registry)
-        self._gate = Gatekeeper(recorder, self._approver, self._budget, saver)
+        self._gate = Gatekeeper(recorder, self._approver, budget, saver)
         self._calls = CallServer(recorder, around.clock, self.pipeline, self._gate, self._approver, saver)
         self._limits = RunLimits(recorder)
         parameters = ParameterSettler(recorder, around)
@@ -86,28 +86,6 @@ class Agent:
         if around.model is not None:
             around.model.spender = recorder
 
-    @property
-    def state(self) -> AgentState:
-        """The folded state."""
-        return self.recorder.state
-
-    @property
-    def log(self) -> StreamLog:
-        """The stream that the agent appends to."""
-        return self.recorder.log
-
-    def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
-        """Record what happened and bring the state forward."""
-        return self.recorder.append(payload, actor, *causes)
-
-    def commit_soon(self) -> None:
-        """Make what is pending durable in the background."""
-        self.recorder.commit_soon()
-
-    def poke(self) -> None:
-        """Let a waiting agent look again whether it may go on."""
-        self.recorder.poke()
-
     # -------------------------------------------------------------- life
 
     def open(self, session: str, seed: int) -> None:
@@ -124,25 +102,17 @@ class Agent:
             if action.step:
                 self.deliberation.settle_unknown(action, unknown.ref)
         elif action is not None:
-            withdrawn = ev.ActionWithdrawn(action=action.id, reason="the session ended before it started")
+            withdrawn = ev.ActionWithdrawn(action=action.id, reason=Reason("action.session-ended"))
             append(withdrawn, "system", action.event, opened.ref)
         for job in state.running_jobs:
-            lost = ev.JobEnded(job=job.id, ended="unknown", message="ended with Pilothouse; nobody saw how")
+            lost = ev.JobEnded(job=job.id, ended="unknown", message=Reason("job.unseen"))
             append(lost, "system", job.event, opened.ref)
         self.reflector.settle_lost(opened.ref)
         if state.rewinding is not None:
             self._leave_half_rewound(state.rewinding, opened.ref)
         if state.run is RunState.RUNNING:
-            append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)
+            append(ev.AgentPaused(reason=Reason("run.reopened")), "system", opened.ref)
         self.deliberation.opened(new=new)
-
-    def begin_metacognition(self, settings: MetaSettings) -> None:
-        """Record by which settings the agent looks after its thinking."""
-        self.reflector.begin(settings)
-
-    def begin_approvals(self, policies: Mapping[Source, Policy]) -> None:
-        """Record the policies that hold from now on."""
-        self._approver.begin(policies)
 
     def _resumes(self, action: ActiveAction) -> bool:
         """Whether the action only waited, so that it can be asked for again."""
@@ -160,10 +130,7 @@ class Agent:
         to = rewinding.to
         cut = self.append(ev.RewindCutOff(to=to), "system", rewinding.event, cause)
         before = int(rewinding.event.rpartition(":")[2]) - 1
-        reason = (
-            f"a rewind to event {to} was cut off while it changed files, and how far it came is unknown: "
-            f"rewind {to} does it again, rewind files {before} brings back what was there before"
-        )
+        reason = Reason("turn.half-rewound", to=to, before=before)
         self.append(ev.InterventionOpened(goal=self.state.current_goal, reason=reason), "system", cut.ref)
 
     def start(self, ended: Callable[[], object] = lambda: None) -> None:
@@ -205,15 +172,15 @@ class Agent:
         """Carry out an operator's command; the caller commits before it shows the receipt."""
         received = self.append(ev.CommandReceived(command=command.model_dump()), actor)
         try:
-            outcome = decide(self.state, command, self.around.registry)
+            result = decide(self.state, command, self.around.registry)
         except RefusedError as error:
-            self.append(ev.CommandRefused(reason=str(error)), "system", received.ref)
+            self.append(ev.CommandRefused(reason=error.reason), "system", received.ref)
             return Receipt(ok=False, message=str(error), event=received.ref)
-        for payload in outcome.events:
+        for payload in result.events:
             self.append(payload, actor, received.ref)
             self._react(payload)
-        self.poke()
-        return Receipt(ok=True, message=outcome.message, event=received.ref)
+        self.wake()
+        return Receipt(ok=True, message=result.message, event=received.ref)
 
     def _react(self, payload: ev.Payload) -> None:
         """Do at once what a command asks beyond the state: to what runs now."""
@@ -243,14 +210,6 @@ class Agent:
         """A tool from outside offers something else from now on."""
         self.recorder.observe(offer, "system")
 
-    def time_is_up(self, objection: BudgetObjection) -> None:
-        """Be held by a budget of time: what runs ends by itself, and nothing follows it."""
-        self._budget.time_is_up(objection)
-
-    def ease(self, actor: str) -> None:
-        """Go on, as there is more of the budget that holds the agent."""
-        self._budget.ease(actor)
-
     # -------------------------------------------------------------- the cycle
 
     async def cycle(self) -> None:
@@ -278,7 +237,7 @@ class Agent:
         if self.state.returned is not None:
             await self._offer_changes(self.state.returned)
         facts, session = await self._look()
-        world = self.deliberation.first_world()
+        world = self.deliberation.initial_world()
         self.append(ev.WorldPerceived(facts=facts, session=session, world=world), "world")
         await self.recorder.commit()
 

@@ -24,6 +24,7 @@ from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.fold import copy_state
 from engine.core.journal import JournalError, of_agent
+from engine.core.reasons import Reason, free_text
 from engine.core.rewind import GoalCourse, RewindScope, course_at
 from engine.core.state import AgentState
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
@@ -205,7 +206,7 @@ class Branches:
         finally:
             self._rewinds.discard(command.agent)
             if (saver := self.saver_of(command.agent)) is not None:
-                saver.changed_otherwise()
+                saver.note_other_changes()
 
     def held(self, agent: Agent, command: cmd.Command) -> str:
         """Why a command may not set an agent to work now: files are brought back; empty when it may."""
@@ -433,7 +434,8 @@ class Rewind:
         try:
             await agent.log.commit()
         except JournalError as error:
-            agent.append(ev.RewindFailed(reason=f"the journal cannot record: {error}"), "system", event.ref)
+            failed = ev.RewindFailed(reason=Reason("gate.journal", error=str(error)))
+            agent.append(failed, "system", event.ref)
             raise
         return await snapshots.restore(snapshot, paths=paths or None), event.ref
 
@@ -452,13 +454,13 @@ class Rewind:
         )
 
     async def _failed(self, error: Exception, cause: str) -> cmd.Receipt:
-        begun, reason = self._agent.state.rewinding, str(error)
+        begun, reason = self._agent.state.rewinding, getattr(error, "reason", free_text(str(error)))
         untouched = isinstance(error, SnapshotMissing | SnapshotDamaged)  # which is found beforehand
         partly = begun is not None and not untouched
         if partly:
-            reason = f"{reason} Some files may be changed already; the same rewind can be asked for again."
+            reason = Reason("rewind.partly", why=reason)
         elif untouched:
-            reason = f"{reason} No file was changed; rewind state takes only the mind back."
+            reason = Reason("rewind.untouched", why=reason)
         failed = ev.RewindFailed(reason=reason, partly=partly)
         event = self._agent.append(failed, "system", begun.event if begun is not None else cause)
         await self._agent.log.commit()

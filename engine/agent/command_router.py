@@ -35,7 +35,7 @@ _AgentRoute = Callable[[Agent, Any, str], Awaitable[cmd.Receipt]]
 
 
 class AgentBudgets:
-    """Sets budgets and lets agents go on that they no longer hold.
+    """Sets budgets and lets agents continue that they no longer hold.
 
     Args:
         ledger: the one that all agents ask.
@@ -66,8 +66,8 @@ class AgentBudgets:
         amounts = {kind.value: limits.of(kind) for kind in command.more}
         return cmd.parse_command({**command.model_dump(), **amounts, "more": ()})
 
-    def ease(self, agents: Mapping[str, Agent], actor: str) -> list[str]:
-        """Let agents go on that no budget holds any more; their ids."""
+    def release_agents(self, agents: Mapping[str, Agent], actor: str) -> list[str]:
+        """Let agents continue that no budget holds any more; their ids."""
         eased = [name for name in self.ledger.eased() if name in agents]
         for name in eased:
             agents[name].ease(actor)
@@ -162,7 +162,7 @@ class CommandRouter:
         """Carry out a command to one agent, where nothing keeps the agent from it."""
         agent = self._live.here.get(command.agent)
         if agent is None:
-            return cmd.Receipt(ok=False, message=self._live.nobody(command.agent))
+            return cmd.Receipt(ok=False, message=self._live.unreachable_reason(command.agent))
         begins = isinstance(command, cmd.Run | cmd.Step)
         thinks = self._shared.thinks(agent.state)
         if begins and (why := self._shared.ledger.no_start(command.agent, thinks=thinks)):
@@ -192,9 +192,9 @@ class CommandRouter:
         elif command.agent in self._live.here:
             meant = self._live.family(command.agent) if command.scope == "children" else (command.agent,)
         else:
-            return cmd.Receipt(ok=False, message=self._live.nobody(command.agent))
+            return cmd.Receipt(ok=False, message=self._live.unreachable_reason(command.agent))
         if not meant:
-            return cmd.Receipt(ok=False, message=self._live.nobody(command.agent))
+            return cmd.Receipt(ok=False, message=self._live.unreachable_reason(command.agent))
         agents = [self._live.here[name] for name in meant]
         if isinstance(command, cmd.Thaw):
             return await self.stops.thaw(agents, command, actor)
@@ -227,8 +227,8 @@ class CommandRouter:
         return self._with_eased(cmd.Receipt(ok=True, message=message, event=event.ref), actor)
 
     def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
-        """Let agents go on for which there is more of a budget now, and say which do."""
-        eased = self._budgets.ease(self._live.here, actor)
+        """Let agents continue for which there is more of a budget now, and say which do."""
+        eased = self._budgets.release_agents(self._live.here, actor)
         running = [name for name in eased if self._live.here[name].state.run is RunState.RUNNING]
         suffix = f"; {', '.join(running)} {'goes' if len(running) == 1 else 'go'} on" if running else ""
         live = self._live.here.get(agent)
@@ -240,7 +240,7 @@ class CommandRouter:
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
         agent = self._live.here.get(command.agent)
         if command.agent and agent is None:
-            return cmd.Receipt(ok=False, message=self._live.nobody(command.agent))
+            return cmd.Receipt(ok=False, message=self._live.unreachable_reason(command.agent))
         goal = agent.state.goal_at_hand if agent is not None else ""
         return await remember_for_operator(self._shared.memory, command, actor, goal, self._shared.kept)
 

@@ -17,8 +17,9 @@ from engine.agent.recoverer import trouble_of
 from engine.core import events as ev
 from engine.core.goals import Goal
 from engine.core.plan import Op, Plan, PlanStep, Provenance, StepStatus
+from engine.core.reasons import NONE, Reason, free_text
 from engine.core.recovery import FailureKind
-from engine.core.thinking import Decision, DecisionKind, DecisionRequest, ThinkingError
+from engine.core.thinking import Decision, DecisionKind, DecisionRequest, ThinkingError, invalid
 from engine.planning.plan_notation import problems_of, step_problems
 
 THOUGHT_LIMIT = 5
@@ -39,7 +40,7 @@ class Decider:
         by = Provenance(self._state.config.thinker, clause=fields.pop("clause", ""))
         return PlanStep(fresh_id(self._state, "s"), description, provenance=by, **fields)
 
-    def _revise(self, plan: Plan, change: str, steps: Sequence[PlanStep], cause: str) -> None:
+    def _revise(self, plan: Plan, change: Reason, steps: Sequence[PlanStep], cause: str) -> None:
         revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=tuple(steps))
         self._append(revised, "agent", cause)
 
@@ -52,7 +53,7 @@ class Decider:
     def ask_for_proof(self, plan: Plan) -> None:
         """Have the thinker show that the goal's criteria hold, now that its plan is done."""
         step = self._new_step("show that what the goal asks for holds", op=Op.THINK)
-        self._revise(plan, "the criteria are still to be shown", (*plan.steps, step), plan.event)
+        self._revise(plan, Reason("plan.to-show"), (*plan.steps, step), plan.event)
 
     async def decide(self, goal: Goal, step: PlanStep) -> None:
         """Have one decision made about an abstract step, and follow it."""
@@ -119,12 +120,13 @@ class Decider:
                     args=decision.args,
                 )
                 if problems := step_problems(call, self._registry, settled_later=True):
-                    self._undecided(goal, step, FailureKind.INVALID_PARAMETERS, "; ".join(problems), made)
+                    wrong = invalid(FailureKind.INVALID_PARAMETERS, problems)
+                    self._undecided(goal, step, wrong, made)
                 else:
-                    self._put_before(goal, step, (call,), f"decided: {call.description}", made)
+                    self._put_before(goal, step, (call,), Reason("plan.decided", what=call.description), made)
             case DecisionKind.THINK if self._state.musings >= THOUGHT_LIMIT:
-                why = f"{THOUGHT_LIMIT} thoughts in a row, and nothing was done"
-                self._undecided(goal, step, FailureKind.PLANNING_ERROR, why, made)
+                why = Reason("thought.musing", thoughts=THOUGHT_LIMIT)
+                self._undecided(goal, step, ThinkingError(FailureKind.PLANNING_ERROR, why), made)
             case DecisionKind.THINK:
                 thought = ev.ThoughtRecorded(text=decision.text, type=decision.thought_type, goal=goal.id)
                 self._append(thought, "agent", made)
@@ -133,23 +135,23 @@ class Decider:
             case DecisionKind.SUBGOAL:
                 args = {"goal": decision.text, "criteria": list(decision.criteria)}
                 wait = self._new_step(_first_line(decision.text), op=Op.ACHIEVE, args=args)
-                self._put_before(goal, step, (wait,), f"a goal before: {decision.text}", made)
+                self._put_before(goal, step, (wait,), Reason("plan.goal-before", goal=decision.text), made)
             case DecisionKind.FINISH:
                 self._finish(goal, step, decision, made)
             case DecisionKind.GIVE_UP:
-                kind, why = FailureKind.GOAL_MANAGEMENT_ERROR, f"given up: {decision.text}"
-                self._undecided(goal, step, kind, why, made, final=True)
+                kind, why = FailureKind.GOAL_MANAGEMENT_ERROR, Reason("thought.given-up", why=decision.text)
+                self._undecided(goal, step, ThinkingError(kind, why), made, final=True)
             case DecisionKind.ASK:
-                self._end(goal, step, StepStatus.FAILED, f"asks: {decision.text}", made)
-                reason = f"{self._state.agent_id} asks: {decision.text}"
+                self._end(goal, step, StepStatus.FAILED, Reason("step.asks", question=decision.text), made)
+                reason = Reason("turn.asks", agent=self._state.agent_id, question=decision.text)
                 self._append(ev.InterventionOpened(goal=goal.id, step=step.id, reason=reason), "agent", made)
 
-    def _end(self, goal: Goal, step: PlanStep, status: StepStatus, summary: str, cause: str) -> None:
+    def _end(self, goal: Goal, step: PlanStep, status: StepStatus, summary: Reason, cause: str) -> None:
         ended = ev.StepEnded(goal=goal.id, step=step.id, status=status, summary=summary)
         self._append(ended, "agent", cause)
 
     def _put_before(
-        self, goal: Goal, step: PlanStep, new: Sequence[PlanStep], change: str, cause: str
+        self, goal: Goal, step: PlanStep, new: Sequence[PlanStep], change: Reason, cause: str
     ) -> None:
         """Put steps in front of the abstract one, which is decided on again once they are done."""
         plan = self._state.plans[goal.id]
@@ -161,13 +163,14 @@ class Decider:
         plan = self._state.plans[goal.id]
         over = {old.id: old for old in plan.steps if old.status.terminal}
         unmet = [
-            f"step {new.id} needs {need}, which was {over[need].status}"
+            Reason("thought.abandoned", step=new.id, need=need, status=over[need].status.value)
             for new in given
             for need in new.depends_on
             if need in over and over[need].status is StepStatus.ABANDONED
         ]
         if unmet:
-            self._undecided(goal, step, FailureKind.DEPENDENCY_NOT_MET, "; ".join(unmet), cause)
+            wrong = invalid(FailureKind.DEPENDENCY_NOT_MET, unmet)
+            self._undecided(goal, step, wrong, cause)
             return
         # What is done already is settled; it needs no waiting for.
         taken = {new.id for new in given}
@@ -178,58 +181,45 @@ class Decider:
         if problems := problems_of(steps, self._registry, settled_later=True):
             rejected = ev.PlanRejected(goal=goal.id, problems=problems)
             ref = self._append(rejected, "agent", cause).ref
-            self._undecided(goal, step, FailureKind.PLANNING_ERROR, "; ".join(problems), ref)
+            self._undecided(goal, step, invalid(FailureKind.PLANNING_ERROR, problems), ref)
             return
         rest = (*over.values(), *renumber(self._state, steps), step)
-        self._revise(plan, f"{len(steps)} steps planned", rest, cause)
+        self._revise(plan, Reason("plan.planned", steps=len(steps)), rest, cause)
 
     def _finish(self, goal: Goal, step: PlanStep, decision: Decision, cause: str) -> None:
         """Take the thinker's word that it is done, where what must be shown is shown."""
         if why := self._not_shown(goal, self._state.plans[goal.id], decision.evidence):
-            self._undecided(goal, step, FailureKind.GOAL_MANAGEMENT_ERROR, why, cause)
+            self._undecided(goal, step, ThinkingError(FailureKind.GOAL_MANAGEMENT_ERROR, why), cause)
             return
-        self._end(goal, step, StepStatus.COMPLETED, _first_line(decision.text), cause)
+        self._end(goal, step, StepStatus.COMPLETED, free_text(_first_line(decision.text)), cause)
 
-    def _not_shown(self, goal: Goal, plan: Plan, evidence: Sequence[str]) -> str:
+    def _not_shown(self, goal: Goal, plan: Plan, evidence: Sequence[str]) -> Reason:
         """Why the goal cannot be finished yet; empty when it can."""
         if (child := self._state.open_child(goal.id)) is not None:
-            return f"goal {child.id} is open and serves this one: finish or give it up first"
+            return Reason("thought.sub-goal", goal=child.id)
         if len(evidence) < len(goal.criteria):
             missing = goal.criteria[len(evidence)]
-            return f"not shown to hold: {missing}: name the step that shows it, for each criterion in turn"
+            return Reason("thought.not-shown", criterion=missing)
         for criterion, ident in zip(goal.criteria, evidence, strict=False):
             shown = plan.step(ident)
             if shown is None or shown.status is not StepStatus.COMPLETED or shown.op is Op.THINK:
-                return f"{ident} is no step that was done, and cannot show: {criterion}"
-        return ""
+                return Reason("thought.no-step", step=ident, criterion=criterion)
+        return NONE
 
     # -------------------------------------------------------------- when there is none
 
     def _no_decision(self, goal: Goal, step: PlanStep, error: ThinkingError, cause: str) -> None:
         fields = {"failure": error.kind, "message": error.message, "retry_after_s": error.retry_after_s}
         failed = self._append(ev.ThinkingFailed(goal=goal.id, step=step.id, **fields), "agent", cause)
-        self._undecided(goal, step, error.kind, error.message, failed.ref, wait_s=error.retry_after_s or None)
+        self._undecided(goal, step, error, failed.ref)
 
     def _undecided(
-        self,
-        goal: Goal,
-        step: PlanStep,
-        kind: FailureKind,
-        message: str,
-        cause: str,
-        *,
-        wait_s: float | None = None,
-        final: bool = False,
+        self, goal: Goal, step: PlanStep, error: ThinkingError, cause: str, *, final: bool = False
     ) -> None:
         """Record once that a decision came to nothing, and recover."""
-        subject = f"decision on {step.id}"
-        failure = ev.FailureRecorded(
-            failure=kind, message=message, subject=subject, goal=goal.id, step=step.id
-        )
-        failed = self._append(failure, "agent", cause)
-        self._recoverer.recover(kind, goal.id, step.id, message, failed.ref, wait_s=wait_s, final=final)
+        failed = self._recoverer.thought_failed(goal.id, error, cause, step=step.id, final=final)
         if self._state.intervention is not None:
-            self._end(goal, step, StepStatus.FAILED, message, failed.ref)
+            self._end(goal, step, StepStatus.FAILED, error.message, failed)
 
 
 def _line(step: PlanStep) -> str:

@@ -17,40 +17,48 @@ from engine.core.agents import RunState
 from engine.core.goals import Goal, GoalStatus
 from engine.core.plan import Op, StepStatus
 from engine.core.reasoner import SentMessage
+from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction, FailureKind, Strategy
 from engine.core.state import AgentState
-from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError
+from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError, invalid
 from engine.planning.plan_notation import problems_of
+from engine.value import fields_of
 
-OUTCOME_UNKNOWN = "the program ended while this ran; whether it took effect is unknown"
+OUTCOME_UNKNOWN = Reason("step.unknown.why")
 
 
 class Deliberation(Protocol):
     """How an agent chooses what it does."""
 
     def opened(self, *, new: bool) -> None:
-        """The agent was opened in a session; `new` where it is its first."""
+        """The agent was opened in a session; `new` where it is its first. By default nothing follows."""
+        return
 
     def settle_unknown(self, action: ActiveAction, cause: str) -> None:
         """An action of the last session ran when that ended, and its result is unknown."""
 
-    def first_world(self) -> dict[str, Any] | None:
-        """The small world in which the agent begins; None where it has one already, or none."""
+    def initial_world(self) -> dict[str, Any] | None:
+        """The small world in which the agent begins; None where it has one already, or none (the default)."""
+        return None
 
     def react(self, payload: ev.Payload) -> None:
-        """Do at once what a command asks beyond the state."""
+        """Do at once what a command asks beyond the state; by default nothing."""
+        return
 
     def hear(self, sender: str, message: SentMessage) -> None:
-        """Take a message of another agent's reasoner."""
+        """Take a message of another agent's reasoner; by default it is left alone."""
+        return
 
     def saved(self) -> dict[str, Any] | None:
         """The mind as it is behind the newest event; None where there is none, or that cannot be said."""
+        return None
 
     def has_work(self) -> bool:
         """Whether there is something to do that the agent may do now."""
 
     def finish_goal(self) -> bool:
-        """End a goal that is done; False when none is."""
+        """End a goal that is done; False when none is, as where a program ends its goals."""
+        return False
 
     async def tick(self) -> None:
         """Go once through the stages; at most one action runs."""
@@ -59,7 +67,8 @@ class Deliberation(Protocol):
         """Wait for something to do."""
 
     async def close(self) -> None:
-        """End everything that was begun beside the cycle."""
+        """End everything that was begun beside the cycle; by default there is nothing."""
+        return
 
 
 def is_planned(state: AgentState, goal: str) -> bool:
@@ -103,8 +112,7 @@ class Planner:
         plan = ev.PlanGenerated(goal=goal.id, thinker=thinker, steps=steps, uncovered=uncovered)
         generated = self._append(plan, "agent", asked.ref)
         problems = tuple(
-            f"clause {gap.index} “{gap.clause}”: {gap.why}"
-            + (f"; nearest: {' · '.join(gap.nearest)}" if gap.nearest else "")
+            Reason("plan.gap", nearest=" · ".join(gap.nearest), **fields_of(gap, "index", "clause", "why"))
             for gap in uncovered
         ) or problems_of(steps, self._around.registry, settled_later=True)
         if problems:
@@ -115,7 +123,7 @@ class Planner:
         old = self._state.plans.get(goal.id)
         if old is not None and goal.id in self._state.replans:
             done = tuple(step for step in old.steps if step.status.terminal)
-            change = "the rest planned anew after a failure"
+            change = Reason("plan.anew")
             revised = ev.PlanRevised(plan=old.id, goal=goal.id, change=change, steps=(*done, *steps))
             self._append(revised, "agent", generated.ref)
         else:
@@ -123,21 +131,12 @@ class Planner:
             self._append(adopted, "agent", generated.ref)
         return True
 
-    def _reject_plan(self, goal: Goal, problems: tuple[str, ...], uncovered: bool, cause: str) -> None:
+    def _reject_plan(self, goal: Goal, problems: tuple[Reason, ...], uncovered: bool, cause: str) -> None:
         self._end_asking(goal.id, success=True, cause=cause)
         kind = FailureKind.GOAL_PARSE_ERROR if uncovered else FailureKind.PLANNING_ERROR
         rejects = ev.PlanRejected(goal=goal.id, problems=problems, failure=kind)
         rejected = self._append(rejects, "agent", cause)
-        self._failed(goal, kind, "; ".join(problems), rejected.ref)
-
-    def _failed(
-        self, goal: Goal, kind: FailureKind, message: str, cause: str, wait_s: float | None = None
-    ) -> None:
-        """Record that there is no plan for a goal, and recover."""
-        subject = f"plan for {goal.id}"
-        failure = ev.FailureRecorded(failure=kind, message=message, subject=subject, goal=goal.id)
-        failed = self._append(failure, "agent", cause)
-        self._recoverer.recover(kind, goal.id, "", message, failed.ref, wait_s=wait_s)
+        self._recoverer.thought_failed(goal.id, invalid(kind, problems), rejected.ref)
 
     def finish_goal(self) -> bool:
         """End the goal whose plan is done, and the step of the parent that waited for it.
@@ -162,7 +161,8 @@ class Planner:
         ends = ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=reason)
         ended = self._append(ends, "agent", *(step.event for step in plan.steps[-1:]), plan.event)
         if goal.parent is not None and goal.parent_step is not None:
-            status, summary = StepStatus.COMPLETED, f"goal {goal.id} achieved"
+            status = StepStatus.COMPLETED
+            summary = Reason("step.goal", goal=goal.id, status=GoalStatus.ACHIEVED.value)
             done = ev.StepEnded(goal=goal.parent, step=goal.parent_step, status=status, summary=summary)
             self._append(done, "agent", ended.ref)
         return True
@@ -221,17 +221,17 @@ class Planner:
         fields = {"failure": error.kind, "message": error.message, "retry_after_s": error.retry_after_s}
         failed = self._append(ev.ThinkingFailed(goal=goal.id, **fields), "agent", cause)
         self._end_asking(goal.id, success=False, cause=failed.ref)
-        self._failed(goal, error.kind, error.message, failed.ref, error.retry_after_s or None)
+        self._recoverer.thought_failed(goal.id, error, failed.ref)
 
     def _end_asking(self, goal: str, *, success: bool, cause: str) -> None:
-        """Record what became of asking for the goal's plan again, where that is open."""
+        """Record the result of asking for the goal's plan again, where that is open."""
         tried = self._state.tried.get(goal, ())
         if tried and tried[-1] is Strategy.RETRY_WITH_DELAY:
             payloads = recovered(self._state, Strategy.RETRY_WITH_DELAY, goal=goal, success=success)
             self._recorder.append_all(payloads, cause)
 
 
-class PlanDeliberation:
+class PlanDeliberation(Deliberation):
     """Pursues goals by plans of a thinker, one step a tick."""
 
     def __init__(self, parts: AgentParts) -> None:
@@ -241,17 +241,12 @@ class PlanDeliberation:
         self._executor = Executor(parts)
         self._decider = Decider(parts, self._executor)
         self._planner = Planner(parts, self._decider)
-        self.finish_goal = self._planner.finish_goal
-        self.idle = parts.recorder.wait_for_change
-
-    def opened(self, *, new: bool) -> None:
-        """Goals come from commands only."""
 
     def settle_unknown(self, action: ActiveAction, cause: str) -> None:
         """Fail the step, and leave it to the operator whether it is repeated."""
         goal, step, kind = action.goal, action.step, FailureKind.UNKNOWN_ERROR
         located = self._state.find_step(step)
-        ended = ev.StepEnded(goal=goal, step=step, status=StepStatus.FAILED, summary="outcome unknown")
+        ended = ev.StepEnded(goal=goal, step=step, status=StepStatus.FAILED, summary=Reason("step.unknown"))
         self._append(ended, "system", cause)
         failure = ev.FailureRecorded(
             failure=kind,
@@ -264,23 +259,17 @@ class PlanDeliberation:
         opened = ev.InterventionOpened(goal=goal, step=step, reason=OUTCOME_UNKNOWN, failure=kind)
         self._append(opened, "system", failed.ref)
 
-    def first_world(self) -> dict[str, Any] | None:
-        """None: only programs live in a small world."""
-        return None
-
-    def react(self, payload: ev.Payload) -> None:
-        """Nothing: what a command cuts off is cut off by the agent."""
-
-    def hear(self, sender: str, message: SentMessage) -> None:
-        """Nothing: only reasoners talk to each other."""
-
-    def saved(self) -> dict[str, Any] | None:
-        """None: all that it goes on from is in the state."""
-        return None
-
     def has_work(self) -> bool:
         """Whether a goal is open and the agent may think about it."""
         return bool(self._state.open_goals) and may_think(self._state, free=self._thinker.free)
+
+    def finish_goal(self) -> bool:
+        """End the goal whose plan is done."""
+        return self._planner.finish_goal()
+
+    async def idle(self) -> None:
+        """Wait for a change."""
+        await self._recorder.wait_for_change()
 
     async def tick(self) -> None:
         """Choose a goal, have a plan for it, and take its next step."""
@@ -307,6 +296,3 @@ class PlanDeliberation:
         if goal.id != self._state.current_goal:
             self._append(ev.GoalSelected(goal=goal.id), "agent", goal.event)
         return self._state.goals[goal.id]
-
-    async def close(self) -> None:
-        """Nothing runs beside the cycle."""

@@ -20,15 +20,16 @@ from engine.agent.perception import AgentEnvironment
 from engine.agent.recorder import AgentRecorder
 from engine.agent.recoverer import Recoverer
 from engine.agent.reflector import Reflector
-from engine.agent.steering.gate import UNANSWERED, GateVerdict, Hold
+from engine.agent.steering.gate import GateVerdict, Hold
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ToolResult
-from engine.core.agents import LOOPS_OVER, RunState
+from engine.core.agents import RunState
 from engine.core.approvals import Answer
 from engine.core.goals import Goal
 from engine.core.journal import Event
 from engine.core.plan import Op, PlanStep
 from engine.core.ports import Clock
+from engine.core.reasons import NONE, Reason
 from engine.core.recovery import FailureKind, OperatorRequest
 from engine.core.sandbox import StopGrade
 from engine.core.state import AgentState
@@ -70,11 +71,11 @@ def withdraw(recorder: AgentRecorder, *causes: str) -> None:
     if state.action is None:
         return
     stopped = state.run is RunState.STOPPED or state.held not in ("", StopGrade.HOLD)
-    why = state.run_reason if stopped else "the plan changed before it started"
+    why = state.run_reason if stopped else Reason("action.plan-changed")
     if state.deleted:
-        why = "the agent was deleted"
+        why = Reason("action.agent-deleted")
     elif state.requests:
-        why = "the operator acts first"
+        why = Reason("action.operator-first")
     recorder.append(ev.ActionWithdrawn(action=state.action.id, reason=why), "agent", *causes)
 
 
@@ -118,7 +119,8 @@ class RunLimits:
         state = self._state
         if state.run is not RunState.RUNNING or state.max_loops is None or state.loops < state.max_loops:
             return False
-        self._append(ev.AgentPaused(reason=f"{LOOPS_OVER}: {state.loops} loops"), "system", state.run_event)
+        over = ev.AgentPaused(reason=Reason("run.loops-over", loops=state.loops))
+        self._append(over, "system", state.run_event)
         return True
 
     def goal_over(self) -> bool:
@@ -126,7 +128,7 @@ class RunLimits:
         goal = self._state.goals.get(self._state.until or "")
         if goal is None or not goal.status.terminal or self._state.run is not RunState.RUNNING:
             return False
-        reason = f"goal {goal.id} is {goal.status}"
+        reason = Reason("run.goal-over", goal=goal.id, status=goal.status)
         self._append(ev.AgentPaused(reason=reason), "system", goal.event, self._state.run_event)
         return True
 
@@ -186,7 +188,7 @@ class Executor:
     def _adopt_subgoal(self, goal: Goal, step: PlanStep) -> None:
         depth = len(self._state.lineage(goal.id))
         if depth >= SUBGOAL_LIMIT:
-            message = f"{depth} goals lie inside one another: do recipes achieve one another in a circle?"
+            message = Reason("step.too-deep", depth=depth)
             self._recoverer.step_failed(step, goal.id, FailureKind.GOAL_MANAGEMENT_ERROR, message, step.event)
             return
         child = ev.GoalAdopted(
@@ -215,12 +217,9 @@ class Executor:
         action = self._state.action
         assert action is not None
         refused = self._append(failed, "system", action.event)
-        withdrawn = ev.ActionWithdrawn(action=action.id, reason="the workspace could not be saved")
+        withdrawn = ev.ActionWithdrawn(action=action.id, reason=Reason("action.unsaved"))
         self._append(withdrawn, "agent", refused.ref)
-        message = (
-            f"the workspace could not be saved before this step. {failed.reason} Mend that and retry, "
-            "or run the step without a snapshot: it cannot be undone then"
-        )
+        message = Reason("step.unsaved", why=failed.reason)
         self._recoverer.step_failed(step, goal.id, FailureKind.DEPENDENCY_NOT_MET, message, refused.ref)
 
     def _overtaken(self, goal: Goal, step: PlanStep) -> bool:
@@ -287,7 +286,7 @@ class CallServer:
             await self._serve_operator(requested.ref, action, cut_off)
         await self._recorder.commit()
 
-    async def _serve_operator(self, requested: str, action: str, cut_off: Callable[[], str]) -> None:
+    async def _serve_operator(self, requested: str, action: str, cut_off: Callable[[], Reason]) -> None:
         saved: Saved | None = None
         while saved is None and not cut_off():
             if self._gate.hold() is not None:
@@ -295,7 +294,7 @@ class CallServer:
             else:
                 saved = await self._saver.save(lambda: self._gate.hold() is None and not cut_off())
         if saved is None:
-            reason = self._state.run_reason or "stopped"
+            reason = self._state.run_reason or Reason("action.stopped")
             withdrawn = ev.ActionWithdrawn(action=action, reason=reason)
             self._append(withdrawn, "system", requested, self._state.run_event)
         else:
@@ -303,20 +302,20 @@ class CallServer:
             self._saver.record(saved)
             await self._pipeline.run(requested)
 
-    def _cut_off(self) -> Callable[[], str]:
+    def _cut_off(self) -> Callable[[], Reason]:
         """Tells why a call that is asked for now may not run later, in words; empty while it may."""
         before = self._state.run_event
 
-        def why() -> str:
+        def why() -> Reason:
             state = self._state
             stopped = state.run is RunState.STOPPED or state.held != ""
             cut = (stopped and state.run_event != before) or state.deleted
-            return (state.run_reason or "stopped") if cut else ""
+            return (state.run_reason or Reason("action.stopped")) if cut else NONE
 
         return why
 
     async def _serve_client(
-        self, request: OperatorRequest, requested: str, action: str, cut_off: Callable[[], str]
+        self, request: OperatorRequest, requested: str, action: str, cut_off: Callable[[], Reason]
     ) -> None:
         """Run a call of a client, or refuse it with the reason.
 
@@ -327,14 +326,14 @@ class CallServer:
             cut_off: why nothing more may run, in words; empty while it may.
         """
 
-        def over() -> str:
+        def over() -> Reason:
             current = self._state.action
-            return cut_off() or (DROPPED if current is None or current.dropped else "")
+            return cut_off() or (DROPPED if current is None or current.dropped else NONE)
 
         await self._approver.note_needs(lambda: bool(over()))
         passed = await self._pass_for_client(over, request.wait_s)
         if passed is None:
-            withdrawn = ev.ActionWithdrawn(action=action, reason=over() or "stopped")
+            withdrawn = ev.ActionWithdrawn(action=action, reason=over() or Reason("action.stopped"))
             self._append(withdrawn, "agent", requested)
         elif isinstance(passed, GateVerdict):
             await self._approver.refuse(passed)
@@ -347,7 +346,7 @@ class CallServer:
             self._saver.record(passed)
             await self._pipeline.run(requested)
 
-    async def _pass_for_client(self, over: Callable[[], str], wait_s: float) -> Saved | GateVerdict | None:
+    async def _pass_for_client(self, over: Callable[[], Reason], wait_s: float) -> Saved | GateVerdict | None:
         """Wait at the gate as long as the call may; what was saved, why it is denied, or None for cut off."""
 
         def held() -> Hold | None:
@@ -374,6 +373,6 @@ class CallServer:
                 await self._recorder.commit()
                 await self._recorder.run_while(asks, self._clock.sleep(wait_s))
                 if asks():
-                    why = f"{UNANSWERED} within {wait_s:g} s ({holding.verdict.why})"
+                    why = Reason("gate.unanswered", wait_s=wait_s, why=holding.verdict.why)
                     return GateVerdict(Answer.DENY, why, holding.verdict.cause)
         return None

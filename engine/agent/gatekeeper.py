@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from engine.agent.actions.pipeline import Pipeline
-from engine.agent.actions.snapshots import NoSaver, Saved, Saver, Unsaved
+from engine.agent.actions.snapshots import NoSaver, NothingSaved, Saved, Saver
 from engine.agent.perception import AgentEnvironment
 from engine.agent.recorder import AgentRecorder
 from engine.agent.steering.envelopes import call_of, key_of
 from engine.agent.steering.gate import BreakpointHold, GateVerdict, Hold, breakpoint_hold, held_replan, hold
 from engine.agent.steering.ledger import Ledger
-from engine.agent.steering.rules import offered
+from engine.agent.steering.rules import narrowest_rule
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ToolResult
 from engine.core.agents import RunState
@@ -24,6 +24,7 @@ from engine.core.approvals import Call, Policy, Source
 from engine.core.budgets import BudgetObjection, Spent
 from engine.core.goals import Goal
 from engine.core.plan import Plan, StepStatus, plan_difference
+from engine.core.reasons import NONE, Reason
 from engine.tools.registry import Checked, Problem, ToolRegistry
 
 SHOWN_AFTER_S = 0.1
@@ -73,7 +74,7 @@ class ActionSaver:
     def record(self, saved: Saved) -> None:
         """Record what was saved before the action; nothing where nothing was to be."""
         action = self._state.action
-        if action is not None and not isinstance(saved, Unsaved):
+        if action is not None and not isinstance(saved, NothingSaved):
             self._recorder.append(saved, "system", action.event)
 
 
@@ -111,14 +112,14 @@ class Approver:
             return
         if spec.request:
             turned = "off" if session.autonomous else "on"
-            why = f"the agent requests that autonomous mode is switched {turned}"
+            why = Reason("action.freedom", turned=turned)
             self._append(ev.OperatorNeeded(action=action.id, why=why, request=True), "system", action.event)
         elif spec.overwrites and not session.autonomous:
             own = self._state.own_content
-            look = self._around.perceiver.lost_by(self._state.agent_id, action, session.cwd, own)
+            look = self._around.perceiver.bytes_overwritten(self._state.agent_id, action, session.cwd, own)
             lost = await self._recorder.run_while(lambda: not overtaken(), look)
             if lost and not overtaken():
-                why = f"it replaces {lost:,} bytes of {action.args['path']}, and autonomous mode is off"
+                why = Reason("action.overwrites", lost=lost, path=str(action.args["path"]))
                 self._append(ev.OperatorNeeded(action=action.id, why=why), "system", action.event)
 
     def call(self) -> Call | None:
@@ -137,7 +138,7 @@ class Approver:
         if action is None or call is None or (question is not None and question.action == action.id):
             return
         about = {"action": action.id, "step": action.step, "goal": action.goal, "why": held.verdict.why}
-        asked = ev.ApprovalAsked(call=call, key=key_of(call), offered=offered(call), **about)
+        asked = ev.ApprovalAsked(call=call, key=key_of(call), offered=narrowest_rule(call), **about)
         self._append(asked, "agent", action.event, held.verdict.cause)
 
     def _announce_replan(self, cause: str) -> None:
@@ -160,20 +161,20 @@ class Approver:
         checked = Checked({}, (Problem(ErrorCode.NOT_ALLOWED, message),))
         return await self._pipeline.refuse(checked, action.event, denied.cause)
 
-    def undone_step(self, goal: Goal, plan: Plan) -> str:
+    def undone_step(self, goal: Goal, plan: Plan) -> Reason:
         """Which step of an accepted plan was not done; empty when all were."""
         accepted = self._state.approvals.accepted.get(goal.id)
         if accepted is None:
-            return ""
+            return NONE
         for ident in accepted.required:
             step = plan.step(ident)
             if step is None or step.status is StepStatus.ABANDONED:
-                return f"{ident} of the accepted plan was not done, so {goal.id} is not shown to be achieved"
-        return ""
+                return Reason("goal.not-shown", step=ident, goal=goal.id)
+        return NONE
 
-    def refuse_done(self, goal: Goal, plan: Plan, why: str) -> None:
+    def refuse_done(self, goal: Goal, plan: Plan, why: Reason) -> None:
         """Leave the goal open and tell the operator why."""
-        reason = f"{why}: accept the plan as it is, put a step in, or give the goal up"
+        reason = Reason("turn.not-shown", why=why)
         self._append(ev.InterventionOpened(goal=goal.id, reason=reason), "agent", plan.event)
 
 
@@ -207,14 +208,14 @@ class BudgetGuard:
         """Be held by a budget of time: what runs ends by itself, and nothing follows it."""
         self._held_by(objection, "time", self._state.run_event)
         self._recorder.commit_soon()
-        self._recorder.poke()
+        self._recorder.wake()
 
     def ease(self, actor: str) -> None:
         """Go on, as there is more of the budget that holds the agent."""
         held = self._state.held_by
         if held is not None:
             self._append(ev.BudgetEased(budget=held.budget), actor, held.event)
-            self._recorder.poke()
+            self._recorder.wake()
 
     def _held_by(self, objection: BudgetObjection, before: str, *causes: str) -> None:
         reached = ev.BudgetReached(

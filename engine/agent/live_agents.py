@@ -18,7 +18,7 @@ from engine.agent.branches import FORKS_DIRECTORY
 from engine.agent.deliberation import Deliberation, PlanDeliberation
 from engine.agent.execution import AgentParts
 from engine.agent.recorder import AgentRecorder
-from engine.agent.settings import RecoverySettingsError, ThresholdsError, read_recovery, with_thresholds
+from engine.agent.settings import SettingsError, ThresholdsError, read_recovery, with_thresholds
 from engine.agent.shared import SharedServices, from_outside, offer_of, reasoner_support
 from engine.agent.steering.ledger import Ledger, taken_by
 from engine.agent.steering.rewind_preview import RewindError
@@ -87,7 +87,7 @@ async def count_ended_agents(store: JournalStore, streams: Mapping[str, Head], l
         try:
             data = json.loads(without_checksum(snapshot.state))
             if (data["of"], data["head"]) == (snapshot.stream, snapshot.hash):
-                ledger.bury(snapshot.stream, data["parent"], Spent(*data["spent"]))
+                ledger.count_ended_agent(snapshot.stream, data["parent"], Spent(*data["spent"]))
                 over.add(snapshot.stream)
         except (ValueError, KeyError, TypeError):
             continue
@@ -117,7 +117,7 @@ class LiveAgents:
         self._shared, self._session = shared, session
         self.here = here
         self.faults: dict[str, str] = {}
-        """Agents that are here and cannot be taken up, with the reason."""
+        """Agents that are here and cannot be resumed, with the reason."""
         self.rebuilt: dict[str, str] = {}
         """Agents of which a kept state could not be used, with the reason."""
         self._ended: set[str] = set()
@@ -131,7 +131,7 @@ class LiveAgents:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of the agents that exist, oldest first; those that could not be taken up last."""
+        """Ids of the agents that exist, oldest first; those that could not be resumed last."""
         return (*self.here, *self.faults)
 
     def fault(self, agent: str) -> str:
@@ -145,15 +145,15 @@ class LiveAgents:
         names = [name for name in self.here if name in self._ended] if self._ended else []
         return {name: why for name in (*names, *self.faults) if (why := self.fault(name))}
 
-    def nobody(self, wanted: str) -> str:
-        """Why a command to an agent reaches nobody."""
-        if wanted in self.faults:
-            return f"agent {wanted} cannot be taken up: {self.faults[wanted]}"
-        if wanted in self.retired:
-            return f"{wanted} is over: nothing is done by it any more; its history stays"
+    def unreachable_reason(self, target: str) -> str:
+        """Why an agent cannot be reached."""
+        if target in self.faults:
+            return f"agent {target} cannot be taken up: {self.faults[target]}"
+        if target in self.retired:
+            return f"{target} is over: nothing is done by it any more; its history stays"
         if not self.here:
             return "there is no agent yet; agent_create bdi_agent ID makes one"
-        return f"there is no agent '{wanted}'; agents: {', '.join(self.here)}"
+        return f"there is no agent '{target}'; agents: {', '.join(self.here)}"
 
     def family(self, agent: str) -> tuple[str, ...]:
         """An agent and those that work for it or for one of these, each after its parent."""
@@ -197,7 +197,7 @@ class LiveAgents:
 
     async def _resumed(self, state: AgentState) -> Agent | None:
         if has_ended(state) and state.forked is None:
-            self._shared.ledger.bury(state.agent_id, state.config.parent, taken_by(state))
+            self._shared.ledger.count_ended_agent(state.agent_id, state.config.parent, taken_by(state))
             self._over.append(state)
             self.retired.add(state.agent_id)
             return None
@@ -215,7 +215,7 @@ class LiveAgents:
             self.faults[state.agent_id] = f"its mind cannot be had again: {error}"
             return None
 
-    async def take_up(self, state: AgentState) -> Agent:
+    async def activate(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
         agent = await self._open(state)
         await agent.log.commit()
@@ -247,11 +247,11 @@ class LiveAgents:
     def _start(self, agent: Agent) -> None:
         agent.start(lambda: self._ended.add(agent.state.agent_id))
 
-    def offer(self, said: ToolOffered) -> None:
+    def offer(self, event: ToolOffered) -> None:
         """Tell every agent's stream what a tool from outside offers from now on."""
         for agent in self.here.values():
             if not agent.state.deleted:
-                agent.offered(said)
+                agent.offered(event)
 
     def _log(self, agent: str, version: int = 0, head: str = GENESIS) -> StreamLog:
         return StreamLog(agent, version, head, self._shared.ports.clock, self._shared.store.commit)
@@ -299,13 +299,13 @@ class LiveAgents:
         try:
             meta = await asyncio.to_thread(with_thresholds, self._shared.workspace, command.config)
             errors = read_recovery(meta).max_consecutive_errors
-        except (ThresholdsError, RecoverySettingsError) as error:
+        except (ThresholdsError, SettingsError) as error:
             return _refused(f"no agent was created: {error}")
         config = AgentConfig(thinker=thinker, max_consecutive_errors=errors, meta=meta)
         if why := self._shared.why_not(command.agent_type, config, new=True):
             return _refused(why)
         if config.parent and config.parent not in self.here:
-            return _refused(f"its parent: {self.nobody(config.parent)}")
+            return _refused(f"its parent: {self.unreachable_reason(config.parent)}")
         planned = AgentState(command.agent, command.agent_type, config=config)
         begin = partial(self._begin_agent, command, config, actor)
         return await self._admitted(planned, "no agent was created", begin)
@@ -316,7 +316,7 @@ class LiveAgents:
         created = ev.AgentCreated(agent_id=name, agent_type=kind, description=description, config=config)
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        await self.take_up(fold([event]))
+        await self.activate(fold([event]))
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     async def fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
@@ -357,7 +357,7 @@ class LiveAgents:
         await log.commit()
         state = fold([first, second])
         self._shared.ledger.join(state)
-        await self.take_up(state)
+        await self.activate(state)
         files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
         message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
         if lacks:
@@ -374,7 +374,7 @@ class LiveAgents:
         await agent.close()
         await self.keep(agent, at_least=1)
         self._shared.coders.remove(name)
-        self._shared.ledger.bury(name, agent.state.config.parent, taken_by(agent.state))
+        self._shared.ledger.count_ended_agent(name, agent.state.config.parent, taken_by(agent.state))
         self._ended.discard(name)
         self._kept.pop(name, None)
 
@@ -391,7 +391,7 @@ class LiveAgents:
             and microseconds_between(state.at, now) > RETIRED_AFTER_S * 1_000_000
         ]
 
-    async def keep_over(self) -> None:
+    async def save_ended_agents(self) -> None:
         """Keep of agents of earlier sessions that they are over, so that the next opening need not look."""
         while self._over:
             some, self._over = self._over[:KEPT_AT_ONCE], self._over[KEPT_AT_ONCE:]

@@ -76,7 +76,7 @@ class BudgetClient:
             if isinstance(entry, BudgetObjection):
                 if holds and self.spender is not None:
                     reached = ev.BudgetReached(reason=entry.reason, budget=entry.budget, of=entry.kind)
-                    self.spender.overheard(reached)
+                    self.spender.record_model_event(reached)
                 raise ModelError(ModelErrorKind.BUDGET, entry.reason)
             self.calls += 1
             self.quiet.clear()
@@ -87,7 +87,7 @@ class BudgetClient:
                 if not self.calls:
                     self.quiet.set()
                 if entry is not None:
-                    self._ledger.leave_off(entry)
+                    self._ledger.release(entry)
 
     async def _enter(self, most: Cost, *, waits: bool) -> Entry | BudgetObjection | None:
         """Count the call, or say whose budget it could break.
@@ -99,7 +99,7 @@ class BudgetClient:
         agent = self.spender.state.agent_id
         while True:
             entry = self._ledger.enter(agent, self._goal(), most.spent)
-            if isinstance(entry, Entry) or not (waits and self._ledger.crowded(agent)):
+            if isinstance(entry, Entry) or not (waits and self._ledger.can_wait(agent)):
                 return entry
             await self._ledger.freed()
 
@@ -148,7 +148,7 @@ class ModelStreamRecorder:
 
     def _emit(self, stream: str, text: str, skipped: int) -> None:
         if self.listener is not None:
-            self.listener.overheard(ev.ModelSaid(stream=stream, text=text, skipped=skipped))
+            self.listener.record_model_event(ev.ModelSaid(stream=stream, text=text, skipped=skipped))
 
     def piece(self, piece: Piece) -> None:
         """Take a piece of an answer."""
@@ -171,12 +171,12 @@ class ModelStreamRecorder:
         if self.listener is not None:
             known = self._client.capabilities(request.model)
             event = call_event(request, outcome, known, goal=self.goal, purpose=purpose or self.purpose)
-            self.listener.overheard(event)
+            self.listener.record_model_event(event)
 
 
-def spent_by_charge(said: ModelCharged) -> Spent:
+def spent_by_charge(event: ModelCharged) -> Spent:
     """What a call of Mastermind's counts for."""
-    return Spent(1, said.tokens, said.usd, said.unpriced)
+    return Spent(1, event.tokens, event.usd, event.unpriced)
 
 
 class WorkspaceBudget:
@@ -206,7 +206,7 @@ class WorkspaceBudget:
             ModelError: of kind BUDGET where the call could break the workspace's budget.
         """
         most = maximum_cost(request, self.capabilities(request.model))
-        entry = self._ledger.enter_beside(most.spent)
+        entry = self._ledger.reserve_for_workspace(most.spent)
         if isinstance(entry, BudgetObjection):
             raise ModelError(ModelErrorKind.BUDGET, entry.reason)
 
@@ -219,14 +219,14 @@ class WorkspaceBudget:
         try:
             return await self._client.send(request, sink=sink, record=note)
         finally:
-            self._ledger.leave_off(entry)
+            self._ledger.release(entry)
 
-    def _charge(self, asked: ModelRequest, outcome: ModelAnswer | ModelError) -> ModelCharged:
-        answer = outcome if isinstance(outcome, ModelAnswer) else outcome.answer
+    def _charge(self, asked: ModelRequest, result: ModelAnswer | ModelError) -> ModelCharged:
+        answer = result if isinstance(result, ModelAnswer) else result.answer
         charge = ModelCharged(
             model=asked.model,
             request=asked.digest,
-            trouble=outcome.message if isinstance(outcome, ModelError) else "",
+            trouble=result.message if isinstance(result, ModelError) else "",
         )
         if answer is None:
             return charge

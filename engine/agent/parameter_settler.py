@@ -32,14 +32,15 @@ from engine.models.request import ModelRequest
 from engine.models.structured import ask_for
 from engine.tools.parameters.paths import place
 from engine.tools.parameters.processing import (
-    Asker,
     ParameterCall,
+    ParameterExtractor,
     ProcessedCall,
     Question,
     lookup_request,
     process,
 )
 from engine.tools.registry import Checked, Problem, check_arguments, expectation
+from engine.value import dataclass
 
 NO_MODEL = "no model is there that could take it from the goal (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL)"
 SWITCHED_OFF = "no model is asked for it, as use_llm_extraction is switched off"
@@ -66,7 +67,8 @@ _TYPES: dict[str, Any] = {
 }
 
 
-class ModelAsker:
+@dataclass
+class ModelParameterExtractor:
     """Asks a model.
 
     Args:
@@ -76,25 +78,22 @@ class ModelAsker:
         repairs: how often an answer that cannot be used may be put right.
     """
 
-    def __init__(
-        self, client: ModelClient, model: str, record: Recorder = ignore_call, *, repairs: int = REPAIRS
-    ) -> None:
-        self.model = model
-        self._repairs = repairs
-        self._client = client
-        self._record = record
+    client: ModelClient
+    model: str
+    record: Recorder = ignore_call
+    repairs: int = REPAIRS
 
     async def extract(self, question: Question) -> Extraction:
-        """See `Asker`; a failed call is an extraction without values that says why."""
+        """See `ParameterExtractor`; a failed call is an extraction without values that says why."""
         try:
             given = await ask_for(
-                self._client,
+                self.client,
                 self._request(question),
                 _form(question.missing),
                 name=TOOL,
                 check=lambda form: _problems(question, _values(form)),
-                record=self._record,
-                repairs=self._repairs,
+                record=self.record,
+                repairs=self.repairs,
             )
         except ModelError as error:
             if error.kind is ModelErrorKind.BUDGET:
@@ -186,7 +185,7 @@ class ParameterSettler:
             args: as the step has them, without defaults.
             goal: the text of the goal that the action serves.
             overtaken: whether the action is no longer the one to run; what is found then is not used.
-            admitted: waits at the gate; True when the action may go on.
+            admitted: waits at the gate; True when the action may continue.
         """
         action = self._state.action
         assert action is not None
@@ -197,26 +196,26 @@ class ParameterSettler:
             return checked
         settings = read_settings(self._state.config.meta)
         call = ParameterCall(spec, dict(args), goal, self._state.sandbox.cwd, settings)
-        outcome = await self._processed(call, overtaken, None, action.event)
-        if outcome is None or not outcome.missing:
-            return outcome.checked if outcome is not None else checked
+        result = await self._processed(call, overtaken, None, action.event)
+        if result is None or not result.missing:
+            return result.checked if result is not None else checked
         if not settings.use_llm_extraction:
-            return self._lacking(outcome, action, SWITCHED_OFF)
+            return self._lacking(result, action, SWITCHED_OFF)
         while await admitted() is True:
             # No await since the gate was passed.
             asker = self._asker()
             if asker is None:
-                return self._lacking(outcome, action, NO_MODEL)
+                return self._lacking(result, action, NO_MODEL)
             with suppress(ModelError):  # a budget holds the agent; it is asked again when it goes on
-                return await self._extracted(call, outcome, action, asker, overtaken)
-        return outcome.checked
+                return await self._extracted(call, result, action, asker, overtaken)
+        return result.checked
 
     async def _extracted(
         self,
         call: ParameterCall,
-        outcome: ProcessedCall,
+        result: ProcessedCall,
         action: ActiveAction,
-        asker: Asker,
+        asker: ParameterExtractor,
         overtaken: Callable[[], bool],
     ) -> Checked:
         """The outcome with what a model finds in the goal.
@@ -224,39 +223,41 @@ class ParameterSettler:
         Raises:
             ModelError: a budget holds the agent.
         """
-        names = tuple(parameter.name for parameter in outcome.missing)
+        names = tuple(parameter.name for parameter in result.missing)
         asked = self._append(
             ev.ParametersAsked(action=action.id, model=asker.model, missing=names), "agent", action.event
         )
         self._recorder.asked = asked.ref
         self._recorder.commit_soon()
-        args = outcome.checked.args
-        question = Question(call.goal, action.tool, call.spec, outcome.missing, args, call.cwd)
+        args = result.checked.args
+        question = Question(call.goal, action.tool, call.spec, result.missing, args, call.cwd)
         extraction = await self._recorder.run_while(
             lambda: not overtaken(), self._extraction(asker, question, action)
         )
         if extraction is None or overtaken():
-            return outcome.checked
+            return result.checked
         call = replace(call, args={**args, **extraction.values})
         filled = await self._processed(call, overtaken, extraction, asked.ref)
         if filled is None or not filled.missing:
-            return outcome.checked if filled is None else filled.checked
+            return result.checked if filled is None else filled.checked
         why = f"{asker.model} was asked: {extraction.error or 'the goal does not say it'}"
         return self._lacking(filled, action, why)
 
-    async def _extraction(self, asker: Asker, question: Question, action: ActiveAction) -> Extraction:
+    async def _extraction(
+        self, asker: ParameterExtractor, question: Question, action: ActiveAction
+    ) -> Extraction:
         """What a model finds; its calls are recorded as being about this action."""
         if self._around.model_stream is not None:
             self._around.model_stream.about(action.goal, f"parameters of {action.id}")
         return await asker.extract(question)
 
-    def _model_asker(self) -> Asker | None:
+    def _model_asker(self) -> ParameterExtractor | None:
         """The agent's model, asked for what is missing; None where there is none."""
         around = self._around
         if around.model is None or not around.model_name:
             return None
         record = around.model_stream.called if around.model_stream is not None else ignore_call
-        return ModelAsker(around.model, around.model_name, record, repairs=around.repairs)
+        return ModelParameterExtractor(around.model, around.model_name, record, repairs=around.repairs)
 
     async def _processed(
         self, call: ParameterCall, overtaken: Callable[[], bool], extraction: Extraction | None, cause: str
@@ -271,24 +272,24 @@ class ParameterSettler:
             survey = await self._recorder.run_while(lambda: not overtaken(), look)
         if survey is None or overtaken():
             return None
-        outcome = process(call, survey, extraction)
-        if outcome.telling:
+        result = process(call, survey, extraction)
+        if result.telling:
             processed = ev.ParametersProcessed(
                 action=action.id,
-                args=outcome.checked.args,
-                corrections=outcome.corrections,
-                stages=outcome.stages,
+                args=result.checked.args,
+                corrections=result.corrections,
+                stages=result.stages,
                 survey=survey,
                 extraction=extraction,
             )
             self._append(processed, "agent", cause)
-        return outcome
+        return result
 
-    def _lacking(self, outcome: ProcessedCall, action: ActiveAction, why: str) -> Checked:
+    def _lacking(self, result: ProcessedCall, action: ActiveAction, why: str) -> Checked:
         """What is wrong, with why what is missing was not found and how to give it."""
-        names = " and ".join(repr(parameter.name) for parameter in outcome.missing)
+        names = " and ".join(repr(parameter.name) for parameter in result.missing)
         how = (
             f"give {names} in the program" if self._state.reasons else f"edit {action.step} and give {names}"
         )
         hint = Problem(ErrorCode.BAD_ARGUMENTS, f"{why}: {how}.")
-        return replace(outcome.checked, problems=(*outcome.checked.problems, hint))
+        return replace(result.checked, problems=(*result.checked.problems, hint))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from engine.agent.actions.pipeline import Toolbox
 from engine.agent.actions.snapshots import Saver
@@ -29,11 +29,11 @@ from engine.memory.metacognition.runner import BackgroundRunner
 from engine.models.choice import REPAIRS
 from engine.models.prompt_parts import Parts, built_in
 from engine.sandbox.completion import run_to_completion
-from engine.sandbox.files import bytes_lost
+from engine.sandbox.files import SandboxFiles, bytes_lost
 from engine.sandbox.paths import PathError
 from engine.sandbox.snapshots.entry import Changes
 from engine.tools.parameters.paths import LookupRequest, survey
-from engine.tools.parameters.processing import Asker
+from engine.tools.parameters.processing import ParameterExtractor
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder
 from engine.value import dataclass, replace
@@ -41,6 +41,7 @@ from engine.value import dataclass, replace
 if TYPE_CHECKING:
     from engine.planning.pgp.requests import Answerer
 
+T = TypeVar("T")
 LISTED = 50
 """Paths, names or lines of one offer; how many more there are is said."""
 TEXT_LIMIT = 200
@@ -54,10 +55,10 @@ def offer_changes(
     Args:
         shell: the operator's shell that has ended.
         changes: what happened to files meanwhile, or why that is not known.
-        session: where the agent would go on if nothing is settled.
+        session: where the agent would continue if nothing is settled.
     """
     answer = shell.answer
-    offers = [*_files(changes), *_variables(answer), *_processes(answer), *_note(answer)]
+    offers = [*_files(changes), *_of_the_shell(answer)]
     ended = _ended(answer, session)
     if not offers and ended == session:
         return None
@@ -82,26 +83,18 @@ def _files(changes: Changes | str) -> Iterator[OfferedBelief]:
         yield _offer("files.more", changes.more, f"{changes.more:,} more files that are not listed")
 
 
-def _variables(answer: dict[str, Any]) -> Iterator[OfferedBelief]:
+def _of_the_shell(answer: dict[str, Any]) -> Iterator[OfferedBelief]:
     variables = answer.get("variables")
-    if not isinstance(variables, dict):
-        return
-    named = {kind: _texts(variables.get(kind)) for kind in ("added", "changed", "removed")}
+    given = variables if isinstance(variables, dict) else {}
+    named = {kind: _texts(given.get(kind)) for kind in ("added", "changed", "removed")}
     words = [f"{kind}: {', '.join(names)}" for kind, names in named.items() if names]
     if words:
         value = {kind: names[:LISTED] for kind, names in named.items() if names}
         yield _offer(
             "operator.variables", value, f"variables of the shell, which are gone with it, {'; '.join(words)}"
         )
-
-
-def _processes(answer: dict[str, Any]) -> Iterator[OfferedBelief]:
-    processes = _texts(answer.get("processes"))
-    if processes:
+    if processes := _texts(answer.get("processes")):
         yield _listed("operator.processes", processes, "ended with the shell")
-
-
-def _note(answer: dict[str, Any]) -> Iterator[OfferedBelief]:
     if note := str(answer.get("note") or ""):
         yield _offer("operator.note", note, f"your note: {note}")
 
@@ -147,7 +140,7 @@ class Perceiver(Protocol):
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """Facts about the workspace, and the session corrected where the workspace changed under it."""
 
-    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+    async def bytes_overwritten(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
         """Bytes that the action's `content` would take the place of (`engine.sandbox.files`)."""
 
     async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: LookupRequest) -> Survey:
@@ -195,7 +188,7 @@ class AgentEnvironment:
     """Whether the program looks if the agent is stuck; not in a replay, which is fed what was seen."""
     looks: bool = True
     """Whether it is looked at what of an action needs the operator; not in a replay, which is fed that."""
-    asker: Callable[[], Asker | None] | None = None
+    asker: Callable[[], ParameterExtractor | None] | None = None
     """Finds missing parameters in place of the agent's model, as a replay does."""
     answer_counted: Callable[[str], bool] = lambda _action: False
     """Whether an action's answer counted although it was cut off at that moment; a replay knows."""
@@ -227,28 +220,27 @@ class WorkspacePerceiver:
 
     async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: LookupRequest) -> Survey:
         """What the paths lead to under the agent's own policy; nothing is known of a root that is gone."""
+        return await self._look(agent, lambda files: survey(files, cwd, enquiry), Survey())
 
-        def look() -> Survey:
-            files = self._coders.of(agent).files
-            try:
-                files.check_root()
-                return survey(files, cwd, enquiry)
-            except PathError:
-                return Survey()
-
-        return await run_to_completion(asyncio.to_thread(look))
-
-    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+    async def bytes_overwritten(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
         """Bytes that the action's `content` would take the place of; 0 where it cannot be written."""
         path, content = action.args.get("path"), action.args.get("content")
 
-        def look() -> int:
+        def lost(files: SandboxFiles) -> int:
+            return bytes_lost(files, files.relative(str(path), cwd), str(content).encode(), own)
+
+        return await self._look(agent, lost, 0)
+
+    async def _look(self, agent: str, work: Callable[[SandboxFiles], T], default: T) -> T:
+        """What some work finds in an agent's files; the default where that cannot be looked at."""
+
+        def look() -> T:
             files = self._coders.of(agent).files
             try:
                 files.check_root()
-                return bytes_lost(files, files.relative(str(path), cwd), str(content).encode(), own)
+                return work(files)
             except (PathError, UnicodeEncodeError):
-                return 0
+                return default
 
         return await run_to_completion(asyncio.to_thread(look))
 

@@ -105,7 +105,7 @@ class PlanMaker:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def cut(self) -> None:
-        """Cut off what was begun, to be begun anew when the agent goes on."""
+        """Cut off what was begun, to be begun anew when the agent continues."""
         for task in self._tasks.values():
             task.cancel()
             self._ending.add(task)
@@ -178,8 +178,8 @@ class PlanMaker:
     def _obey(self, generation: Generation) -> None:
         match generation.decision:
             case "approve" if generation.decision_text.strip():
-                read = read_plans(generation.decision_text, generation.goal)
-                self._install(generation, read.texts, approved=True)
+                texts, _ = read_plans(generation.decision_text, generation.goal)
+                self._install(generation, texts, approved=True)
             case "approve":
                 accepted = tuple(plan.text for plan in generation.plans if plan.accepted)
                 self._install(generation, accepted, approved=True)
@@ -214,7 +214,7 @@ class PlanMaker:
         known = self._recorder.state.generations.get(payload.generation)
         if known is not None and not known.stage.over:
             self._recorder.append(payload, "thinker", known.event)
-            self._recorder.poke()
+            self._recorder.wake()
 
     def _begin(self, ident: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks[ident] = asyncio.create_task(work, name=f"generation {ident}")

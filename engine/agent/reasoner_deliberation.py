@@ -1,7 +1,7 @@
 """The strategy of an agent whose goals are pursued by an AgentSpeak(L) program.
 
 Only what happens between two actions is the reasoner's. While an action runs, intentions that do not wait for
-it go on.
+it continue.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from engine.agent.decisions.outcome import fresh_id
-from engine.agent.deliberation import OUTCOME_UNKNOWN
+from engine.agent.deliberation import OUTCOME_UNKNOWN, Deliberation
 from engine.agent.execution import AgentParts, RunLimits, request_action, withdraw
 from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
 from engine.agent.plan_maker import PlanMaker
-from engine.agent.reasoner.actions import ReasonerError, read_config
+from engine.agent.reasoner.actions import read_config
 from engine.agent.reasoner.plan_generation import read_plans
 from engine.agent.reasoner.reasoner import Reasoner
 from engine.agent.reasoner.run import ReasonerRun
@@ -30,6 +30,7 @@ from engine.core.agents import RunState
 from engine.core.journal import Event
 from engine.core.ports import Clock
 from engine.core.reasoner import Generation, GenerationStage, SentMessage, WantedAction
+from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction, FailureKind
 from engine.core.sandbox import StopGrade
 from engine.core.state import AgentState
@@ -42,7 +43,7 @@ from engine.tools.worlds.world import WORLDS
 SLICE_S = 0.004
 """How long the reasoner keeps the event loop at a time."""
 RUN_S = 0.1
-"""How long it goes on before what it did is recorded."""
+"""How long it continues before what it did is recorded."""
 A_DAY_S = 86_400.0
 
 DueIn = Callable[[], float | None]
@@ -50,7 +51,7 @@ DueIn = Callable[[], float | None]
 
 
 class ReasonerTiming:
-    """How far a reasoner goes on at a time, and what it waits for: as the clock allows."""
+    """How far a reasoner continues at a time, and what it waits for: as the clock allows."""
 
     def __init__(self, recorder: AgentRecorder, clock: Clock) -> None:
         self._recorder, self._clock = recorder, clock
@@ -61,7 +62,7 @@ class ReasonerTiming:
         until = clock.monotonic() + SLICE_S
         return lambda _phases: clock.monotonic() < until
 
-    async def breathe(self, until: float) -> bool:
+    async def yield_turn(self, until: float) -> bool:
         """Let others have their turn; False when it is time to record what was done."""
         await asyncio.sleep(0)
         return self._clock.monotonic() < until
@@ -88,8 +89,8 @@ class ReasonerTiming:
         """Pause beside an action where the goal or the loops are over; False where they are not."""
         return limits.goal_over() or (can_reason() and limits.loops_over())
 
-    def goes_on(self, can_reason: Callable[[], bool]) -> bool:
-        """Whether the reasoner goes on beside an action now."""
+    def reasons_meanwhile(self, can_reason: Callable[[], bool]) -> bool:
+        """Whether the reasoner continues beside an action now."""
         return can_reason()
 
     async def _changed_within(self, seconds: float, work: asyncio.Future[Any] | None = None) -> bool:
@@ -106,13 +107,13 @@ class ReasonerTiming:
         return done == {pause}
 
 
-class ReasonerDeliberation:
+class ReasonerDeliberation(Deliberation):
     """Runs a reasoner between an agent's actions.
 
     Args:
         parts: the agent's collaborators.
         reasoner: the agent's mind; None for an agent that is about to be created.
-        timing: how far it goes on at a time; by the clock where none is given.
+        timing: how far it continues at a time; by the clock where none is given.
         make_maker: makes what asks for the plans that the reasoner lacks.
     """
 
@@ -170,7 +171,7 @@ class ReasonerDeliberation:
         if self._reasoner is not None:
             self._reasoner.take(event, payload)
             if isinstance(payload, ev.ActionStarted):
-                self._recorder.poke()  # intentions that do not wait for it may go on now
+                self._recorder.wake()  # intentions that do not wait for it may go on now
         elif isinstance(payload, ev.AgentCreated):
             self._reasoner = make_reasoner(self._state, self._around.registry, event.at)
 
@@ -190,7 +191,7 @@ class ReasonerDeliberation:
     def _hold_at_breakpoint(self, hits: list[ev.MindBreakpointHit], cause: str) -> None:
         """Pause where a breakpoint was reached; a step that the operator allowed ends there too."""
         if hits and (self._state.run is RunState.RUNNING or self._state.grants):
-            reason = f"breakpoint {hits[0].breakpoint}: {hits[0].what}"
+            reason = Reason("run.breakpoint", breakpoint=hits[0].breakpoint, what=hits[0].what)
             self._append(ev.AgentPaused(reason=reason), "agent", cause)
 
     def opened(self, *, new: bool) -> None:
@@ -226,9 +227,9 @@ class ReasonerDeliberation:
             answers=message.answers,
         )
         self._recorder.observe(heard, f"agent:{sender}")
-        self._recorder.poke()
+        self._recorder.wake()
 
-    def first_world(self) -> dict[str, Any] | None:
+    def initial_world(self) -> dict[str, Any] | None:
         """The world that the configuration names, as it begins."""
         config = self.reasoner.config
         if not config.world or self._state.world:
@@ -238,7 +239,7 @@ class ReasonerDeliberation:
     # -------------------------------------------------------------- the cycle
 
     def has_work(self) -> bool:
-        """Whether an action waits, the reasoner can go on, or plans are to be made."""
+        """Whether an action waits, the reasoner can continue, or plans are to be made."""
         if not may_think(self._state, free=True):
             return False
         return bool(self._state.wanted) or self._can_reason() or self._generation() is not None
@@ -250,7 +251,7 @@ class ReasonerDeliberation:
         return due if due is None or not asks or may_think(self._state, free=False) else None
 
     def _can_reason(self) -> bool:
-        """Whether the reasoner may go on and has something to go on with."""
+        """Whether the reasoner may continue and has something to continue with."""
         state, mind = self._state, self._state.mind
         if not may_think(state, free=True):
             return False
@@ -259,7 +260,7 @@ class ReasonerDeliberation:
         return not mind.idle and (state.run is RunState.RUNNING or state.grants > 0)
 
     async def tick(self) -> None:
-        """Do what an intention waits for, or else let the reasoner go on."""
+        """Do what an intention waits for, or else let the reasoner continue."""
         self._recorder.begin_tick()
         if self._limits.loops_over():
             return
@@ -273,17 +274,13 @@ class ReasonerDeliberation:
             self.maker.look_ahead()
         await self._recorder.commit()
 
-    def finish_goal(self) -> bool:
-        """False: the program ends its goals itself."""
-        return False
-
     async def idle(self) -> None:
         """Wait for something to do, or until a wait of the reasoner's is over."""
         if await self._timing.idle(self._due_in):
             self._append(ev.TimePassed(), "world")
 
     async def _reason(self) -> None:
-        """Let the reasoner go on until there is something to record."""
+        """Let the reasoner continue until there is something to record."""
         state = self._state
         free = state.run is RunState.RUNNING
         run = ReasonerRun(
@@ -294,7 +291,7 @@ class ReasonerDeliberation:
         until = self._around.clock.monotonic() + RUN_S
         while run.open:
             self.reasoner.advance(run, self._timing.phases())
-            if not run.open or not await self._timing.breathe(until) or self.reasoner.run is not run:
+            if not run.open or not await self._timing.yield_turn(until) or self.reasoner.run is not run:
                 break
         self._close_run()
         if run.full:
@@ -343,7 +340,7 @@ class ReasonerDeliberation:
         return stopped or bool(state.requests) or awaited not in state.wanted
 
     async def _meanwhile(self, work: Coroutine[Any, Any, object]) -> None:
-        """Let intentions that do not wait for it go on until some work is done."""
+        """Let intentions that do not wait for it continue until some work is done."""
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
@@ -353,7 +350,7 @@ class ReasonerDeliberation:
                     await self._recorder.commit()
                 elif generation is not None and not self._state.reached:
                     self.maker.forward(generation)
-                elif self._timing.goes_on(self._can_reason_meanwhile):
+                elif self._timing.reasons_meanwhile(self._can_reason_meanwhile):
                     await self._reason()
                     await self._recorder.commit()
                 elif await self._timing.wait_with(task, self._due_in):
@@ -371,17 +368,17 @@ class ReasonerDeliberation:
 class ReasonerSupport:
     """What a workspace does for agents with a program; imported with the first of them."""
 
-    def program_problem(self, meta: Mapping[str, Any]) -> str:
-        """Why no agent with a reasoner can be made of a configuration; empty when one can."""
-        try:
-            read_config(meta)
-        except ReasonerError as error:
-            return str(error)
-        return ""
+    def check(self, meta: Mapping[str, Any]) -> None:
+        """Read the configuration of an agent with a reasoner.
+
+        Raises:
+            ReasonerError: none can be made of it.
+        """
+        read_config(meta)
 
     def plan_problems(self, text: str, goal: str) -> list[str]:
         """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
-        return list(read_plans(text, goal).problems)
+        return list(read_plans(text, goal)[1])
 
     def recorded_answers(self, state: AgentState) -> Answerer | None:
         """The answers that an agent was created with, where it was given some."""

@@ -109,11 +109,11 @@ class AgentRecorder:
         end = ev.JobEnded(job=job, ended=ended, code=code, message=message)
         self.observe(end, "system", self._job_event(job))
 
-    def overheard(self, payload: ev.ModelSaid | ev.ModelCalled | ev.BudgetReached) -> None:
+    def record_model_event(self, payload: ev.ModelSaid | ev.ModelCalled | ev.BudgetReached) -> None:
         """Record what came from a model, or that a call of it was not made."""
         self.observe(payload, "thinker", self.asked)
         if isinstance(payload, ev.BudgetReached):
-            self.poke()  # what waits at the gate says so, in a replay at the same place
+            self.wake()  # what waits at the gate says so, in a replay at the same place
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.core.ports.SessionObserver`."""
@@ -128,8 +128,8 @@ class AgentRecorder:
         if shell is not None and shell.id == payload.action:
             self.observe(payload, shell.actor, shell.event)
 
-    def poke(self) -> None:
-        """Let a waiting agent look again whether it may go on."""
+    def wake(self) -> None:
+        """Let a waiting agent look again whether it may continue."""
         self.changed.set()
 
     def commit_soon(self) -> None:

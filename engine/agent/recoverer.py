@@ -32,8 +32,10 @@ from engine.core.beliefs import BeliefSource
 from engine.core.goals import Goal, GoalStatus
 from engine.core.plan import Op, PlanStep, StepStatus
 from engine.core.ports import Randomness
+from engine.core.reasons import NONE, Reason, free_text
 from engine.core.recovery import OF_GOALS, Failure, FailureKind, Strategy
 from engine.core.state import AgentState
+from engine.core.thinking import ThinkingError
 from engine.tools.registry import ToolRegistry
 
 
@@ -45,12 +47,13 @@ def step_summary(step: PlanStep) -> str:
 
 def after_success(state: AgentState, goal: str, step: PlanStep, answer: ToolResult) -> tuple[ev.Payload, ...]:
     """The step is completed with a summary; a recovery that led here has succeeded."""
-    ended = ev.StepEnded(goal=goal, step=step.id, status=StepStatus.COMPLETED, summary=answer.message)
+    summary = free_text(answer.message)
+    ended = ev.StepEnded(goal=goal, step=step.id, status=StepStatus.COMPLETED, summary=summary)
     return (*_step_recovered(state, goal, step, success=True), ended)
 
 
 def after_failure(
-    state: AgentState, goal: str, step: PlanStep, message: str, kind: FailureKind, *, escalated_from: str = ""
+    state: AgentState, goal: str, step: PlanStep, message: Reason, kind: FailureKind, escalated_from: str = ""
 ) -> tuple[ev.Payload, ...]:
     """The step has failed and stays in its place; a recovery that led here has failed."""
     failed = ev.StepEnded(goal=goal, step=step.id, status=StepStatus.FAILED, summary=message)
@@ -68,7 +71,7 @@ def _step_recovered(state: AgentState, goal: str, step: PlanStep, *, success: bo
 def recovered(
     state: AgentState, strategy: Strategy, *, goal: str, step: str = "", success: bool
 ) -> tuple[ev.Payload, ...]:
-    """What became of a strategy whose outcome was open; nothing when it is not under way.
+    """The result of a strategy whose outcome was open; nothing when it is not under way.
 
     A strategy that is used up without success rests for a while.
     """
@@ -117,7 +120,8 @@ def workflow_events(
     unshown = status == "completed" and owner is not None and owner.criteria
     if owner is None or owner.status.terminal or unshown:
         return (left,)
-    return (left, *end_goal(state, owner, _ENDINGS[status], f"its workflow {ident} is {status}"))
+    reason = Reason("goal.workflow", workflow=ident, status=status)
+    return (left, *end_goal(state, owner, _ENDINGS[status], reason))
 
 
 TROUBLE_SHOWN = 5
@@ -151,10 +155,7 @@ _NOT_DECIDED_ANEW = frozenset(FailureKind) - {
 """What keeps a thinker from deciding at all, so that asking it again is of no use."""
 
 _OF_STEPS = frozenset({Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL})
-"""Strategies under which a plan goes on, so that the one planned anew may still turn out well."""
-
-
-IN_DOUBT = "whether the write took effect is not known, so it is not repeated by itself"
+"""Strategies under which a plan continues, so that the one planned anew may still turn out well."""
 
 
 class Recoverer:
@@ -194,7 +195,7 @@ class Recoverer:
             classify(code, answer.data.get("status_code")),
             alternative(step, code, self._registry),
         )
-        self.step_failed(step, goal, kind, answer.message, cause, instead=instead)
+        self.step_failed(step, goal, kind, free_text(answer.message), cause, instead=instead)
 
     def _reached(self, goal: Goal, cause: str) -> None:
         """Settle the step of the goal above that waited for one that has ended."""
@@ -203,10 +204,11 @@ class Recoverer:
             return
         if goal.status is GoalStatus.FAILED:
             kind = FailureKind.GOAL_MANAGEMENT_ERROR
-            self.step_failed(step, goal.parent, kind, f"goal {goal.id} failed: {goal.reason}", cause)
+            message = Reason("step.goal-failed", goal=goal.id, why=goal.reason)
+            self.step_failed(step, goal.parent, kind, message, cause)
             return
         status = StepStatus.COMPLETED if goal.status is GoalStatus.ACHIEVED else StepStatus.SKIPPED
-        summary = f"goal {goal.id} {goal.status}"
+        summary = Reason("step.goal", goal=goal.id, status=goal.status.value)
         done = ev.StepEnded(goal=goal.parent, step=step.id, status=status, summary=summary)
         self._append(done, "agent", cause)
 
@@ -215,7 +217,7 @@ class Recoverer:
         step: PlanStep,
         goal: str,
         kind: FailureKind,
-        message: str,
+        message: Reason,
         cause: str,
         *,
         instead: Alternative | None = None,
@@ -224,12 +226,32 @@ class Recoverer:
         self._append_all(after_failure(self._state, goal, step, message, kind), cause)
         self.recover(kind, goal, step.id, message, self._state.failures[-1].event, instead=instead)
 
+    def thought_failed(
+        self, goal: str, error: ThinkingError, cause: str, *, step: str = "", final: bool = False
+    ) -> str:
+        """Record once that a plan or a decision came to nothing, and recover; the event that says so.
+
+        Args:
+            goal: the goal that was thought about.
+            error: what went wrong.
+            cause: the event that it follows from.
+            step: the step that was to be decided on; empty for a plan.
+            final: the thinker itself gave it up, and is not asked again.
+        """
+        about = {"goal": goal, "step": step, "subject": f"decision on {step}" if step else f"plan for {goal}"}
+        failed = self._append(
+            ev.FailureRecorded(failure=error.kind, message=error.message, **about), "agent", cause
+        )
+        wait_s = error.retry_after_s or None
+        self.recover(error.kind, goal, step, error.message, failed.ref, wait_s=wait_s, final=final)
+        return failed.ref
+
     def recover(
         self,
         kind: FailureKind,
         goal: str,
         step: str,
-        message: str,
+        message: Reason,
         cause: str,
         *,
         instead: Alternative | None = None,
@@ -243,7 +265,7 @@ class Recoverer:
             kind: what went wrong.
             goal: the goal concerned.
             step: the step concerned; empty where it is the goal's plan.
-            message: what went wrong, in words.
+            message: what went wrong.
             cause: the event that recorded it.
             instead: another call that can do the same.
             wait_s: seconds that whoever failed asked to wait.
@@ -268,14 +290,14 @@ class Recoverer:
         )
         if choice.strategy not in _OF_STEPS and not final and self._decides_anew(kind, goal, step):
             left = state.config.max_consecutive_errors - 1
-            why = "the thinker is told and decides what comes next"
+            why = Reason("recovery.decide")
             choice = StrategyChoice(Strategy.DECIDE_ANEW, min(state.consecutive_errors, left), left, 0.0, why)
         located = state.find_step(step)
         in_doubt = located is not None and self._in_doubt(kind, located[1])
         if choice.strategy not in _OF_STEPS:
             self.end_replanning(goal, success=False, cause=cause)
         made = {"strategy": choice.strategy, "attempt": choice.attempt, "of": choice.of}
-        why = f"{choice.why}; {IN_DOUBT}" if in_doubt else choice.why
+        why = Reason("recovery.in-doubt", why=choice.why) if in_doubt else choice.why
         recovery = ev.RecoveryChosen(
             failure=kind, goal=goal, step=step, delay_s=choice.delay_s, why=why, **made
         )
@@ -286,15 +308,16 @@ class Recoverer:
             case Strategy.ESCALATE_TO_AGINT:
                 self._escalate(kind, state.goals[goal], message, chosen.ref)
             case Strategy.FALLBACK_MANUAL:
-                tried = tuple(f"{strategy} ({number})" for number, strategy in enumerate(own, 1))
+                tries = enumerate(own, 1)
+                tried = tuple(Reason("recovery.tried", strategy=way.value, number=nth) for nth, way in tries)
                 turn = {"goal": goal, "step": step, "failure": kind, "tried": tried}
                 opened = ev.InterventionOpened(reason=message, **turn)
                 self._append(opened, "agent", chosen.ref)
             case Strategy.ABORT_GRACEFULLY:
-                self._abort(goal, f"{kind}: {message}", chosen.ref)
+                self._abort(goal, Reason("goal.failed", failure=kind.value, why=message), chosen.ref)
 
     def _decides_anew(self, kind: FailureKind, goal: str, step: str) -> bool:
-        """Whether the thinker may be told of a failure and decide how to go on."""
+        """Whether the thinker may be told of a failure and decide how to continue."""
         thought = self._state.open_thought(goal)
         if thought is None or self._state.consecutive_errors >= self._state.config.max_consecutive_errors:
             return False
@@ -335,34 +358,35 @@ class Recoverer:
 
         def revised(step: PlanStep) -> PlanStep:
             by = replace(step.provenance, by="recovery")
-            return replace(step, **call, status=StepStatus.PLANNED, summary="", provenance=by)
+            return replace(step, **call, status=StepStatus.PLANNED, summary=NONE, provenance=by)
 
         steps = tuple(revised(step) if step.id == step_id else step for step in plan.steps)
-        change = f"step {step_id}: {instead.why}"
+        change = Reason("plan.recovered", step=step_id, why=instead.why)
         self._append(ev.PlanRevised(plan=plan.id, goal=goal, change=change, steps=steps), "agent", cause)
 
-    def _escalate(self, kind: FailureKind, goal: Goal, message: str, cause: str) -> None:
+    def _escalate(self, kind: FailureKind, goal: Goal, message: Reason, cause: str) -> None:
         """Fail a sub-goal, and recover in the plan of the goal above."""
         step = self._step_above(goal)
         assert step is not None
         assert goal.parent is not None
-        self._fail(goal, f"{kind}: {message}", f"goal.escalated.{goal.id}", cause)
+        reason = Reason("goal.failed", failure=kind.value, why=message)
+        self._fail(goal, reason, f"goal.escalated.{goal.id}", cause)
         failed = after_failure(self._state, goal.parent, step, message, kind, escalated_from=goal.id)
         self._append_all(failed, cause)
         cause = self._state.failures[-1].event
         self.recover(kind, goal.parent, step.id, message, cause, escalated=True)
 
-    def _abort(self, goal_id: str, reason: str, cause: str) -> None:
-        """Fail a goal with all that it serves, and go on with others."""
+    def _abort(self, goal_id: str, reason: Reason, cause: str) -> None:
+        """Fail a goal with all that it serves, and continue with others."""
         root = self._state.lineage(goal_id)[-1]
         self._fail(root, reason, f"goal.aborted.{root.id}", cause)
 
-    def _fail(self, goal: Goal, reason: str, belief: str, cause: str) -> None:
-        """End a goal as failed; the agent goes on believing why."""
-        believed = ev.BeliefAdded(key=belief, value=reason, source=BeliefSource.INFERENCE)
+    def _fail(self, goal: Goal, reason: Reason, belief: str, cause: str) -> None:
+        """End a goal as failed; the agent keeps believing why."""
+        believed = ev.BeliefAdded(key=belief, value=str(reason), source=BeliefSource.INFERENCE)
         self._append_all((believed, *end_goal(self._state, goal, GoalStatus.FAILED, reason)), cause)
 
     def end_replanning(self, goal: str, *, success: bool, cause: str) -> None:
-        """Record what became of planning the goal anew, where that is open."""
+        """Record the result of planning the goal anew, where that is open."""
         payloads = recovered(self._state, Strategy.SIMPLIFIED_APPROACH, goal=goal, success=success)
         self._append_all(payloads, cause)

@@ -23,6 +23,7 @@ from typing import Any
 from engine.core.actions import ErrorCode as Code
 from engine.core.plan import Op, PlanStep
 from engine.core.ports import CommandSpec, Randomness
+from engine.core.reasons import Reason
 from engine.core.recovery import UNTRIED_RATE, Strategy, rate_key
 from engine.core.recovery import FailureKind as Kind
 from engine.tools.registry import ToolRegistry
@@ -92,16 +93,16 @@ def _other_program(step: PlanStep) -> Alternative | None:
     return Alternative(step.tool, step.command, {**step.args, "command": changed}, f"{other} for {words[0]}")
 
 
-def _fitted(found: Alternative, registry: ToolRegistry) -> Alternative | None:
+def _fitted(matches: Alternative, registry: ToolRegistry) -> Alternative | None:
     """The call with those of the arguments that its command takes; None when it could not be made."""
-    if found.tool not in registry or found.command not in registry.get(found.tool).commands:
+    if matches.tool not in registry or matches.command not in registry.get(matches.tool).commands:
         return None
-    spec = registry.get(found.tool).commands[found.command]
+    spec = registry.get(matches.tool).commands[matches.command]
     taken = {parameter.name for parameter in spec.parameters}
-    args = {name: value for name, value in found.args.items() if name in taken}
-    if spec.operator_only or registry.validate(found.tool, found.command, args):
+    args = {name: value for name, value in matches.args.items() if name in taken}
+    if spec.operator_only or registry.validate(matches.tool, matches.command, args):
         return None
-    return Alternative(found.tool, found.command, args, found.why)
+    return Alternative(matches.tool, matches.command, args, matches.why)
 
 
 _KINDS: Mapping[Code, Kind] = {
@@ -214,7 +215,7 @@ def may_repeat(spec: CommandSpec, args: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class KindOfFailure:
+class FailureHandling:
     """What answers a kind of failure."""
 
     ladder: tuple[tuple[Strategy, int], ...] = ()
@@ -226,35 +227,35 @@ class KindOfFailure:
 _RETRY, _OTHER = Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL
 _REPLANS = ((Strategy.SIMPLIFIED_APPROACH, 2), (Strategy.ESCALATE_TO_AGINT, 1))
 _REPLANS_ONCE = ((Strategy.SIMPLIFIED_APPROACH, 1), (Strategy.ESCALATE_TO_AGINT, 1))
-TAXONOMY: Mapping[Kind, KindOfFailure] = {
-    Kind.TOOL_UNAVAILABLE: KindOfFailure(
+TAXONOMY: Mapping[Kind, FailureHandling] = {
+    Kind.TOOL_UNAVAILABLE: FailureHandling(
         ((_OTHER, 1), *_REPLANS), "Use another tool or command that can do the same."
     ),
-    Kind.TOOL_EXECUTION_ERROR: KindOfFailure(
+    Kind.TOOL_EXECUTION_ERROR: FailureHandling(
         ((_RETRY, 2), *_REPLANS),
         "Read what the program said: mend its cause first, or use other arguments or another command.",
     ),
-    Kind.INVALID_PARAMETERS: KindOfFailure(
+    Kind.INVALID_PARAMETERS: FailureHandling(
         ((_OTHER, 1), *_REPLANS),
         "Check the arguments against the command's schema and against what is really there.",
     ),
-    Kind.RATE_LIMIT_ERROR: KindOfFailure(((_RETRY, 5),), "Ask less often."),
-    Kind.PERMISSION_ERROR: KindOfFailure(
+    Kind.RATE_LIMIT_ERROR: FailureHandling(((_RETRY, 5),), "Ask less often."),
+    Kind.PERMISSION_ERROR: FailureHandling(
         ((_OTHER, 1),), "Do without what is refused; the policy cannot be changed."
     ),
-    Kind.NETWORK_ERROR: KindOfFailure(
+    Kind.NETWORK_ERROR: FailureHandling(
         ((_RETRY, 3), *_REPLANS), "Do without the service that cannot be reached."
     ),
-    Kind.PLANNING_ERROR: KindOfFailure(
+    Kind.PLANNING_ERROR: FailureHandling(
         _REPLANS_ONCE, "Put right what is wrong with the plan, its steps and what they wait for."
     ),
-    Kind.GOAL_PARSE_ERROR: KindOfFailure(
+    Kind.GOAL_PARSE_ERROR: FailureHandling(
         _REPLANS_ONCE, "Cover every part of the goal, or say what is missing."
     ),
-    Kind.GOAL_MANAGEMENT_ERROR: KindOfFailure(),
-    Kind.DEPENDENCY_NOT_MET: KindOfFailure(),
-    Kind.CANCELLED: KindOfFailure(),
-    Kind.UNKNOWN_ERROR: KindOfFailure(_REPLANS_ONCE, "Choose simpler steps."),
+    Kind.GOAL_MANAGEMENT_ERROR: FailureHandling(),
+    Kind.DEPENDENCY_NOT_MET: FailureHandling(),
+    Kind.CANCELLED: FailureHandling(),
+    Kind.UNKNOWN_ERROR: FailureHandling(_REPLANS_ONCE, "Choose simpler steps."),
 }
 """What answers each kind: mindX's nine failure types, and the master loop's errors that mindX lacks."""
 
@@ -274,11 +275,10 @@ REST_TICKS = 10
 """Ticks for which a strategy that was used up in vain is not chosen for that kind."""
 
 _RETRY_ONLY = frozenset({Strategy.RETRY_WITH_DELAY})
-_WHY: Mapping[Strategy, str] = {
-    Strategy.RETRY_WITH_DELAY: "{kind} may pass",
-    Strategy.ALTERNATIVE_TOOL: "another call may do it",
-    Strategy.SIMPLIFIED_APPROACH: "the rest of the goal is planned anew",
-    Strategy.ESCALATE_TO_AGINT: "the goal above is to do without this one",
+_WHY: Mapping[Strategy, Reason] = {
+    Strategy.ALTERNATIVE_TOOL: Reason("recovery.other-call"),
+    Strategy.SIMPLIFIED_APPROACH: Reason("recovery.replan"),
+    Strategy.ESCALATE_TO_AGINT: Reason("recovery.escalate"),
 }
 
 
@@ -310,7 +310,7 @@ class StrategyChoice:
     attempt: int
     of: int
     delay_s: float
-    why: str
+    why: Reason
 
 
 def choose_strategy(
@@ -352,15 +352,17 @@ def choose_strategy(
         if chosen is Strategy.RETRY_WITH_DELAY:
             delay = max(min(RETRY_BASE_S * 2**done, RETRY_CAP_S), wait_s or 0.0)
             delay = round(delay + randomness.uniform(*JITTER_S), 3)
-        return StrategyChoice(chosen, done + 1, tries_of(kind, chosen), delay, _WHY[chosen].format(kind=kind))
-    why = f"no other way to recover from {kind}"
+        why = _WHY.get(chosen) or Reason("recovery.may-pass", failure=kind.value)
+        return StrategyChoice(chosen, done + 1, tries_of(kind, chosen), delay, why)
+    why = Reason("recovery.no-way", failure=kind.value)
     if exhausted:
-        why = f"{consecutive_errors} failures in a row"
+        why = Reason("recovery.in-a-row", errors=consecutive_errors)
     elif left:
-        why += f"; {left[0]} failed lately and rests until tick {learned.rests(kind, left[0])}"
+        resting = {"strategy": left[0].value, "tick": learned.rests(kind, left[0])}
+        why = Reason("recovery.rests", failure=kind.value, **resting)
     if ask:
         return StrategyChoice(Strategy.FALLBACK_MANUAL, 1, 1, 0.0, why)
-    return StrategyChoice(Strategy.ABORT_GRACEFULLY, 1, 1, 0.0, f"{why}, and nobody to ask")
+    return StrategyChoice(Strategy.ABORT_GRACEFULLY, 1, 1, 0.0, Reason("recovery.nobody", why=why))
 
 
 def _left(kind: Kind, tried: Sequence[Strategy], wait_s: float | None) -> list[Strategy]:

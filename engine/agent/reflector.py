@@ -15,6 +15,7 @@ from engine.agent.recorder import AgentRecorder
 from engine.core import events as ev
 from engine.core.folds.actions import BACKGROUND
 from engine.core.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
+from engine.core.reasons import Reason
 from engine.core.sandbox import StopGrade
 from engine.core.text import clean_line
 from engine.memory.metacognition.job import BackgroundJobResult, JobInputs, model_question
@@ -61,9 +62,7 @@ class Reflector:
     def settle_lost(self, cause: str) -> None:
         """Record that what ran when the last session ended is lost."""
         for job in self._state.meta.running:
-            lost = ev.BackgroundEnded(
-                job=job.id, outcome=JobOutcome.LOST, message="the session ended while it ran"
-            )
+            lost = ev.BackgroundEnded(job=job.id, outcome=JobOutcome.LOST, message=Reason("meta.lost"))
             self._append(lost, "system", job.event, cause)
 
     @property
@@ -102,10 +101,14 @@ class Reflector:
         self._append(noticed, "system", meta.acted)
         return True
 
-    def _begin(self, wish: Due) -> None:
+    def _begin(self, due_task: Due) -> None:
         state = self._state
         started = ev.BackgroundStarted(
-            job=fresh_id(state, "bg"), task=wish.task, why=wish.why, goal=root_goal(state), about=wish.about
+            job=fresh_id(state, "bg"),
+            task=due_task.task,
+            why=due_task.why,
+            goal=root_goal(state),
+            about=due_task.about,
         )
         self._append(started, "agent", state.run_event)
         job, runner = state.meta.job(started.job), self._around.background
@@ -149,7 +152,7 @@ class Reflector:
             job=ident, outcome=ending.outcome, message=message, duration_ms=took, **made
         )
         self._recorder.observe(over, BACKGROUND.strip(), job.event)
-        self._recorder.poke()
+        self._recorder.wake()
 
     def _asking(self, job: BackgroundJob) -> ModelQuestion | None:
         """Who is asked for words; None where they are computed."""
@@ -162,14 +165,10 @@ class Reflector:
         return model_question(client, name, heard, self._around.parts, repairs=self._around.repairs)
 
     def _heard(
-        self,
-        client: ModelClient,
-        job: BackgroundJob,
-        request: ModelRequest,
-        outcome: ModelAnswer | ModelError,
+        self, client: ModelClient, job: BackgroundJob, request: ModelRequest, result: ModelAnswer | ModelError
     ) -> None:
         known, purpose = client.capabilities(request.model), f"{BACKGROUND}{job.task}"
-        called = call_event(request, outcome, known, goal=job.goal, purpose=purpose)
+        called = call_event(request, result, known, goal=job.goal, purpose=purpose)
         self._recorder.observe(called, "thinker", job.event)
 
     def cut(self, payload: ev.Payload) -> None:

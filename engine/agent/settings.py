@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.memory.metacognition.schedule import METACOGNITION_KEY, MetaSettingsError, read_metacognition
+from engine.model import LateModel
 from engine.tools.parameters.processing import ProcessingSettings
 
 PARAMETERS_KEY = "parameter_processing"
@@ -28,17 +29,17 @@ class SettingsError(ValueError):
 M = TypeVar("M", bound=BaseModel)
 
 
-def _read(meta: Mapping[str, Any], key: str, model: type[M], error: type[ValueError], form: str) -> M:
+def _read(meta: Mapping[str, Any], key: str, model: type[M], form: str) -> M:
     """The settings under a key of a configuration; `form` says what they must be."""
     given, known = meta.get(key, {}), ", ".join(model.model_fields)
     if not isinstance(given, Mapping):
-        raise error(f"{key}: it is a JSON object of {form}: {known}")
+        raise SettingsError(f"{key}: it is a JSON object of {form}: {known}")
     try:
         return model.model_validate(dict(given))
     except ValidationError as invalid:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in (key, *first["loc"]))
-        raise error(f"{where}: {first['msg']}; {form}: {known}") from None
+        raise SettingsError(f"{where}: {first['msg']}; {form}: {known}") from None
 
 
 def read_settings(meta: Mapping[str, Any]) -> ProcessingSettings:
@@ -47,18 +48,14 @@ def read_settings(meta: Mapping[str, Any]) -> ProcessingSettings:
     Raises:
         SettingsError: a switch is unknown or neither true nor false.
     """
-    return _read(meta, PARAMETERS_KEY, ProcessingSettings, SettingsError, "switches, each true or false")
+    return _read(meta, PARAMETERS_KEY, ProcessingSettings, "switches, each true or false")
 
 
 RECOVERY_KEY = "recovery"
 """Where the settings stand in an agent's configuration."""
 
 
-class RecoverySettingsError(ValueError):
-    """The settings cannot be used; the message says which and what they must be."""
-
-
-class RecoverySettings(BaseModel):
+class RecoverySettings(BaseModel, metaclass=LateModel):
     """What an operator may set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
@@ -70,9 +67,9 @@ def read_recovery(meta: Mapping[str, Any]) -> RecoverySettings:
     """The settings in an agent's configuration.
 
     Raises:
-        RecoverySettingsError: a setting is unknown or has a value that it cannot have.
+        SettingsError: a setting is unknown or has a value that it cannot have.
     """
-    return _read(meta, RECOVERY_KEY, RecoverySettings, RecoverySettingsError, "settings")
+    return _read(meta, RECOVERY_KEY, RecoverySettings, "settings")
 
 
 FILE = "thresholds.toml"
@@ -104,7 +101,7 @@ def read_thresholds(text: str) -> Thresholds:
         read_recovery(tables)
         read_metacognition(tables)
         read_settings(tables)
-    except (RecoverySettingsError, MetaSettingsError, SettingsError) as error:
+    except (MetaSettingsError, SettingsError) as error:
         raise ThresholdsError(f"{FILE}: {error}") from None
     return tables
 

@@ -19,9 +19,9 @@ from engine.agent.actions.snapshots import NoSaver, SnapshotRule
 from engine.agent.branches import Branches
 from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
 from engine.agent.perception import AgentEnvironment, WorkspacePerceiver
-from engine.agent.settings import RecoverySettingsError, SettingsError, read_recovery, read_settings
+from engine.agent.settings import read_recovery, read_settings
 from engine.agent.steering.ledger import Ledger
-from engine.agent.steering.rules import RuleError, policy_of
+from engine.agent.steering.rules import policy_of
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.core.actions import ToolOffered
 from engine.core.agents import BY_SPEC, HANDOFF, RUN_TYPES, AgentConfig
@@ -35,16 +35,16 @@ from engine.core.reasoner import REASONER, SentMessage
 from engine.core.state import AgentState
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import JournalStore
-from engine.core.streams import StreamLog
+from engine.core.streams import StateStream
 from engine.core.thinking import Thinker
 from engine.memory.memory import Memory
 from engine.memory.metacognition.runner import BackgroundRunner
-from engine.memory.metacognition.schedule import MetaSettingsError, read_metacognition
-from engine.memory.metacognition.stuck import StuckSettingError, read_stuck
-from engine.models.choice import NO_MODEL, REPAIRS, ModelChoice, RepairsError, read_repairs
+from engine.memory.metacognition.schedule import read_metacognition
+from engine.memory.metacognition.stuck import read_stuck
+from engine.models.choice import NO_MODEL, REPAIRS, ModelChoice, read_repairs
 from engine.models.prompt_parts import PromptReader
 from engine.planning import thinkers
-from engine.sandbox.policy import PolicyError, SandboxPolicy
+from engine.sandbox.policy import SandboxPolicy
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder, policy_limits
 from engine.value import asdict, dataclass, field, fields
@@ -55,18 +55,9 @@ if TYPE_CHECKING:
     from engine.planning.pgp.requests import Answerer
 
 
-class _EventStream(Protocol):
-    @property
-    def log(self) -> StreamLog:
-        """What it appends to."""
-
-    async def commit(self) -> None:
-        """Make what was appended durable."""
-
-
 class _Subsystem(Protocol):
     @property
-    def stream(self) -> _EventStream:
+    def stream(self) -> StateStream[Any]:
         """Its stream."""
 
     async def close(self) -> None:
@@ -86,6 +77,8 @@ class LazySubsystem(ABC, Generic[R]):
     def __init__(self, name: str) -> None:
         self._name = name
         self._opening: asyncio.Task[R] | None = None
+        self.has_stream = False
+        """Whether it has events of earlier sessions, so that something may be left half done."""
 
     async def opened(self) -> R:
         """The subsystem, open.
@@ -94,6 +87,13 @@ class LazySubsystem(ABC, Generic[R]):
             JournalError: its stream cannot be read.
         """
         return await asyncio.shield(self.begin())
+
+    async def known(self) -> R | None:
+        """The subsystem, open; None where it was never needed, or its stream cannot be read."""
+        if self._opening is not None or self.has_stream:
+            with suppress(JournalError):
+                return await self.opened()
+        return None
 
     def begin(self) -> asyncio.Task[R]:
         """Begin to open it, where that is not begun, or failed."""
@@ -250,7 +250,7 @@ class SharedServices:
     """Who plans where no model does."""
     parts: PromptReader
     """The workspace's parts of prompts."""
-    pace: TurnScheduler = field(default_factory=TurnScheduler)
+    pace: TurnScheduler
     """Whose turn it is."""
     permits: Permits | None = None
     """Limits the calls of models for those that work on handoffs; None while there is no crew."""
@@ -279,8 +279,8 @@ class SharedServices:
             return NO_MODEL
         policy = self.coders.of().policy
         try:
-            if agent_type == REASONER and (wrong := reasoner_support().program_problem(config.meta)):
-                return wrong
+            if agent_type == REASONER:
+                reasoner_support().check(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(policy_limits(config.meta))
             read_settings(config.meta)
             read_recovery(config.meta)
@@ -290,15 +290,7 @@ class SharedServices:
             policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
-        except (
-            RuleError,
-            PolicyError,
-            SettingsError,
-            RecoverySettingsError,
-            MetaSettingsError,
-            RepairsError,
-            StuckSettingError,
-        ) as error:
+        except ValueError as error:  # each reader's own
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"

@@ -26,12 +26,12 @@ from engine.core.text import clean_line
 FIRST_S = 0.3
 """Seconds after which a receipt says what is still dying rather than wait for it."""
 LAST_S = 30.0
-"""Seconds after which what has not died is said to go on."""
+"""Seconds after which what has not died is said to continue."""
 LOOK_S = 0.25
 """Seconds that a supervisor has to say what it sees."""
 AGAIN_S = 0.03
 FROZEN_BY_S = 2.0
-"""Seconds after which what could not be frozen is said to go on."""
+"""Seconds after which what could not be frozen is said to continue."""
 CLOSING_S = 3.0
 WORDS = 120
 _KINDS = {TreeKind.CALL: ItemKind.TOOL, TreeKind.JOB: ItemKind.JOB, TreeKind.SHELL: ItemKind.SHELL}
@@ -39,7 +39,7 @@ _KINDS = {TreeKind.CALL: ItemKind.TOOL, TreeKind.JOB: ItemKind.JOB, TreeKind.SHE
 
 @dataclass(slots=True)
 class _StopTarget:
-    """Something that was there when the stop came, until it has been seen what became of it."""
+    """Something that was there when the stop came, until its result has been seen."""
 
     item: StopItem
     """As it is told while that is not known."""
@@ -74,7 +74,7 @@ class StopController:
     def __init__(self) -> None:
         self._followed: set[asyncio.Task[None]] = set()
 
-    async def carry_out(self, agents: Sequence[Agent], said: cmd.Stop, actor: str) -> cmd.Receipt:
+    async def carry_out(self, agents: Sequence[Agent], event: cmd.Stop, actor: str) -> cmd.Receipt:
         """Stop these agents at once; returns when the result was seen, or something is still dying.
 
         Raises:
@@ -82,9 +82,9 @@ class StopController:
         """
         stops, answers = [], []
         for agent in agents:
-            stop = _RunningStop(agent, StopGrade(said.grade))
+            stop = _RunningStop(agent, StopGrade(event.grade))
             stop.things, before = _things(stop), _standing(agent.state)
-            answer = agent.handle(said.model_copy(update={"agent": agent.state.agent_id}), actor)
+            answer = agent.handle(event.model_copy(update={"agent": agent.state.agent_id}), actor)
             stop.ref, stop.acted = answer.event, before != _standing(agent.state)
             stops.append(stop)
             answers.append(answer)
@@ -97,15 +97,15 @@ class StopController:
             await stop.agent.log.commit()
         return _told(answers, receipts)
 
-    async def thaw(self, agents: Sequence[Agent], said: cmd.Thaw, actor: str) -> cmd.Receipt:
-        """Let the processes of these agents go on, at once.
+    async def thaw(self, agents: Sequence[Agent], event: cmd.Thaw, actor: str) -> cmd.Receipt:
+        """Let the processes of these agents continue, at once.
 
         Raises:
             JournalError: it could not be recorded yet; it was done all the same.
         """
         thawed = [agent.state.agent_id for agent in agents if agent.state.frozen]
         answers = [
-            agent.handle(said.model_copy(update={"agent": agent.state.agent_id}), actor) for agent in agents
+            agent.handle(event.model_copy(update={"agent": agent.state.agent_id}), actor) for agent in agents
         ]
         for agent in agents:
             await agent.log.commit()

@@ -1,6 +1,6 @@
 """Turns of the event loop shared out: agents work so long in each, and then others come.
 
-With many agents at work a group commit or a shared snapshot lets hundreds of them go on in one turn of the
+With many agents at work a group commit or a shared snapshot lets hundreds of them continue in one turn of the
 loop, and a key that is pressed meanwhile waits for all of them, in each of the half a dozen turns that it
 takes to the screen. So their steps wait in line, first come, first served, and each turn takes as many as fit
 in; after a key they wait a moment altogether. What an agent does is not changed by when it does it
@@ -27,7 +27,7 @@ _WEIGHT = 0.05
 
 
 class TurnScheduler:
-    """Lets the agents of one loop go on in turn.
+    """Lets the agents of one loop continue in turn.
 
     Args:
         turn_s: how long they may work in one turn of the loop, in seconds.
@@ -48,7 +48,7 @@ class TurnScheduler:
         """Run an agent's work to its end, each step when there is room; gives and raises what it does."""
         return await self._stepped(work)  # type: ignore[no-any-return]
 
-    def give_way(self, seconds: float = YIELD_AFTER_S) -> None:
+    def yield_to_operator(self, seconds: float = YIELD_AFTER_S) -> None:
         """The operator did something: let the agents wait a moment, as often as leaves them time to work."""
         if self._rest is None and perf_counter() >= self._works_until:
             self._rested.clear()
@@ -65,7 +65,7 @@ class TurnScheduler:
         if self._waiting:
             self._count(0.0)
 
-    async def at_leisure(self) -> None:
+    async def checkpoint(self) -> None:
         """Let others have their turn, and what the operator does the whole of its moment."""
         await asyncio.sleep(0)
         while self._rest is not None:
@@ -107,7 +107,7 @@ class TurnScheduler:
             asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
-        """A turn has passed: as many go on as will fit into the next."""
+        """A turn has passed: as many continue as will fit into the next."""
         self._counting, self._spent = False, 0.0
         if self._rest is not None:
             return

@@ -16,13 +16,14 @@ from engine.agent.command_router import CommandRouter
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import WorkspaceBudget
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
-from engine.agent.turn_scheduler import YIELD_AFTER_S
+from engine.agent.turn_scheduler import TurnScheduler
 from engine.api.queries import WorkspaceQueries
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import ForServers
+from engine.core.agents import RUN_TYPES, ForServers
 from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
 from engine.core.ports import Permits, Ports
+from engine.core.reasons import Reason
 from engine.core.store.port import JournalStore
 from engine.core.store.sqlite import open_store
 from engine.core.store.verify import workspace_head
@@ -35,23 +36,22 @@ from engine.memory.memory import Memory
 from engine.memory.metacognition.runner import BackgroundRunner
 from engine.memory.recorder import MemoryRecorder
 from engine.memory.tool import MemoryTool
-from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.library.plan_library import PlanLibrary, shipped_recipes
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import Tier
 from engine.sandbox.snapshots.entry import SnapshotError
 from engine.sandbox.tier import layers
-from engine.tools.belief_tool import BeliefTool
+from engine.tools.registry import built_in_tools
 from engine.tools.shared_coder import SharedCoder
 from engine.tools.simple_coder import SimpleCoder
-from engine.tools.worlds.world import WORLDS, WorldTool
 
 if TYPE_CHECKING:
     from engine.crew.crew import Crew
     from engine.crew.ports import RunService
     from engine.crew.worker import Runs
-    from engine.improve.agents import AgentService
+    from engine.improve.agent_creation import AgentService
     from engine.improve.mastermind import Mastermind
     from engine.tools.mcp.health import ServerView
 
@@ -76,6 +76,8 @@ class Engine(WorkspaceQueries):
     ) -> None:
         super().__init__(workspace, config, ports, store, library)
         self.session = ports.ids.new("session")
+        self.pace = TurnScheduler()
+        """Whose turn it is among agents, and the operator."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._log: StreamLog | None = None
@@ -110,10 +112,8 @@ class Engine(WorkspaceQueries):
         config = config or EngineConfig()
         store = await open_store(workspace, ports.clock, create=config.create)
         try:
-            # Finding out what this kernel offers takes trial processes: they run while the library is read.
-            library, _ = await asyncio.gather(
-                asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes"), asyncio.to_thread(layers)
-            )
+            await asyncio.to_thread(layers)  # finding out what this kernel offers takes trial processes
+            library = PlanLibrary(shipped_recipes(), workspace / "recipes")
             engine = cls(workspace, config, ports, store, library)
         except BaseException:
             await store.close()
@@ -138,9 +138,8 @@ class Engine(WorkspaceQueries):
                 raise JournalError(str(error)) from error
         self._coders = SharedCoder(self._coder)
         self.registry.register(self._coders)
-        self.registry.register(BeliefTool())
-        for world in WORLDS.values():
-            self.registry.register(WorldTool(world))
+        for tool in built_in_tools():
+            self.registry.register(tool)
         streams = await self.store.streams()
         version, head = streams.get(WORKSPACE, (0, GENESIS))
         self._log = StreamLog(WORKSPACE, version, head, self.clock, self.store.commit)
@@ -149,10 +148,10 @@ class Engine(WorkspaceQueries):
         self._note(ev.SessionOpened(session=self.session, version=__version__))
         if self.sandbox().unconfined:
             self._note(
-                ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason="the session was opened so")
+                ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason=Reason("session.opened-so"))
             )
         await self._log.commit()
-        self.memory = Memory.begin(self.workspace, self.store, clock=self.clock)
+        self.memory = Memory(self.workspace, self.store, clock=self.clock)
         self.registry.register(MemoryTool(self.memory, self.kept))
         self.registry.register(CrewTool(self._run_service))
         self._shared = self._all_share(self.memory)
@@ -170,20 +169,18 @@ class Engine(WorkspaceQueries):
         await self._begin_servers()
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
         await self._budgets.restore(self.store)
-        if MASTERMIND in streams:
-            # What the last session left half done is settled without being asked for.
-            self._mastermind.begin()
-        if CREW in streams:
-            self._crew.begin()
+        self._mastermind.has_stream, self._crew.has_stream = MASTERMIND in streams, CREW in streams
+        if CREW in streams and any(each.state.agent_type in RUN_TYPES for each in self._agents.values()):
+            self._crew.begin()  # a run was cut off; the crew says at once what becomes of it
         self._keeper = MemoryRecorder(
-            self.memory, self.store, self.blobs, self.clock, self._live.restore, self.at_leisure
+            self.memory, self.store, self.blobs, self.clock, self._live.restore, self.pace.checkpoint
         )
         self._keeper.begin()
         index = keep_index(self.workspace, self.store, self.clock, RETRY_JOURNAL_S)
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
             asyncio.create_task(index, name="journal index"),
-            asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
+            asyncio.create_task(self.library.watch(), name="recipe watch"),
         ]
         self._live.go_on()
 
@@ -193,12 +190,15 @@ class Engine(WorkspaceQueries):
         files = [place / MCP_SETTINGS for place in (self.workspace, home) if place is not None]
         if log is None or not await asyncio.to_thread(lambda: any(file.exists() for file in files)):
             return
-        from engine.tools.mcp import process, settings, workspace_servers  # late: few workspaces have servers
+        # late: few workspaces have servers
+        from engine.tools.mcp import permissions, process, settings, workspace_servers
 
         named = await asyncio.to_thread(settings.load_all, self.workspace, home)
         around = process.ProgramEnvironment(self.workspace, self.root, self.config.policy, os.environ)
-        self.servers = await workspace_servers.open_servers(
-            named, around, self.clock, self._server_changed, home=home, store=self.store, log=log
+        decided = permissions.ServerPermissions(self.workspace, home)
+        await decided.restore(self.store)
+        self.servers = workspace_servers.Servers(
+            named, around, self.clock, self._server_changed, decided, log
         )
         self.servers.register(self.registry)
         self.servers.begin()
@@ -243,6 +243,7 @@ class Engine(WorkspaceQueries):
             run_thinkers=self._run_thinkers,
             procedural=ProceduralThinker(self.library),
             parts=self._parts,
+            pace=self.pace,
         )
 
     async def close(self, reason: str = "") -> None:
@@ -309,7 +310,7 @@ class Engine(WorkspaceQueries):
             raise JournalError("nothing in this workspace runs handoffs")
         return await self._open_run_service()
 
-    def staff(
+    def set_run_service(
         self,
         open_service: Callable[[], Awaitable[RunService]],
         *,
@@ -333,7 +334,7 @@ class Engine(WorkspaceQueries):
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
         return self._runs
 
-    def let_read(self, lent: Callable[[str], Path | None]) -> None:
+    def allow_reading(self, lent: Callable[[str], Path | None]) -> None:
         """Say where programs of an agent may read besides what its policy says, as the files of its skill."""
         self._coders.lent = lent
 
@@ -366,17 +367,22 @@ class Engine(WorkspaceQueries):
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""
         tidy_at = self.clock.monotonic() + TIDY_AFTER_S
-        await self._live.keep_over()
+        await self._live.save_ended_agents()
+        unsettled: list[Memory | LazyMastermind | LateCrew] = [self.memory] if self.memory is not None else []
+        unsettled += [each for each in (self._mastermind, self._crew) if each.has_stream]
         while not self._stop.is_set():
             if self.time_travel.main is not None and self.clock.monotonic() > tidy_at:
                 self.time_travel.main.tidy()
                 tidy_at = inf
             await self.clock.sleep(RETRY_JOURNAL_S)
+            while unsettled:
+                # What the last session left half done is settled, and what is wrong is said, unasked.
+                unsettled.pop().begin()
             for agent in list(self._agents.values()):
                 if agent.log.trouble is not None:
                     with suppress(JournalError):
                         await agent.log.commit()
-                        agent.poke()
+                        agent.wake()
                 await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
             for run in self._live.idle_runs():
                 if self._runs is None or not self._runs.works_on(run):
@@ -398,22 +404,6 @@ class Engine(WorkspaceQueries):
     async def stopped(self) -> None:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._router.stops.settled()
-
-    def give_way(self, seconds: float = YIELD_AFTER_S) -> None:
-        """The operator did something that is to be on the screen at once: agents wait for a moment.
-
-        Args:
-            seconds: how long at most; `go_on` ends it.
-        """
-        self._shared.pace.give_way(seconds)
-
-    def go_on(self) -> None:
-        """What agents gave way to is done."""
-        self._shared.pace.go_on()
-
-    async def at_leisure(self) -> None:
-        """Let others have their turn of the loop; for who has much to do that can wait for a moment."""
-        await self._shared.pace.at_leisure()
 
     def root_of(self, agent: str) -> Path:
         """Where an agent's files are: the workspace's sandbox, or of a fork its own."""

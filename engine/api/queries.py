@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from engine.agent.agent import Agent
 from engine.agent.branches import Branches
@@ -15,7 +15,6 @@ from engine.agent.live_agents import LiveAgents
 from engine.agent.shared import EngineConfig, reasoner_support
 from engine.agent.steering.budget_status import BudgetStatus, budget_statuses
 from engine.agent.steering.ledger import Ledger
-from engine.core import events as ev
 from engine.core.agents import Health
 from engine.core.approvals import Envelope
 from engine.core.breakpoints import read_break
@@ -23,7 +22,7 @@ from engine.core.budgets import SpendingLimits
 from engine.core.fold import copy_state
 from engine.core.journal import BlobError, Event
 from engine.core.memory import MemoryStatus
-from engine.core.ports import CommandSpec, Ports
+from engine.core.ports import Ports
 from engine.core.state import AgentState
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
@@ -48,10 +47,9 @@ if TYPE_CHECKING:
     from engine.inquiry.record import Record
     from engine.memory.requests import Request
     from engine.models.completion import ModelClient
-    from engine.tools.mcp.workspace_servers import StartedServers
+    from engine.tools.mcp.workspace_servers import Servers
 
 
-R = TypeVar("R")
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 
@@ -83,7 +81,7 @@ class WorkspaceQueries:
         self.mastermind_settings, self.crew_settings = config.mastermind, config.crew
         self.memory: Memory | None = None
         """What the workspace's agents remember; it may still be opening. None before the engine is open."""
-        self.servers: StartedServers | None = None
+        self.servers: Servers | None = None
         """The MCP servers of the workspace; None where its settings name none."""
         self.model: ModelClient | None = None
         """Asks the model that thinks, on the workspace's budget; None where there is none."""
@@ -132,11 +130,6 @@ class WorkspaceQueries:
         before = past[0].version - 1 if past else 0
         return (await self._live.restore(agent, before) if before else AgentState()), past
 
-    async def newest(self, agent: str, kind: type[ev.Payload]) -> tuple[Event, ev.Payload] | None:
-        """The newest durable event of a kind in an agent's stream with what it says; None without one."""
-        events = await self.store.last(1, agent, kind=kind.kind)
-        return (events[0], ev.payload_of(events[0])) if events else None
-
     async def record(self) -> Record:
         """All durable events of the workspace with what caused it, as of now."""
         from engine.inquiry.indexed_record import record_of
@@ -167,7 +160,7 @@ class WorkspaceQueries:
         state = await self.view(agent_id)
         live = self._agents.get(agent_id)
         if fault := self.fault(agent_id):
-            return Waiting(WaitKind.NOTHING, f"nobody: it ended by a fault: {fault}", state.at)
+            return Waiting(WaitKind.NOTHING, f"nothing: it ended by a fault: {fault}", state.at)
         trouble = str(live.log.trouble or "") if live is not None else ""
         rests = self._client.rests if self._client is not None else ()
         return await waiting_now(self.store, state, trouble=trouble, rest=rests[-1] if rests else None)
@@ -179,9 +172,10 @@ class WorkspaceQueries:
             for need in needs_of(agent.state):
                 event = await self.store.get(need.event) if need.event and not need.since else None
                 needs.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
-        if (system := await self._mastermind.known()) is not None:
-            needs += needs_of_system(system)
-        needs += [need_of_crew(request) for request in self._crew.needs]
+        if (mastermind := await self._mastermind.known()) is not None:
+            needs += needs_of_system(mastermind.state)
+        if (crew := await self._crew.known()) is not None:
+            needs += map(need_of_crew, crew.needs)
         asked = self.servers.asked if self.servers is not None else ()
         needs += [need_of_server(ask.server, ask.line, ask.since) for ask in asked if not ask.refused]
         return in_order(needs)
@@ -191,14 +185,6 @@ class WorkspaceQueries:
         plan = state.plans.get(goal)
         return proposed_envelope(state, plan, self.registry) if plan is not None else None
 
-    @overload
-    async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
-
-    @overload
-    async def recall(
-        self, request: str, arguments: Mapping[str, Any] | None = None, *, as_of: int | None = None
-    ) -> Any: ...
-
     async def recall(
         self,
         request: Request[Any] | str,
@@ -206,22 +192,10 @@ class WorkspaceQueries:
         *,
         as_of: int | None = None,
     ) -> Any:
-        """What memory answers to a request that only reads; waits while memory is being opened.
-
-        Args:
-            request: the request, or its name, ours or the seed's.
-            arguments: the named request's arguments.
-            as_of: the place in the journal (`seq`) of the last event that counts; None for now.
-
-        Raises:
-            MemoryFault: it cannot be answered; the message says why.
-            JournalError: the journal could not be read.
-        """
+        """See `Memory.recall`; `as_of` is the place in the journal (`seq`) of the last event that counts."""
         if self.memory is None:
             raise MemoryUnavailable("Memory is closed: open the workspace again.")
-        if isinstance(request, str):
-            return await self.memory.recall(request, arguments, as_of=as_of)
-        return await self.memory.recall(request, as_of=as_of)
+        return await self.memory.recall(request, arguments, as_of=as_of)
 
     async def kept(self) -> None:
         """Wait until memory holds what the journal holds now, or cannot be had."""
@@ -231,15 +205,7 @@ class WorkspaceQueries:
     def files_changed(self) -> None:
         """Take note that files of the sandbox were changed by something else than an action."""
         if self.time_travel.main is not None:
-            self.time_travel.main.changed_otherwise()
-
-    def check_call(self, tool: str, command: str, args: Mapping[str, Any]) -> list[str]:
-        """Everything that is wrong with a tool call, in sentences."""
-        return [problem.message for problem in self.registry.validate(tool, command, args)]
-
-    def describe_command(self, command: str, tool: str = "simple_coder") -> CommandSpec | None:
-        """What a command of a tool takes, or None when there is no such command."""
-        return self.registry.spec(tool, command)
+            self.time_travel.main.note_other_changes()
 
     @property
     def examples(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import repeat
 from typing import Any, NoReturn
 
 from engine import __version__
@@ -25,7 +26,7 @@ from engine.agent.recorder import AgentRecorder
 from engine.api.replay_record import (
     DescribedTool,
     DivergedError,
-    RecordedAsker,
+    RecordedParameterExtractor,
     RecordedPlanMaker,
     RecordedRegistry,
     RecordedStream,
@@ -37,7 +38,7 @@ from engine.core import events as ev
 from engine.core.agents import CREW
 from engine.core.command import Command, Receipt
 from engine.core.commands import parse_recorded
-from engine.core.fold import dump_state, fold
+from engine.core.fold import dump_state, fold, without_checksum
 from engine.core.journal import GENESIS, Event
 from engine.core.ports import NoSessions, Ports
 from engine.core.reasoner import REASONER
@@ -46,10 +47,9 @@ from engine.core.streams import StreamLog
 from engine.crew.tool.crew_tool import COMMANDS as CREW_COMMANDS
 from engine.memory.tool import MemoryTool
 from engine.planning.pgp.requests import Answerer
-from engine.tools.belief_tool import BeliefTool
-from engine.tools.parameters.processing import Asker
+from engine.tools.parameters.processing import ParameterExtractor
+from engine.tools.registry import built_in_tools
 from engine.tools.simple_coder_commands import COMMANDS
-from engine.tools.worlds.world import WORLDS
 from engine.value import dataclass
 
 WORDED = frozenset({"reason", "message", "summary", "why", "note", "problems"})
@@ -74,17 +74,26 @@ class ReplayedLog(StreamLog):
         as_now = _as_now(self._record.payloads[self._record.place]).body()
         if as_now == body:
             return expected.body
-        if self._other_version and _unworded(json.loads(as_now)) == _unworded(json.loads(body)):
+        if self._other_version and _alike(json.loads(as_now), json.loads(body)):
             self.reworded = True
             return expected.body
         return body
 
 
-def _unworded(value: Any) -> Any:
-    """A value without its sentences."""
-    if isinstance(value, dict):
-        return {name: _unworded(held) for name, held in value.items() if name not in WORDED}
-    return [_unworded(held) for held in value] if isinstance(value, list) else value
+def _alike(theirs: Any, ours: Any, worded: frozenset[str] = WORDED) -> bool:
+    """Whether values say the same, where another version wrote a sentence in place of a code."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        return theirs.keys() == ours.keys() and all(
+            name in worded or _alike(held, ours[name], worded) for name, held in theirs.items()
+        )
+    if isinstance(theirs, list) and isinstance(ours, list):
+        return len(theirs) == len(ours) and all(map(_alike, theirs, ours, repeat(worded)))
+    return theirs == ours or (isinstance(theirs, str) and isinstance(ours, dict) and "code" in ours)
+
+
+def _same_state(theirs: AgentState, ours: AgentState) -> bool:
+    stored = [json.loads(without_checksum(dump_state(state))) for state in (theirs, ours)]
+    return _alike(stored[0], stored[1], frozenset())
 
 
 def _as_now(payload: ev.Payload) -> ev.Payload:
@@ -147,7 +156,7 @@ class ReplayRecorder(AgentRecorder):
                 else:
                     self.append(payload, expected.actor, *expected.causes)
                 if isinstance(payload, ev.BudgetReached | ev.BudgetEased):
-                    self.poke()
+                    self.wake()
         finally:
             self.feeding = False
 
@@ -168,7 +177,7 @@ class ReplayRecorder(AgentRecorder):
 
 
 class RecordedTiming(ReasonerTiming):
-    """Lets a reasoner go on as far as it went on record."""
+    """Lets a reasoner continue as far as it went on record."""
 
     def __init__(self, record: RecordedStream, recorder: AgentRecorder) -> None:
         super().__init__(recorder, record)
@@ -179,7 +188,7 @@ class RecordedTiming(ReasonerTiming):
         advanced = self._record.next_payload
         return lambda phases: isinstance(advanced, ev.ReasonerAdvanced) and phases < advanced.phases
 
-    async def breathe(self, until: float) -> bool:
+    async def yield_turn(self, until: float) -> bool:
         """What was done is recorded at once."""
         return False
 
@@ -201,7 +210,7 @@ class RecordedTiming(ReasonerTiming):
         due = isinstance(self._record.next_payload, ev.AgentPaused)
         return due and (limits.goal_over() or limits.loops_over())
 
-    def goes_on(self, can_reason: Callable[[], bool]) -> bool:
+    def reasons_meanwhile(self, can_reason: Callable[[], bool]) -> bool:
         """Go on where the record does."""
         return isinstance(self._record.next_payload, ev.ReasonerAdvanced)
 
@@ -255,12 +264,10 @@ class _StreamReplay:
         self.log = ReplayedLog(record.events[0].stream, record, other_version)
         self.state = AgentState()
         world = RecordedWorld(record, blob)
-        worlds = [DescribedTool(small.name, small.commands) for small in WORLDS.values()]
         self._registry = RecordedRegistry(
             [
                 DescribedTool("simple_coder", COMMANDS),
-                BeliefTool(),
-                *worlds,
+                *built_in_tools(),
                 DescribedTool(MemoryTool.id, MemoryTool.commands),
                 DescribedTool(CREW, CREW_COMMANDS),
             ]
@@ -311,9 +318,11 @@ class _StreamReplay:
     def _maker(self, recorder: AgentRecorder, reasoner: Reasoner, answerer: Answerer | None) -> PlanMaker:
         return RecordedPlanMaker(self._record, recorder, reasoner)
 
-    def _asker(self) -> Asker | None:
+    def _asker(self) -> ParameterExtractor | None:
         asked = self._record.next_payload
-        return RecordedAsker(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
+        return (
+            RecordedParameterExtractor(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
+        )
 
     def _answer_counted(self, action: str) -> bool:
         """Whether the record has the answer of an action: it may have come in the moment of a stop."""
@@ -363,7 +372,7 @@ async def replay_stream(
         return Replay(stream, False, record.place, log.head, str(error))
     finally:
         await log.close()
-    if log.reworded and dump_state(replay.state) != dump_state(fold(events)):
+    if log.reworded and not _same_state(fold(events), replay.state):
         return Replay(stream, False, record.place, log.head, "the state at the end differs")
     matches = log.head == events[-1].hash
     return Replay(stream, matches, record.place, log.head, reworded_since=other if log.reworded else "")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from engine.agent.actions.snapshots import Saved, Unsaved
+from engine.agent.actions.snapshots import NothingSaved, Saved
 from engine.agent.plan_maker import PlanMaker
 from engine.agent.reasoner.reasoner import Reasoner
 from engine.agent.recorder import AgentRecorder
@@ -108,7 +108,7 @@ _MEANWHILE = (
 )
 """What an agent with a reasoner does while an action runs."""
 _TURNS = 100_000
-"""Turns of the event loop that a reasoner has to go on during one action."""
+"""Turns of the event loop that a reasoner has to continue during one action."""
 
 
 class RecordedThinker:
@@ -163,7 +163,7 @@ class RecordedPlanMaker(PlanMaker):
 
     @property
     def due(self) -> Generation | None:
-        """The generation that the record goes on with."""
+        """The generation that the record continues with."""
         payload = self._record.next_payload
         if not isinstance(payload, ev.GenerationAsked | ev.GenerationSettled | ev.PlansHeld):
             return None
@@ -228,7 +228,7 @@ class RecordedWorld:
                 case ev.SnapshotTaken() | ev.SnapshotFailed() if payload.action == action.id:
                     return payload
                 case ev.ActionStarted() if payload.action == action.id:
-                    return Unsaved()
+                    return NothingSaved()
         raise DivergedError(f"the record does not say whether the workspace was saved before {action.id}")
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
@@ -245,7 +245,7 @@ class RecordedWorld:
         nearest = next(ahead, None)
         return nearest.survey if nearest is not None else Survey()
 
-    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+    async def bytes_overwritten(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
         """Nothing: why an action needs the operator is fed in."""
         return 0
 
@@ -254,7 +254,7 @@ class RecordedWorld:
         raise DivergedError("the agent looks for the operator's changes, and the record does not have them")
 
 
-class RecordedAsker:
+class RecordedParameterExtractor:
     """Finds in a goal what a model found in it."""
 
     def __init__(self, record: RecordedStream, asked: ev.ParametersAsked) -> None:
@@ -293,9 +293,9 @@ class RecordedRegistry(ToolRegistry):
         super().__init__(tools)
         self._built_in = tuple(self._tools)
 
-    def offer(self, said: ev.ToolOffered) -> None:
+    def offer(self, event: ev.ToolOffered) -> None:
         """A tool from outside offers this from now on."""
-        self._tools[said.tool] = DescribedTool(said.tool, commands_of(said))
+        self._tools[event.tool] = DescribedTool(event.tool, commands_of(event))
 
     def forget(self) -> None:
         """A session ended, and the tools from outside with it."""

@@ -80,7 +80,7 @@ class BdiAgent(RunningAgent):
         return saving.save(self)
 
     def restore(self, data: saving.Data) -> None:
-        """Take up a saved state of the same program; raises SavedStateError where it does not fit."""
+        """Restore a saved state of the same program; raises SavedStateError where it does not fit."""
         saving.restore(self, data)
 
     # ------------------------------------------------------------------ what comes in
@@ -135,7 +135,7 @@ class BdiAgent(RunningAgent):
             now: logical time in milliseconds, never less than before.
 
         Raises:
-            ValueError: a cycle is under way, which `advance` goes on with.
+            ValueError: a cycle is under way, which `advance` continues with.
         """
         if self.phase is not SENSE:
             raise ValueError(f"{self.name} is in the middle of a cycle, before {self.phase}")
@@ -240,7 +240,7 @@ class BdiAgent(RunningAgent):
             progress.step_succeeded(self, intention, frame, step)
 
     def settle(self, intention: Intention, *, cut_short: bool = False) -> None:
-        """Take away frames whose bodies are through, and let the intention go on or end.
+        """Take away frames whose bodies are through, and let the intention continue or end.
 
         Args:
             intention: the one of the frames.
@@ -300,7 +300,7 @@ class BdiAgent(RunningAgent):
         control.suspend(self, self.intention(number), reason)
 
     def resume(self, number: int) -> None:
-        """Let a suspended intention go on, or one that waited for a plan: its goal is tried again."""
+        """Let a suspended intention continue, or one that waited for a plan: its goal is tried again."""
         intention = self.intention(number)
         if intention.pending is not None and intention.pending.kind is Waiting.GENERATION:
             waiting.generation_done(self, intention)

@@ -12,7 +12,7 @@ from engine.bdi.errors import EvaluationError
 from engine.bdi.intentions import Event, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction, stored_form
 from engine.bdi.printer import text_of
-from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
+from engine.bdi.semantics import EventPolicy
 from engine.bdi.terms import (
     PERCEPT,
     SELF,
@@ -40,11 +40,11 @@ class BeliefChange(NamedTuple):
         return self.plain.with_annotations(self.annotations)
 
 
-_ONE_PER_CYCLE, _SAME = EventPolicy.ONE_PER_CYCLE, BeliefFocus.SAME
+_ONE_PER_CYCLE = EventPolicy.ONE_PER_CYCLE
 
 
 def begin(agent: RunningAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
-    """Take up the initial beliefs; queries find them in the order of the program, and so go their events."""
+    """Adopt the initial beliefs; queries find them in the order of the program, and so go their events."""
     newest_first = agent.beliefs.newest_first
     added = [
         BeliefChange("+", plain, new)
@@ -132,8 +132,7 @@ def step_changed(
 ) -> bool:
     """After a body step: False when its intention waits for the event to be handled."""
     if change is not None:
-        same_focus = agent.semantics.belief_focus is _SAME
-        if same_focus and agent.plans.knows(change.sign, change.plain.indicator):
+        if agent.semantics.same_focus and agent.plans.knows(change.sign, change.plain.indicator):
             notify_change(agent, change)
             agent.post(Event(change.sign, change.literal, intention))
             return False
@@ -159,8 +158,7 @@ def _perceive(agent: RunningAgent, percepts: tuple[Struct, ...]) -> bool:
     gone = agent.beliefs.unseen(seen)
     for fact in gone:
         agent.beliefs.remove(fact, (PERCEPT,))
-    last_only = agent.semantics.percept_removals is PerceptRemovals.LAST_ONLY
-    for fact in gone[-1:] if last_only else gone:
+    for fact in gone[-1:] if agent.semantics.last_removal_only else gone:
         announce(agent, BeliefChange("-", fact.plain, (PERCEPT,)))
     new = [plain for plain in seen if plain not in agent.beliefs.percepts]
     for plain in new:

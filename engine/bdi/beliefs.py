@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground
 from engine.bdi.unification import UNWRITTEN, Env, Matcher, Trail, key_of, undo
+from engine.value import dataclass, field
 
 SELF_ONLY = (SELF,)
 
@@ -53,25 +54,21 @@ class Fact:
         return self.plain.with_annotations(self.annotations)
 
 
+@dataclass(slots=True, eq=False)
 class Link:
     """A fact's place in a chain; one that was taken out still leads back into it, for whoever reads there."""
 
-    __slots__ = ("fact", "newer", "older")
-
-    def __init__(self, fact: Fact, older: Link | None) -> None:
-        self.fact = fact
-        self.older = older
-        self.newer: Link | None = None
+    fact: Fact
+    older: Link | None
+    newer: Link | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Chain:
     """Facts in the order they came; adding and taking out costs the same however many there are."""
 
-    __slots__ = ("newest", "oldest")
-
-    def __init__(self) -> None:
-        self.newest: Link | None = None
-        self.oldest: Link | None = None
+    newest: Link | None = None
+    oldest: Link | None = None
 
     def add(self, fact: Fact) -> Link:
         """Put a fact at the newer end."""
@@ -268,37 +265,31 @@ def sourced(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
     return annotations if any(map(is_source, annotations)) else annotation_set((*annotations, SELF))
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """One step of a compiled formula."""
 
-    __slots__ = ("next",)
-
-    def __init__(self) -> None:
-        self.next: Node = RETURN
+    next: Node = field(init=False, default_factory=lambda: RETURN)
 
     def step(self, query: Query) -> Node | None:
-        """Do it; the node to go on with, None when it failed."""
+        """Do it; the node to continue with, None when it failed."""
         raise NotImplementedError
 
     def retry(self, query: Query, state: object) -> Node | None:
-        """Take up a choice that this node left behind."""
+        """Try the next answer of a choice that this node left."""
         raise NotImplementedError
 
 
+@dataclass(slots=True, eq=False)
 class Clause:
     """A compiled rule."""
 
-    __slots__ = ("body", "head", "key", "size", "text")
-
-    def __init__(
-        self, head: tuple[tuple[int, Matcher], ...], body: Node, size: int, key: int | float | str | None
-    ) -> None:
-        self.head = head
-        self.body = body
-        self.size = size
-        """Places in its environment."""
-        self.key = key
-        """What the first argument must be filed under, None when anything fits."""
+    head: tuple[tuple[int, Matcher], ...]
+    body: Node
+    size: int
+    """Places in its environment."""
+    key: int | float | str | None
+    """What the first argument must be filed under, None when anything fits."""
 
     def enter(self, args: tuple[Term, ...], trail: Trail) -> Env | None:
         """The environment of its body when the head fits these arguments."""
@@ -326,7 +317,7 @@ class Reasoner(Protocol):
 
 
 Continuation: TypeAlias = "tuple[Node, Env, Continuation | None]"
-"""Where to go on when a rule's body is through, and with which environment; what comes behind that."""
+"""Where to continue when a rule's body is through, and with which environment; what comes behind that."""
 
 Choice: TypeAlias = "tuple[Node, Env, Continuation | None, int, object]"
 """A node with more answers, the environment, continuation and length of the trail there, and its state."""

@@ -11,15 +11,14 @@ from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body
 from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
 from engine.bdi.unification import Scope, builder, is_computed
+from engine.value import dataclass
 
 
+@dataclass(slots=True, eq=False)
 class _Label:
     """A place in the code that is not known yet."""
 
-    __slots__ = ("at",)
-
-    def __init__(self, at: int = -1) -> None:
-        self.at = at
+    at: int = -1
 
 
 def compile_body(body: Body, scope: Scope) -> list[Instruction]:
@@ -46,7 +45,7 @@ class _BodyCompiler:
         self.loops: list[tuple[code.While, _Label]] = []
 
     def block(self, body: Body, after: _Label) -> _Label:
-        """Compile steps that go on at `after`; where they start."""
+        """Compile steps that continue at `after`; where they start."""
         if not body:
             return after
         start = _Label(len(self.code))
@@ -137,7 +136,7 @@ class _BodyCompiler:
         after, self.scope.written = self.scope.written, before
         make = builder(item.term, self.scope)
         self.scope.written = after
-        return code.Test(item, make, formula)
+        return code.Test(item, formula, make)
 
     def internal(self, item: Step) -> Instruction:
         """Compile `.name(…)`."""

@@ -107,11 +107,11 @@ class Breakpoints:
         return hits
 
 
-def _told_already(one: TraceEvent, failed: set[int]) -> bool:
+def _told_already(item: TraceEvent, failed: set[int]) -> bool:
     """True for an intention that goes because of a goal whose failure was told of."""
-    if isinstance(one, record.GoalFailed):
-        failed.add(one.intention)
-    return isinstance(one, record.IntentionChanged) and one.intention in failed
+    if isinstance(item, record.GoalFailed):
+        failed.add(item.intention)
+    return isinstance(item, record.IntentionChanged) and item.intention in failed
 
 
 # ------------------------------------------------------------------ beliefs and goals
@@ -178,11 +178,11 @@ def _literal(term: Term) -> Struct | Var:
 def _belief(text: str) -> _Told:
     sign, pattern = _read(text, Kind.BELIEF, ("+", "-"))
 
-    def told(one: TraceEvent) -> str:
-        if isinstance(one, record.BeliefAdded):
-            return f"belief +{one.belief} was added" if sign != "-" and pattern.fits(one.belief) else ""
-        assert isinstance(one, record.BeliefRemoved)
-        return f"belief -{one.belief} was removed" if sign != "+" and pattern.fits(one.belief) else ""
+    def told(item: TraceEvent) -> str:
+        if isinstance(item, record.BeliefAdded):
+            return f"belief +{item.belief} was added" if sign != "-" and pattern.fits(item.belief) else ""
+        assert isinstance(item, record.BeliefRemoved)
+        return f"belief -{item.belief} was removed" if sign != "+" and pattern.fits(item.belief) else ""
 
     return told
 
@@ -191,14 +191,14 @@ def _goal(text: str) -> _Told:
     sign, pattern = _read(text, Kind.GOAL, ("+!", "-!", "+?", "-?"))
     adopted = (sign,) if sign else ("+!", "+?")
 
-    def told(one: TraceEvent) -> str:
-        if isinstance(one, record.EventQueued):
-            is_meant = one.event[:2] in adopted and one.event[0] == "+" and pattern.fits(one.event[2:])
-            return f"goal {one.event} was adopted" if is_meant else ""
-        assert isinstance(one, record.GoalFailed)
-        if sign != f"-{one.kind}" or not pattern.fits(one.goal):
+    def told(item: TraceEvent) -> str:
+        if isinstance(item, record.EventQueued):
+            is_meant = item.event[:2] in adopted and item.event[0] == "+" and pattern.fits(item.event[2:])
+            return f"goal {item.event} was adopted" if is_meant else ""
+        assert isinstance(item, record.GoalFailed)
+        if sign != f"-{item.kind}" or not pattern.fits(item.goal):
             return ""
-        return f"goal {one.kind}{one.goal} failed with {one.error}: {one.message}"
+        return f"goal {item.kind}{item.goal} failed with {item.error}: {item.message}"
 
     return told
 
@@ -211,9 +211,9 @@ def _plan(text: str) -> _Told:
     if not label:
         raise ValueError(f"say which plan, for example {_EXAMPLES[Kind.PLAN]}")
 
-    def told(one: TraceEvent) -> str:
-        assert isinstance(one, record.PlanSelected)
-        return f"plan {one.plan} was selected for {one.event}" if fnmatchcase(one.plan, label) else ""
+    def told(item: TraceEvent) -> str:
+        assert isinstance(item, record.PlanSelected)
+        return f"plan {item.plan} was selected for {item.event}" if fnmatchcase(item.plan, label) else ""
 
     return told
 
@@ -223,15 +223,15 @@ def _error(text: str) -> _Told:
         known = ", ".join(ErrorId)
         raise ValueError(f"there is no error {text}{nearest(text, ErrorId) or f'; there are {known}, and *'}")
 
-    def told(one: TraceEvent) -> str:
-        if isinstance(one, record.GoalFailed):
-            words = f"goal {one.kind}{one.goal} failed with {one.error}: {one.message}"
-            return words if text in ("*", one.error) else ""
-        assert isinstance(one, record.IntentionChanged)
-        error, _, message = one.reason.partition(": ")
-        if one.change is not Change.DROPPED or error not in set(ErrorId) or text not in ("*", error):
+    def told(item: TraceEvent) -> str:
+        if isinstance(item, record.GoalFailed):
+            words = f"goal {item.kind}{item.goal} failed with {item.error}: {item.message}"
+            return words if text in ("*", item.error) else ""
+        assert isinstance(item, record.IntentionChanged)
+        error, _, message = item.reason.partition(": ")
+        if item.change is not Change.DROPPED or error not in set(ErrorId) or text not in ("*", error):
             return ""
-        return f"intention {one.intention} failed with {error}: {message}"
+        return f"intention {item.intention} failed with {error}: {message}"
 
     return told
 
@@ -247,12 +247,12 @@ def _intention(text: str) -> _Told:
         raise ValueError(f"intentions are {', '.join(Change)}, not {rest[0]}")
     changes = (Change(rest[0]),) if rest else _ENDS
 
-    def told(one: TraceEvent) -> str:
-        assert isinstance(one, record.IntentionChanged)
-        if one.change not in changes or number not in ("*", str(one.intention)):
+    def told(item: TraceEvent) -> str:
+        assert isinstance(item, record.IntentionChanged)
+        if item.change not in changes or number not in ("*", str(item.intention)):
             return ""
-        reason = f": {one.reason}" if one.reason else ""
-        return f"intention {one.intention} was {one.change}{reason}"
+        reason = f": {item.reason}" if item.reason else ""
+        return f"intention {item.intention} was {item.change}{reason}"
 
     return told
 

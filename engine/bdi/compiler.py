@@ -59,6 +59,7 @@ from engine.bdi.unification import (
     matcher,
     matchers,
 )
+from engine.value import dataclass
 
 
 def extract_random(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
@@ -123,20 +124,18 @@ class Fragment(NamedTuple):
     tails: tuple[Node, ...]
 
     def then(self, node: Node) -> None:
-        """Let the formula go on with a node."""
+        """Let the formula continue with a node."""
         for tail in self.tails:
             tail.next = node
 
 
+@dataclass(slots=True, eq=False)
 class Formula:
     """A compiled formula over an environment."""
 
-    __slots__ = ("entry", "test")
-
-    def __init__(self, entry: Node, test: Callable[[Env], bool] | None) -> None:
-        self.entry = entry
-        self.test = test
-        """The whole formula as one condition, where it consists of conditions only."""
+    entry: Node
+    test: Callable[[Env], bool] | None
+    """The whole formula as one condition, where it consists of conditions only."""
 
     def answers(self, env: Env, reasoner: Reasoner) -> Query:
         """Ask for all answers, lazily."""

@@ -79,7 +79,7 @@ def drop_events(agent: RunningAgent, pattern: Struct | None) -> None:
 
 
 def suspend(agent: RunningAgent, intention: Intention, reason: str) -> None:
-    """Hold an intention back before its next step; what it waits for goes on."""
+    """Hold an intention back before its next step; what it waits for continues."""
     if not intention.suspended:
         intention.suspended = reason
         agent.suspensions.add(intention.id)
@@ -87,7 +87,7 @@ def suspend(agent: RunningAgent, intention: Intention, reason: str) -> None:
 
 
 def resume(agent: RunningAgent, intention: Intention) -> None:
-    """Let a suspended intention go on."""
+    """Let a suspended intention continue."""
     if intention.suspended:
         intention.suspended = ""
         agent.suspensions.discard(intention.id)
@@ -98,7 +98,7 @@ def resume(agent: RunningAgent, intention: Intention) -> None:
 
 
 def succeed_goal(agent: RunningAgent, pattern: Struct) -> None:
-    """Take such goals as achieved: the bindings of the pattern reach their callers, which go on."""
+    """Take such goals as achieved: the bindings of the pattern reach their callers, which continue."""
     for intention, place in with_goal(agent, pattern):
         waiting.call_off(agent, intention)
         while len(intention.frames) > place + 1:

@@ -63,8 +63,8 @@ def _select_event(agent: RunningAgent) -> Event | None:
 
 
 def select_intention(agent: RunningAgent) -> Intention | None:
-    """Take the intention whose step is run; None when none can go on."""
-    if agent.atomics or agent.by_priority:
+    """Take the intention whose step is run; None when none can continue."""
+    if agent.atomics:
         return _choose_intention(agent)
     while agent.ready:
         intention = agent.ready.popleft()
@@ -76,14 +76,13 @@ def select_intention(agent: RunningAgent) -> Intention | None:
 
 
 def _choose_intention(agent: RunningAgent) -> Intention | None:
-    """The atomic one, or the one whose plan has the highest `[priority(n)]`; among equal ones the first."""
+    """The atomic one where it can continue, else the first."""
     held = agent.atomic()
-    able = [item for item in agent.ready if not item.suspended and (held is None or item is held)]
-    if not able:
-        return None
-    chosen = max(able, key=lambda item: item.priority) if agent.by_priority else able[0]
-    agent.ready.remove(chosen)
-    return chosen
+    for intention in agent.ready:
+        if not intention.suspended and (held is None or intention is held):
+            agent.ready.remove(intention)
+            return intention
+    return None
 
 
 def _handle(agent: RunningAgent, event: Event) -> bool:
@@ -260,7 +259,7 @@ def sense(agent: RunningAgent) -> bool:
 
 
 def act(agent: RunningAgent) -> bool:
-    """Run one step of one intention; False when none can go on."""
+    """Run one step of one intention; False when none can continue."""
     intention = select_intention(agent)
     if intention is None:
         return False

@@ -140,12 +140,12 @@ EXACT_INTEGERS = 2**53
 
 
 class UnexpectedError(Exception):
-    """The text does not go on as it should at the parser's present token."""
+    """The text does not continue as it should at the parser's present token."""
 
-    def __init__(self, expected: str, found: str = "") -> None:
+    def __init__(self, expected: str, matches: str = "") -> None:
         super().__init__(expected)
         self.expected = expected
-        self.found = found
+        self.found = matches
         """Empty where the token itself says it."""
 
 

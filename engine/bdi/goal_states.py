@@ -1,4 +1,4 @@
-"""Meta-events: a plan for `^!g[state(finished)]` is told what becomes of goals.
+"""Meta-events: a plan for `^!g[state(finished)]` is told what happens to goals.
 
 Each is an external event, so its plan runs as an intention of its own. They are raised only for goals that
 some plan asks about.

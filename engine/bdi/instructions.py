@@ -1,4 +1,4 @@
-"""The steps of compiled bodies: each works on an agent and says whether its intention can go on."""
+"""The steps of compiled bodies: each works on an agent and says whether its intention can continue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.bdi.errors import ErrorId, EvaluationError, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.printer import text_of
-from engine.bdi.syntax import BodyItem, Operation, Plan, Trigger, TriggerKind, body_of
+from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind, body_of
 from engine.bdi.terms import (
     Cell,
     Cons,
@@ -26,16 +26,14 @@ from engine.bdi.terms import (
     subterms,
 )
 from engine.bdi.unification import Builder
+from engine.value import dataclass, field
 
 
+@dataclass(slots=True, eq=False)
 class Literal(Instruction):
     """A step about one literal."""
 
-    __slots__ = ("make",)
-
-    def __init__(self, item: BodyItem, make: Builder) -> None:
-        super().__init__(item)
-        self.make = make
+    make: Builder
 
     def literal(self, frame: Frame) -> Struct:
         """The literal with the values it has now."""
@@ -99,15 +97,11 @@ def fresh_copy(literal: Struct) -> Struct:
     return copy
 
 
+@dataclass(slots=True, eq=False)
 class Test(Literal):
     """`?formula`: the belief base first, then a plan for `+?`."""
 
-    __slots__ = ()
     formula: Formula
-
-    def __init__(self, item: BodyItem, make: Builder, formula: Formula) -> None:
-        super().__init__(item, make)
-        self.formula = formula
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if self.formula.holds(frame.env, agent):
@@ -154,16 +148,12 @@ class Update(Literal):
         return believing.step_changed(agent, believing.believe(agent, literal), intention, frame, self)
 
 
+@dataclass(slots=True, eq=False)
 class Constraint(Instruction):
     """A formula that must hold."""
 
-    __slots__ = "error"
     formula: Formula
-
-    def __init__(self, item: BodyItem, formula: Formula, error: ErrorId) -> None:
-        super().__init__(item)
-        self.formula = formula
-        self.error = error
+    error: ErrorId
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if not self.formula.holds(frame.env, agent):
@@ -172,14 +162,11 @@ class Constraint(Instruction):
         return True
 
 
+@dataclass(slots=True, eq=False)
 class Perform(Instruction):
     """A variable or a body in braces: what it stands for is run on the same intention, in its own frame."""
 
-    __slots__ = ("make",)
-
-    def __init__(self, item: BodyItem, make: Builder) -> None:
-        super().__init__(item)
-        self.make = make
+    make: Builder
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         meant = self.make(frame.env)
@@ -216,15 +203,12 @@ class External(Literal):
         return False
 
 
+@dataclass(slots=True, eq=False)
 class Internal(Instruction):
     """`.name(…)`."""
 
-    __slots__ = ("args", "name")
-
-    def __init__(self, item: BodyItem, name: str, args: list[Builder]) -> None:
-        super().__init__(item)
-        self.name = name
-        self.args = args
+    name: str
+    args: list[Builder]
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         args = tuple([make(frame.env) for make in self.args])
@@ -243,16 +227,12 @@ class Internal(Instruction):
 _NO_ANSWER = object()
 
 
+@dataclass(slots=True, eq=False)
 class WaitFor(Instruction):
     """`.wait(formula)` and `.wait(formula, milliseconds)`: pending until it holds."""
 
-    __slots__ = "milliseconds"
     formula: Formula
-
-    def __init__(self, item: BodyItem, formula: Formula, milliseconds: Builder | None) -> None:
-        super().__init__(item)
-        self.formula = formula
-        self.milliseconds = milliseconds
+    milliseconds: Builder | None
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if self.formula.holds(frame.env, agent):
@@ -263,17 +243,14 @@ class WaitFor(Instruction):
         return False
 
 
+@dataclass(slots=True, eq=False)
 class Branch(Instruction):
     """The condition of an `if` or `elif`."""
 
-    __slots__ = ("condition", "fresh", "otherwise")
-
-    def __init__(self, item: BodyItem, condition: Formula, fresh: list[int]) -> None:
-        super().__init__(item)
-        self.condition = condition
-        self.fresh = fresh
-        """Slots of variables that occur here first and may be read behind the `if`."""
-        self.otherwise = 0
+    condition: Formula
+    fresh: list[int]
+    """Slots of variables that occur here first and may be read behind the `if`."""
+    otherwise: int = field(default=0, init=False)
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         for slot in self.fresh:
@@ -282,17 +259,14 @@ class Branch(Instruction):
         return True
 
 
+@dataclass(slots=True, eq=False)
 class While(Instruction):
     """`while`: what a round binds is free again in the next and behind the loop."""
 
-    __slots__ = ("body", "condition", "outer")
-
-    def __init__(self, item: BodyItem, condition: Formula, outer: list[int]) -> None:
-        super().__init__(item)
-        self.condition = condition
-        self.outer = outer
-        """Slots of variables from outside that occur in the loop."""
-        self.body = 0
+    condition: Formula
+    outer: list[int]
+    """Slots of variables from outside that occur in the loop."""
+    body: int = field(default=0, init=False)
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         loop = self.begin_round(frame)

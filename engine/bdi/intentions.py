@@ -16,11 +16,11 @@ from engine.bdi.beliefs import Answer, BeliefBase, Query, Reasoner
 from engine.bdi.errors import Position
 from engine.bdi.plans import CompiledPlan, Instruction, LoadedProgram
 from engine.bdi.printer import text_of
-from engine.bdi.semantics import BeliefOrder, IntentionOrder, Limits, Semantics
+from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change, MessageSent, TraceEvent
 from engine.bdi.unification import Env, Trail
-from engine.value import dataclass
+from engine.value import dataclass, field
 
 
 class Performative(StrEnum):
@@ -67,33 +67,23 @@ class Society(Protocol):
         """End them all behind this cycle."""
 
 
+@dataclass(slots=True, eq=False)
 class Event:
     """Something to find a plan for; an internal one carries the intention that waits for it."""
 
-    __slots__ = ("_text", "cells", "deadline", "failure", "intention", "literal", "sign", "tag")
-
-    def __init__(
-        self,
-        sign: str,
-        literal: Struct,
-        intention: Intention | None = None,
-        cells: tuple[Cell, ...] = (),
-        failure: Failure | None = None,
-        tag: str = "",
-    ) -> None:
-        self.sign = sign
-        """`+!`, `-!`, `+?`, `-?`, `+`, `-`, `^!` or `^?`."""
-        self.literal = literal
-        self.intention = intention
-        self.cells = cells
-        """Variables of the goal without a value when it was posted; a failure frees them again."""
-        self.failure = failure
-        """Why, when this is the event of a failed goal."""
-        self.tag = tag
-        """The host's name for the goal; the intention made for it takes it over."""
-        self.deadline: Deadline | None = None
-        """When the goal fails by itself."""
-        self._text = ""
+    sign: str
+    """`+!`, `-!`, `+?`, `-?`, `+`, `-`, `^!` or `^?`."""
+    literal: Struct
+    intention: Intention | None = None
+    cells: tuple[Cell, ...] = ()
+    """Variables of the goal without a value when it was posted; a failure frees them again."""
+    failure: Failure | None = None
+    """Why, when this is the event of a failed goal."""
+    tag: str = ""
+    """The host's name for the goal; the intention made for it takes it over."""
+    deadline: Deadline | None = None
+    """When the goal fails by itself."""
+    _text: str = ""
 
     @property
     def text(self) -> str:
@@ -103,19 +93,17 @@ class Event:
         return self._text
 
 
+@dataclass(slots=True, eq=False)
 class Loop:
     """A `for` or `while` that is being run."""
 
-    __slots__ = ("answers", "at", "cells", "rounds")
-
-    def __init__(self, at: int, answers: Query | None, cells: list[Cell]) -> None:
-        self.at = at
-        """Place of its instruction."""
-        self.answers = answers
-        """What a `for` goes over."""
-        self.cells = cells
-        """Variables from outside without a value when it began; each round frees them again."""
-        self.rounds = 0
+    at: int
+    """Place of its instruction."""
+    answers: Query | None
+    """What a `for` goes over."""
+    cells: list[Cell]
+    """Variables from outside without a value when it began; each round frees them again."""
+    rounds: int = 0
 
 
 class Frame:
@@ -176,45 +164,27 @@ class Pending:
     """The event to try again when a generation is through."""
 
 
+@dataclass(slots=True, eq=False)
 class Intention:
     """A stack of frames, the top one last."""
 
-    __slots__ = (
-        "asked",
-        "atomic",
-        "event",
-        "frames",
-        "id",
-        "parked",
-        "pending",
-        "question",
-        "suspended",
-        "tag",
-    )
-
-    def __init__(self, number: int, tag: str = "") -> None:
-        self.id = number
-        self.tag = tag
-        """The host's name for its outermost goal, empty without one."""
-        self.frames: list[Frame] = []
-        self.event: Event | None = None
-        """The event it waits for."""
-        self.pending: Pending | None = None
-        self.suspended = ""
-        """Why it is held back by `.suspend` or the operator, empty when it is not."""
-        self.parked = False
-        """True when it could run but is suspended."""
-        self.asked: Term | None = None
-        """What it was asked, as a term whose variables its plan binds."""
-        self.question: Message | None = None
-        """A question from elsewhere that it works out; its end is answered."""
-        self.atomic = 0
-        """Frames whose plan must not be interleaved."""
-
-    @property
-    def priority(self) -> int | float:
-        """That of the topmost plan that has one, 0 without such."""
-        return next((frame.plan.priority for frame in reversed(self.frames) if frame.plan.priority), 0)
+    id: int
+    tag: str = ""
+    """The host's name for its outermost goal, empty without one."""
+    frames: list[Frame] = field(default_factory=list)
+    event: Event | None = None
+    """The event it waits for."""
+    pending: Pending | None = None
+    suspended: str = ""
+    """Why it is held back by `.suspend` or the operator, empty when it is not."""
+    parked: bool = False
+    """True when it could run but is suspended."""
+    asked: Term | None = None
+    """What it was asked, as a term whose variables its plan binds."""
+    question: Message | None = None
+    """A question from elsewhere that it works out; its end is answered."""
+    atomic: int = 0
+    """Frames whose plan must not be interleaved."""
 
     def push(self, frame: Frame) -> None:
         """Put a frame on top."""
@@ -268,43 +238,35 @@ class ActionRequest:
     position: Position
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Alarm:
     """Something that happens at a time unless it is over before; `waits.ring_alarm` does it."""
 
-    __slots__ = ("number", "over")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.over = False
+    number: int
+    over: bool = False
 
 
 Alarms: TypeAlias = list[tuple[float, int, Alarm]]
 """A heap of logical times, numbers and what happens then."""
 
 
+@dataclass(slots=True, eq=False)
 class Appointment(Alarm):
     """Raises its event."""
 
-    __slots__ = ("event",)
-
-    def __init__(self, number: int, event: Event) -> None:
-        super().__init__(number)
-        self.event = event
+    event: Event
 
 
+@dataclass(slots=True, eq=False)
 class Deadline(Alarm):
     """Lets a goal fail: its event while no plan has taken it up, later the frame that pursues it."""
 
-    __slots__ = ("event", "intention", "limit")
-
-    def __init__(self, number: int, limit: float) -> None:
-        super().__init__(number)
-        self.event: Event | None = None
-        """The goal's."""
-        self.intention: Intention | None = None
-        """The one that has a plan for the goal."""
-        self.limit = limit
-        """Milliseconds."""
+    limit: float
+    """Milliseconds."""
+    event: Event | None = None
+    """The goal's."""
+    intention: Intention | None = None
+    """The one that has a plan for the goal."""
 
 
 class Phase(StrEnum):
@@ -336,7 +298,6 @@ class RunningAgent(Reasoner):
         self.name = name
         self.semantics, self.limits, self.actions, self.random = semantics, limits, actions, random
         self.query_steps = limits.query_steps
-        self.by_priority = semantics.intention_order is IntentionOrder.PRIORITY
         self.say: Callable[[str], None] = lambda text: None
         self.warn: Callable[[str], None] = lambda text: None
         self.tracer: Callable[[TraceEvent], None] | None = None
@@ -344,9 +305,7 @@ class RunningAgent(Reasoner):
         """Asked when no plan is relevant for a goal; True when one is being made."""
         self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
         """Asked by the step `generate_plan(E)`; True when a plan is being made."""
-        self.beliefs = BeliefBase(
-            limit=limits.beliefs, newest_first=semantics.belief_order is BeliefOrder.NEWEST_FIRST
-        )
+        self.beliefs = BeliefBase(limit=limits.beliefs, newest_first=semantics.newest_first)
         self.rules = loaded.rules
         self.plans = loaded.plans.copy()
         self.cycles = 0
@@ -389,7 +348,7 @@ class RunningAgent(Reasoner):
         """What the next report hands to the host."""
 
     def atomic(self) -> Intention | None:
-        """The intention that must not be interleaved with others, if one can go on."""
+        """The intention that must not be interleaved with others, if one can continue."""
         return next((item for item in self.atomics if item.pending is None and not item.suspended), None)
 
     def number(self) -> int:

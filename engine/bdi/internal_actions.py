@@ -110,9 +110,9 @@ class Call:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{self.name}: a text of {len(text)} characters")
         return text
 
-    def wrong(self, place: int, wanted: str) -> EvaluationError:
+    def wrong(self, place: int, target: str) -> EvaluationError:
         """The error for an argument of another sort."""
-        return failed(f"{self.name}: argument {place + 1} is not {wanted}: {text_of(self.value(place))}")
+        return failed(f"{self.name}: argument {place + 1} is not {target}: {text_of(self.value(place))}")
 
     def step(self) -> Intention:
         """The intention whose step this is; it cannot stand in a formula."""

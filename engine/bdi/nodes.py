@@ -33,28 +33,19 @@ from engine.bdi.unification import (
     undo,
     unify,
 )
+from engine.value import dataclass
 
 
+@dataclass(slots=True, eq=False)
 class BeliefNode(Node):
     """A belief literal: facts first, then rules."""
 
-    __slots__ = ("args", "first", "indicator", "matchers", "notes")
-
-    def __init__(
-        self,
-        indicator: str,
-        first: Builder | None,
-        matchers: tuple[tuple[int, Matcher], ...],
-        args: list[Builder],
-        notes: list[Builder],
-    ) -> None:
-        super().__init__()
-        self.indicator = indicator
-        self.first = first
-        """Gives the first argument where it is known before the answer is."""
-        self.matchers = matchers
-        self.args = args
-        self.notes = notes
+    indicator: str
+    first: Builder | None
+    """Gives the first argument where it is known before the answer is."""
+    matchers: tuple[tuple[int, Matcher], ...]
+    args: list[Builder]
+    notes: list[Builder]
 
     def step(self, query: Query) -> Node | None:
         beliefs = query.reasoner.beliefs
@@ -141,9 +132,9 @@ def _following(node: Node, query: Query, answers: Iterator[None], mark: int | No
     return None
 
 
-def annotation_answers(wanted: list[Term], held: tuple[Term, ...], trail: Trail) -> Iterator[None]:
+def annotation_answers(target: list[Term], held: tuple[Term, ...], trail: Trail) -> Iterator[None]:
     """Each way to find all wanted annotations among those held; a tail is unified with those left over."""
-    named, tail = split_annotations(tuple(wanted))
+    named, tail = split_annotations(tuple(target))
     at = [0]
     marks = [len(trail)]
     while at:
@@ -165,15 +156,12 @@ def annotation_answers(wanted: list[Term], held: tuple[Term, ...], trail: Trail)
             marks.append(len(trail))
 
 
+@dataclass(slots=True, eq=False)
 class VariableNode(Node):
     """A variable as a formula: what it stands for is asked; unbound, it stands for any belief."""
 
-    __slots__ = ("compiled", "make")
-
-    def __init__(self, make: Builder, compiled: Callable[[Term], tuple[Node, Env]]) -> None:
-        super().__init__()
-        self.make = make
-        self.compiled = compiled
+    make: Builder
+    compiled: Callable[[Term], tuple[Node, Env]]
 
     def step(self, query: Query) -> Node | None:
         meant = deref(self.make(query.env))
@@ -212,42 +200,35 @@ class Succeed(Node):
         return self.next
 
 
+@dataclass(slots=True, eq=False)
 class Test(Node):
     """A condition that binds nothing."""
 
-    __slots__ = ("holds",)
-
-    def __init__(self, holds: Callable[[Env], bool]) -> None:
-        super().__init__()
-        self.holds = holds
+    holds: Callable[[Env], bool]
 
     def step(self, query: Query) -> Node | None:
         return self.next if self.holds(query.env) else None
 
 
+@dataclass(slots=True, eq=False)
 class Write(Node):
     """`X = term` where X occurs for the first time."""
 
-    __slots__ = ("make", "slot")
-
-    def __init__(self, slot: int, make: Builder) -> None:
-        super().__init__()
-        self.slot = slot
-        self.make = make
+    slot: int
+    make: Builder
 
     def step(self, query: Query) -> Node | None:
         query.env[self.slot] = self.make(query.env)
         return self.next
 
 
+@dataclass(slots=True, eq=False)
 class Unify(Node):
     r"""`left = right`; with `bind` false `left \= right`, which binds nothing."""
 
-    __slots__ = ("bind", "left", "right")
-
-    def __init__(self, left: Builder, right: Builder, bind: bool = True) -> None:
-        super().__init__()
-        self.left, self.right, self.bind = left, right, bind
+    left: Builder
+    right: Builder
+    bind: bool = True
 
     def step(self, query: Query) -> Node | None:
         mark = len(query.trail)
@@ -257,14 +238,11 @@ class Unify(Node):
         return self.next if fits == self.bind else None
 
 
+@dataclass(slots=True, eq=False)
 class Initialise(Node):
     """Gives variables that several branches share a cell before the branches part."""
 
-    __slots__ = ("slots",)
-
-    def __init__(self, slots: list[int]) -> None:
-        super().__init__()
-        self.slots = slots
+    slots: list[int]
 
     def step(self, query: Query) -> Node | None:
         for slot in self.slots:
@@ -272,14 +250,11 @@ class Initialise(Node):
         return self.next
 
 
+@dataclass(slots=True, eq=False)
 class Either(Node):
     """`a | b | …`."""
 
-    __slots__ = ("branches",)
-
-    def __init__(self, branches: list[Node]) -> None:
-        super().__init__()
-        self.branches = branches
+    branches: list[Node]
 
     def step(self, query: Query) -> Node | None:
         return self._branch(query, 0)
@@ -294,15 +269,12 @@ class Either(Node):
         return self.branches[at]
 
 
+@dataclass(slots=True, eq=False)
 class Enclosing(Node):
     """Asks a formula inside: the choice it leaves behind is taken when that has no (more) answer."""
 
-    __slots__ = ("inner", "slot")
-
-    def __init__(self, inner: Node, slot: int) -> None:
-        super().__init__()
-        self.inner = inner
-        self.slot = slot
+    inner: Node
+    slot: int
 
     def step(self, query: Query) -> Node | None:
         query.env[self.slot] = len(query.choices)
@@ -319,14 +291,11 @@ class Absent(Enclosing):
         return self.next
 
 
+@dataclass(slots=True, eq=False)
 class Present(Node):
     """Reached when the formula under a `not` has an answer: forget its choices, and fail."""
 
-    __slots__ = ("slot",)
-
-    def __init__(self, slot: int) -> None:
-        super().__init__()
-        self.slot = slot
+    slot: int
 
     def step(self, query: Query) -> Node | None:
         _forget(query, self.slot)
@@ -343,14 +312,11 @@ def _forget(query: Query, slot: int) -> Node:
     return node
 
 
+@dataclass(slots=True, eq=False)
 class Truth(Enclosing):
     """`.eval(T, formula)`."""
 
-    __slots__ = ("result",)
-
-    def __init__(self, inner: Node, slot: int, result: Matcher | None) -> None:
-        super().__init__(inner, slot)
-        self.result = result
+    result: Matcher | None
 
     def retry(self, query: Query, state: object) -> Node | None:
         return self.judge(query, FALSE)
@@ -372,17 +338,12 @@ class Proved(Present):
         return asked.judge(query, TRUE)
 
 
+@dataclass(slots=True, eq=False)
 class Gather(Enclosing):
     """`.findall`, `.setof` and `.count`: the choice it leaves behind holds what was found so far."""
 
-    __slots__ = ("result", "value")
-
-    def __init__(
-        self, inner: Node, slot: int, value: Callable[[list[Term]], Term], result: Matcher | None
-    ) -> None:
-        super().__init__(inner, slot)
-        self.value = value
-        self.result = result
+    value: Callable[[list[Term]], Term]
+    result: Matcher | None
 
     def retry(self, query: Query, state: object) -> Node | None:
         assert isinstance(state, list)
@@ -390,15 +351,12 @@ class Gather(Enclosing):
         return self.next if fits else None
 
 
+@dataclass(slots=True, eq=False)
 class Found(Node):
     """One more answer for a `Gather`; asks for the next."""
 
-    __slots__ = ("slot", "template")
-
-    def __init__(self, slot: int, template: Builder) -> None:
-        super().__init__()
-        self.slot = slot
-        self.template = template
+    slot: int
+    template: Builder
 
     def step(self, query: Query) -> Node | None:
         height = query.env[self.slot]
@@ -410,24 +368,21 @@ class Found(Node):
         return None
 
 
-def as_set(found: list[Term]) -> Term:
+def as_set(matches: list[Term]) -> Term:
     """The list of what was found, in order and each once."""
     kept: list[Term] = []
-    for term in in_order(found):
+    for term in in_order(matches):
         if not kept or not same(kept[-1], term):
             kept.append(term)
     return list_of(kept)
 
 
+@dataclass(slots=True, eq=False)
 class Internal(Node):
     """An internal action as a condition; it may have several answers."""
 
-    __slots__ = ("args", "name")
-
-    def __init__(self, name: str, args: list[Builder]) -> None:
-        super().__init__()
-        self.name = name
-        self.args = args
+    name: str
+    args: list[Builder]
 
     def step(self, query: Query) -> Node | None:
         mark = len(query.trail)
@@ -442,14 +397,11 @@ class Internal(Node):
         return _following(self, query, state)
 
 
+@dataclass(slots=True, eq=False)
 class Invalid(Node):
     """Something that is no formula."""
 
-    __slots__ = ("what",)
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
+    what: str
 
     def step(self, query: Query) -> Node | None:
         raise EvaluationError(ErrorId.EVALUATION_FAILED, f"{self.what} is not a formula")

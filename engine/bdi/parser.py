@@ -77,7 +77,7 @@ class Parser(ExpressionParser):
         """Where the present token stands."""
         return self.lines.at(self.offsets[self.at])
 
-    def complain(self, error: UnexpectedError) -> None:
+    def add_problem(self, error: UnexpectedError) -> None:
         """Note a problem at the present token."""
         place = self.place()
         result = error.found or self.found()
@@ -90,7 +90,7 @@ class Parser(ExpressionParser):
             try:
                 self._clause()
             except UnexpectedError as error:
-                self.complain(error)
+                self.add_problem(error)
                 self._recover(error)
         for start, stop in self.tokens.docs:
             self._doc(start, stop)
@@ -280,7 +280,7 @@ class Parser(ExpressionParser):
         try:
             self.docs.append(inner.doc())
         except UnexpectedError as error:
-            inner.complain(error)
+            inner.add_problem(error)
             self.problems += inner.problems
 
     def doc(self) -> Doc:
@@ -332,7 +332,7 @@ def _whole(text: str, source: str, read: Callable[[Parser], T]) -> T:
         parser.take(".")
         parser.expect(END, "the end of the text")
     except UnexpectedError as error:
-        parser.complain(error)
+        parser.add_problem(error)
         raise ProgramError(tuple(parser.problems)) from None
     return result
 

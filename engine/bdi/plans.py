@@ -38,22 +38,21 @@ from engine.bdi.unification import (
     matchers,
     undo,
 )
+from engine.value import dataclass, field
 
 
+@dataclass(slots=True, eq=False)
 class Instruction:
     """One step of a body."""
 
-    __slots__ = ("_text", "at", "formula", "item", "next")
-
-    def __init__(self, item: BodyItem) -> None:
-        self._text = ""
-        self.item = item
-        self.at = 0
-        """Its place in the code."""
-        self.next = 0
-        """Place of the step that follows."""
-        self.formula: Formula | None = None
-        """What the step asks or waits for, where it does."""
+    item: BodyItem
+    _text: str = field(default="", init=False)
+    at: int = field(default=0, init=False)
+    """Its place in the code."""
+    next: int = field(default=0, init=False)
+    """Place of the step that follows."""
+    formula: Formula | None = field(default=None, init=False)
+    """What the step asks or waits for, where it does."""
 
     @property
     def text(self) -> str:
@@ -79,24 +78,6 @@ class CompiledPlan:
     compile_body: ClassVar[Callable[[Body, Scope], list[Instruction]]]
     """Set by `engine.bdi.body_compiler`, which needs the instructions and so stands above this module."""
 
-    __slots__ = (
-        "_head",
-        "_notes",
-        "_size",
-        "atomic",
-        "breakpoint",
-        "code",
-        "context",
-        "indicator",
-        "key",
-        "name",
-        "plain",
-        "plan",
-        "priority",
-        "sign",
-        "slots",
-    )
-
     def __init__(self, plan: Plan, name: str) -> None:
         self.plan = plan
         self.name = name
@@ -114,7 +95,8 @@ class CompiledPlan:
         self.atomic = plan.note("atomic") is not None
         self.breakpoint = plan.note("breakpoint") is not None
         """True when whoever watches wants to hold when it is selected."""
-        self.priority = plan.priority
+        self.priority = plan.note("priority")
+        """What its label says of it; plans that differ in it do not take each other's place on a stack."""
         self.plain = not (self.atomic or self.priority)
         """True when nothing on its label changes how its intention runs."""
         self.code: list[Instruction] = []
@@ -197,7 +179,7 @@ class PlanLibrary:
         self._named = {plan.name: plan for plan in self._plans}
         self._index: dict[str, dict[str | None, _Options]] | None = None
         self.meta = any(plan.sign[0] == "^" for plan in self._plans)
-        """True when some plan asks what becomes of goals."""
+        """True when some plan asks what happens to goals."""
         self.given = 0
         """Names given to plans without a label."""
         self.watch: Callable[[CompiledPlan | None, CompiledPlan | None], None] | None = None
@@ -254,7 +236,7 @@ class PlanLibrary:
         return made
 
     def remove(self, name: str) -> CompiledPlan:
-        """Take a plan away; intentions that carry it out go on.
+        """Take a plan away; intentions that carry it out continue.
 
         Raises:
             KeyError: there is no plan with this name.

@@ -1,24 +1,25 @@
-"""An agent's whole state as data, and an agent that goes on from it in the same way.
+"""An agent's whole state as data, and an agent that continues from it in the same way.
 
-It is taken between phases. A `for` is saved by the number of answers it has had: restoring asks its question
-again and passes over as many. Functions, limits and settings are the host's and are given anew by the host.
+It is taken between phases, and not while a `for` waits for its next answer, which may depend on what has
+changed since it began. Functions, limits and settings are the host's and are given anew by the host.
 
-Terms as data for JSON: flat lists in postfix order, so depth costs nothing; variables stay shared.
+Objects are lists of their class and slots in one table, and are named by their places there, so that what is
+shared stays shared. Terms are flat lists in postfix order, so depth costs nothing.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from enum import StrEnum
+from functools import cache
 from typing import Any, TypeAlias
 
 from engine.bdi.beliefs import Fact
 from engine.bdi.errors import Position
-from engine.bdi.instructions import For
 from engine.bdi.intentions import (
-    Alarm,
     Appointment,
     Deadline,
     Event,
@@ -36,7 +37,7 @@ from engine.bdi.intentions import (
 from engine.bdi.parser import parse_plan
 from engine.bdi.plans import CompiledPlan
 from engine.bdi.syntax import Body, BodyItem, If, Plan, Step, steps_of
-from engine.bdi.terms import NIL, PERCEPT, Cell, Cons, Struct, Term, Var, children, resolved, same
+from engine.bdi.terms import NIL, PERCEPT, Cell, Cons, Struct, Term, Var, children
 from engine.bdi.unification import UNWRITTEN
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -155,15 +156,120 @@ class Decoder:
                 raise SavedStateError(f"a saved term holds {token!r:.40}")
 
 
-VERSION = 2
+VERSION = 3
 
 Data = dict[str, Any]
 """JSON objects; `restore` checks what it reads."""
 
+_ENUMS = {kind.__name__: kind for kind in (Performative, Waiting)}
+_OBJECTS = {
+    kind.__name__: kind
+    for kind in (Appointment, Deadline, Event, Failure, Frame, Intention, Loop, Message, Pending)
+}
+_DERIVED = {"Frame": "code", "Loop": "answers"}
+"""Slots that are not kept: a frame's steps are those of its plan, and of a `for` nothing is kept."""
+_COUNTS = ("cycles", "now", "numbers", "percepts", "timers", "conditions", "watchers", "suspensions")
+_HELD: dict[str, type] = {
+    "events": Event,
+    "intentions": Intention,
+    "ready": Intention,
+    "atomics": Intention,
+    "pending": Intention,
+    "mail": Message,
+    "sent": Message,
+}
+"""Collections of an agent, and what they hold."""
+
+
+@cache
+def _slots(kind: str) -> tuple[str, ...]:
+    """The slots of a class that are kept, in a fixed order."""
+    names = {name for parent in _OBJECTS[kind].__mro__ for name in vars(parent).get("__slots__", ())}
+    return tuple(sorted(names - {_DERIVED.get(kind)}))
+
 
 def save(agent: RunningAgent) -> Data:
-    """The state of an agent between two phases, ready for JSON."""
-    return _Saver(agent).data()
+    """The state of an agent between two phases, ready for JSON.
+
+    Raises:
+        SavedStateError: a `for` waits for its next answer.
+    """
+    saver = _Saver(agent)
+    made: Data = {
+        "version": VERSION,
+        "phase": agent.phase.value,
+        "given": agent.plans.given,
+        "beliefs": [
+            [fact.place, saver.term(fact.plain), saver.terms(fact.annotations)] for fact in agent.beliefs
+        ],
+        "places": agent.beliefs.places,
+        "perceived": [fact.place for fact in agent.beliefs.percepts.values()],
+        "unchecked": agent.belief_version != agent.checked_version,
+        "library": len(saver.plans),
+        "alarms": saver.value([row for row in sorted(agent.alarms) if not row[2].over]),
+        "random": json.loads(json.dumps(agent.random.getstate())),
+    }
+    made |= {name: saver.value(getattr(agent, name)) for name in (*_COUNTS, *_HELD)}
+    made["objects"] = saver.objects()
+    made["plans"] = [_plan_data(plan) for plan in saver.plans]
+    made["cells"] = saver.bindings()
+    return made
+
+
+def _plan_data(plan: CompiledPlan) -> Data:
+    """A plan by its text; places are kept, because failures name them."""
+    source = plan.plan
+    return {
+        "name": plan.name,
+        "text": plan.text,
+        "source": source.source,
+        "provenance": dict(source.provenance),
+        "places": [list(source.position), *(list(item.position) for item in steps_of(source.body))],
+    }
+
+
+class _Saver(Encoder):
+    """Turns values into data and numbers the objects it meets."""
+
+    def __init__(self, agent: RunningAgent) -> None:
+        super().__init__()
+        self.plans: list[CompiledPlan] = list(agent.plans)
+        self._met: list[Any] = []
+        self._places: dict[int, int] = {}
+
+    def value(self, value: Any) -> Any:
+        """A value; what objects hold is kept apart, by `objects`."""
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind in (list, deque, set, dict):
+            items = value.items() if kind is dict else sorted(value) if kind is set else value
+            return [self.value(item) for item in items]
+        if kind is tuple:
+            return {"tuple": [self.value(item) for item in value]}
+        if isinstance(value, StrEnum):
+            return {kind.__name__: value.value}
+        if kind is CompiledPlan:
+            if value not in self.plans:
+                self.plans.append(value)  # removed from the library while it runs
+            return {"plan": self.plans.index(value)}
+        if kind.__name__ not in _OBJECTS:
+            return {"term": self.term(value)}
+        place = self._places.setdefault(id(value), len(self._met))
+        if place == len(self._met):
+            self._met.append(value)
+        return {"object": place}
+
+    def objects(self) -> list[Json]:
+        """The objects met so far, and those that they hold."""
+        made: list[Json] = []
+        while len(made) < len(self._met):
+            item = self._met[len(made)]
+            if isinstance(item, Loop) and item.answers is not None:
+                raise SavedStateError("a `for` waits for its next answer")
+            kind = type(item).__name__
+            made.append([kind, *(self.value(getattr(item, name)) for name in _slots(kind))])
+        return made
 
 
 def restore(agent: RunningAgent, data: Data) -> None:
@@ -175,304 +281,78 @@ def restore(agent: RunningAgent, data: Data) -> None:
     if data.get("version") != VERSION:
         raise SavedStateError(f"saved state of version {data.get('version')!r}; this is version {VERSION}")
     try:
-        _Restorer(agent, data).restore()
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        _restore(agent, data)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise SavedStateError(f"the saved state is damaged: {error!r}") from error
 
 
-class _Saver:
-    def __init__(self, agent: RunningAgent) -> None:
-        self.agent = agent
-        self.code = Encoder()
-        self.plans: list[CompiledPlan] = list(agent.plans)
-
-    def data(self) -> Data:
-        agent, code = self.agent, self.code
-        made: Data = {
-            "version": VERSION,
-            "cycles": agent.cycles,
-            "phase": agent.phase.value,
-            "now": agent.now,
-            "numbers": agent.numbers,
-            "given": agent.plans.given,
-            "beliefs": [
-                [fact.place, code.term(fact.plain), code.terms(fact.annotations)] for fact in agent.beliefs
-            ],
-            "places": agent.beliefs.places,
-            "perceived": [fact.place for fact in agent.beliefs.percepts.values()],
-            "unchecked": agent.belief_version != agent.checked_version,
-            "library": len(self.plans),
-            "events": [self.event(event) for event in agent.events],
-            "intentions": [self.intention(intention) for intention in agent.intentions.values()],
-            "ready": [intention.id for intention in agent.ready],
-            "atomics": [intention.id for intention in agent.atomics],
-            "mail": [self.message(message) for message in agent.mail],
-            "sent": [self.message(message) for message in agent.sent],
-            "percepts": None if agent.percepts is None else code.terms(agent.percepts),
-            "timers": sorted(agent.timers),
-            "alarms": [[due, *self.alarm(alarm)] for due, _, alarm in sorted(agent.alarms) if not alarm.over],
-            "random": json.loads(json.dumps(agent.random.getstate())),
-        }
-        made["plans"] = [self.plan(plan) for plan in self.plans]
-        made["cells"] = code.bindings()
-        return made
-
-    def plan(self, plan: CompiledPlan) -> Data:
-        """A plan by its text; places are kept, because failures name them."""
-        source = plan.plan
-        return {
-            "name": plan.name,
-            "text": plan.text,
-            "source": source.source,
-            "provenance": dict(source.provenance),
-            "places": [list(source.position), *(list(item.position) for item in steps_of(source.body))],
-        }
-
-    def alarm(self, alarm: Alarm) -> list[Json | Data]:
-        """Its number, and the event that it raises or the milliseconds that it gave."""
-        if isinstance(alarm, Appointment):
-            return [alarm.number, self.event(alarm.event)]
-        assert isinstance(alarm, Deadline)
-        return [alarm.number, alarm.limit]
-
-    def event(self, event: Event) -> Data:
-        return {
-            "sign": event.sign,
-            "literal": self.code.term(event.literal),
-            "intention": event.intention.id if event.intention else None,
-            "cells": [self.code.cell(cell) for cell in event.cells],
-            "failure": self.failure(event.failure),
-            "tag": event.tag,
-            "deadline": event.deadline.number if event.deadline else None,
-        }
-
-    def failure(self, failure: Failure | None) -> Json:
-        if failure is None:
-            return None
-        details = self.code.terms(failure.details)
-        return [failure.id, failure.message, failure.code, failure.source, failure.line, details]
-
-    def intention(self, intention: Intention) -> Data:
-        pending = intention.pending
-        return {
-            "id": intention.id,
-            "tag": intention.tag,
-            "frames": [self.frame(frame) for frame in intention.frames],
-            "suspended": intention.suspended,
-            "parked": intention.parked,
-            "pending": None if pending is None else self.pending(pending),
-            "question": None if intention.question is None else self.message(intention.question),
-            "asked": None if intention.asked is None else self.code.term(intention.asked),
-        }
-
-    def pending(self, pending: Pending) -> Data:
-        return {
-            "kind": pending.kind.value,
-            "number": pending.number,
-            "what": self.code.term(pending.what),
-            "reason": pending.reason,
-            "until": pending.until,
-            "since": pending.since,
-            "event": None if pending.event is None else self.event(pending.event),
-        }
-
-    def frame(self, frame: Frame) -> Data:
-        if frame.plan not in self.plans:
-            self.plans.append(frame.plan)  # removed from the library while it runs
-        return {
-            "plan": self.plans.index(frame.plan),
-            "env": self.code.terms(frame.env),
-            "pc": frame.pc,
-            "sign": frame.sign,
-            "literal": self.code.term(frame.literal),
-            "cells": [self.code.cell(cell) for cell in frame.cells],
-            "loops": [self.loop(loop) for loop in frame.loops],
-            "collapsed": frame.collapsed,
-            "deadline": frame.deadline.number if frame.deadline else None,
-        }
-
-    def loop(self, loop: Loop) -> Data:
-        trail = loop.answers.trail if loop.answers is not None else []
-        return {
-            "at": loop.at,
-            "rounds": loop.rounds,
-            "cells": [self.code.cell(cell) for cell in loop.cells],
-            "trail": [self.code.cell(cell) for cell in trail],
-        }
-
-    def message(self, message: Message) -> Json:
-        content = self.code.term(message.content)
-        kind = message.performative.value
-        return [message.sender, message.receiver, kind, content, message.number, message.answers]
+def _restore(agent: RunningAgent, data: Data) -> None:
+    restorer = _Restorer(agent, data)
+    beliefs, perceived = agent.beliefs, {}
+    beliefs.clear()
+    for place, plain, notes in data["beliefs"]:
+        fact = Fact(restorer.literal(plain), restorer.terms(notes), place)
+        beliefs.put(fact)
+        if PERCEPT in fact.annotations:
+            perceived[place] = fact
+    beliefs.places = data["places"]
+    beliefs.percepts = {perceived[place].plain: perceived[place] for place in data["perceived"]}
+    agent.plans.restore(restorer.plans[: data["library"]], data["given"])
+    state = data["random"]
+    agent.random.setstate((state[0], tuple(state[1]), state[2]))
+    agent.belief_version = agent.checked_version + bool(data["unchecked"])
+    agent.phase, agent.alarms = Phase(data["phase"]), restorer.value(data["alarms"])
+    for name in ("cycles", "now", "numbers", "percepts", "timers"):
+        setattr(agent, name, restorer.value(data[name]))
+    for name in ("conditions", "watchers", "suspensions"):
+        setattr(agent, name, set(data[name]))
+    for name, kind in _HELD.items():
+        held = type(getattr(agent, name))(restorer.value(data[name]))
+        if not all(isinstance(item, kind) for item in (held.values() if isinstance(held, dict) else held)):
+            raise SavedStateError(f"the {name} of a saved state hold something else")
+        setattr(agent, name, held)
 
 
-class _Restorer:
+class _Restorer(Decoder):
+    """Turns data back into values; objects are made first, so that they can hold each other."""
+
     def __init__(self, agent: RunningAgent, data: Data) -> None:
-        self.agent = agent
-        self.data = data
-        self.code = Decoder(data["cells"])
+        super().__init__(data["cells"])
+        # The program's own plans are used as they are, others are read from their texts.
+        own = {plan.name: plan for plan in agent.plans}
         self.plans: list[CompiledPlan] = []
-        self.deadlines: dict[int, Deadline] = {}
-
-    def restore(self) -> None:
-        agent, data, code = self.agent, self.data, self.code
-        agent.cycles, agent.now, agent.numbers = data["cycles"], data["now"], data["numbers"]
-        if data["phase"] not in set(Phase):
-            raise SavedStateError(f"the saved state has no phase {data['phase']!r:.40}")
-        agent.phase = Phase(data["phase"])
-        self._beliefs()
-        self._plans()
-        state = data["random"]
-        agent.random.setstate((state[0], tuple(state[1]), state[2]))
-        agent.belief_version = agent.checked_version + bool(data["unchecked"])
-        agent.intentions.clear()
-        self._alarms()
-        for item in data["intentions"]:
-            agent.intentions[item["id"]] = Intention(item["id"], item["tag"])
-        for item in data["intentions"]:
-            self._intention(agent.intentions[item["id"]], item)
-        agent.events.clear()
-        agent.events.extend(self._event(element) for element in data["events"])
-        for event in agent.events:
-            if event.intention is not None:
-                event.intention.event = event
-        agent.ready.clear()
-        agent.ready.extend(agent.intentions[element] for element in data["ready"])
-        agent.atomics = [agent.intentions[element] for element in data["atomics"]]
-        agent.mail.clear()
-        agent.mail.extend(self._message(element) for element in data["mail"])
-        agent.sent[:] = [self._message(element) for element in data["sent"]]
-        percepts = data["percepts"]
-        agent.percepts = None if percepts is None else tuple(map(code.literal, percepts))
-        agent.timers = [(due, number) for due, number in data["timers"]]
-        heapq.heapify(agent.timers)
-
-    def _beliefs(self) -> None:
-        beliefs, perceived = self.agent.beliefs, {}
-        beliefs.clear()
-        for place, plain, notes in self.data["beliefs"]:
-            fact = Fact(self.code.literal(plain), self.code.terms(notes), place)
-            beliefs.put(fact)
-            if PERCEPT in fact.annotations:
-                perceived[place] = fact
-        beliefs.places = self.data["places"]
-        beliefs.percepts = {perceived[place].plain: perceived[place] for place in self.data["perceived"]}
-
-    def _plans(self) -> None:
-        """The program's own plans are used as they are, others are read from their texts."""
-        own = {plan.name: plan for plan in self.agent.plans}
-        for item in self.data["plans"]:
+        for item in data["plans"]:
             known = own.get(item["name"])
-            if known is not None and known.text == item["text"] and known.plan.source == item["source"]:
-                self.plans.append(known)
-            else:
-                self.plans.append(CompiledPlan(_placed(item), item["name"]))
-        self.agent.plans.restore(self.plans[: self.data["library"]], self.data["given"])
+            if known is None or (known.text, known.plan.source) != (item["text"], item["source"]):
+                known = CompiledPlan(_placed(item), item["name"])
+            self.plans.append(known)
+        self._objects: list[Any] = [object.__new__(_OBJECTS[kind]) for kind, *_ in data["objects"]]
+        for made, (kind, *kept) in zip(self._objects, data["objects"], strict=True):
+            for name, value in zip(_slots(kind), kept, strict=True):
+                object.__setattr__(made, name, self.value(value))
+            if isinstance(made, Frame):
+                made.plan.compile()
+                made.code = made.plan.code
+            elif isinstance(made, Loop):
+                made.answers = None
 
-    def _alarms(self) -> None:
-        """Appointments whole; deadlines, which events and frames name by their numbers."""
-        alarms = self.agent.alarms
-        alarms.clear()
-        for due, number, what in self.data["alarms"]:
-            if isinstance(what, dict):
-                alarms.append((due, number, Appointment(number, self._event(what))))
-            else:
-                self.deadlines[number] = Deadline(number, what)
-                alarms.append((due, number, self.deadlines[number]))
-        heapq.heapify(alarms)
-
-    def _intention(self, intention: Intention, data: Data) -> None:
-        agent = self.agent
-        for item in data["frames"]:
-            frame = self._frame(item)
-            intention.push(frame)
-            if frame.deadline is not None:
-                frame.deadline.intention = intention
-        intention.suspended, intention.parked = data["suspended"], data["parked"]
-        if intention.suspended:
-            agent.suspensions.add(intention.id)
-        if data["question"] is not None:
-            intention.question = self._message(data["question"])
-            intention.asked = self.code.term(data["asked"])
-        if data["pending"] is not None:
-            self._pending(intention, data["pending"])
-
-    def _pending(self, intention: Intention, data: Data) -> None:
-        agent = self.agent
-        event = None if data["event"] is None else self._event(data["event"])
-        pending = Pending(
-            Waiting(data["kind"]),
-            data["number"],
-            self.code.term(data["what"]),
-            data["reason"],
-            data["until"],
-            data["since"],
-            event,
-        )
-        intention.pending = pending
-        agent.pending[pending.number] = intention
-        if pending.kind is Waiting.CONDITION:
-            agent.conditions.add(pending.number)
-        elif pending.kind is Waiting.EVENT:
-            agent.watchers.add(pending.number)
-
-    def _event(self, data: Data) -> Event:
-        failure: Failure | None = None
-        if data["failure"] is not None:
-            error_id, message, code, source, line, details = data["failure"]
-            failure = Failure(error_id, message, code, source, line, self.code.terms(details))
-        event = Event(
-            data["sign"],
-            self.code.literal(data["literal"]),
-            None if data["intention"] is None else self.agent.intentions[data["intention"]],
-            tuple(self.code.cells[item] for item in data["cells"]),
-            failure,
-            data["tag"],
-        )
-        if data["deadline"] is not None:
-            event.deadline = self.deadlines[data["deadline"]]
-            event.deadline.event = event
-        return event
-
-    def _message(self, data: Any) -> Message:
-        sender, receiver, kind, content, number, answers = data
-        return Message(sender, receiver, Performative(kind), self.code.term(content), number, answers)
-
-    def _frame(self, data: Data) -> Frame:
-        plan = self.plans[data["plan"]]
-        plan.compile()
-        cells = tuple(self.code.cells[element] for element in data["cells"])
-        event = Event(data["sign"], self.code.literal(data["literal"]), None, cells)
-        event.deadline = None if data["deadline"] is None else self.deadlines[data["deadline"]]
-        frame = Frame(plan, list(self.code.terms(data["env"])), event)
-        frame.pc, frame.collapsed = data["pc"], data["collapsed"]
-        for item in data["loops"]:
-            self._loop(frame, item)
-        return frame
-
-    def _loop(self, frame: Frame, data: Data) -> None:
-        """Bring a loop's question to the answer it stood at, then everything it bound to what was saved."""
-        cells = [self.code.cells[item] for item in data["cells"]]
-        loop = Loop(data["at"], None, cells)
-        loop.rounds = data["rounds"]
-        frame.loops.append(loop)
-        step = frame.code[loop.at]
-        if not isinstance(step, For):
-            return
-        saved = [(value, resolved(value)) for value in frame.env]
-        bound = [(cell, cell.ref) for cell in (*cells, *(self.code.cells[item] for item in data["trail"]))]
-        for cell, _ in bound:
-            cell.ref = None
-        loop.answers = step.condition.answers(frame.env, self.agent)
-        for _ in range(loop.rounds):
-            loop.answers.advance()
-        for cell, ref in bound:
-            if cell.ref is None:
-                cell.ref = ref
-        for slot, (value, meant) in enumerate(saved):
-            # What the question has bound stays bound by it; the rest is as the body left it.
-            if not same(frame.env[slot], meant):
-                frame.env[slot] = value
+    def value(self, data: Any) -> Any:
+        """A value."""
+        if isinstance(data, list):
+            return [self.value(item) for item in data]
+        if not isinstance(data, dict):
+            return data
+        ((kind, kept),) = data.items()
+        match kind:
+            case "object":
+                return self._objects[kept]
+            case "term":
+                return self.term(kept)
+            case "tuple":
+                return tuple([self.value(item) for item in kept])
+            case "plan":
+                return self.plans[kept]
+        return _ENUMS[kind](kept)
 
 
 def _placed(data: Data) -> Plan:

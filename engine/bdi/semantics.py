@@ -16,48 +16,18 @@ class EventPolicy(StrEnum):
     """A whole cycle, as in JaKtA."""
 
 
-class BeliefFocus(StrEnum):
-    """Which intention handles the event of a belief that a body adds or removes."""
-
-    SAME = "same"
-    """The one that changed the belief; its next step waits."""
-    NEW = "new"
-
-
-class BeliefOrder(StrEnum):
-    """In which order beliefs answer."""
-
-    NEWEST_FIRST = "newest_first"
-    """Initial beliefs in the order of the program, later ones before them."""
-    INSERTION = "insertion"
-
-
-class IntentionOrder(StrEnum):
-    """Which intention runs its next step."""
-
-    ROUND_ROBIN = "round_robin"
-    PRIORITY = "priority"
-    """The one with the highest `[priority(n)]` on a plan's label, 0 without one; equal ones in turn. A plan
-    without a priority has that of the plan whose sub-goal it pursues."""
-
-
-class PerceptRemovals(StrEnum):
-    """Which beliefs that are no longer perceived raise an event."""
-
-    ALL = "all"
-    LAST_ONLY = "last_only"
-    """Only the last of a sense step: a bug of the thesis' engine on which its numbers depend."""
-
-
 @dataclass(frozen=True, slots=True)
 class Semantics:
     """Settings of one agent."""
 
     event_policy: EventPolicy = EventPolicy.SKIP_IRRELEVANT
-    belief_focus: BeliefFocus = BeliefFocus.SAME
-    belief_order: BeliefOrder = BeliefOrder.NEWEST_FIRST
-    percept_removals: PerceptRemovals = PerceptRemovals.ALL
-    intention_order: IntentionOrder = IntentionOrder.ROUND_ROBIN
+    same_focus: bool = True
+    """Whether an intention waits until the event of a belief that it adds or removes is handled by itself."""
+    newest_first: bool = True
+    """Whether beliefs answer newest first, initial ones as in the program; else in the order of insertion."""
+    last_removal_only: bool = False
+    """Whether only the last belief of a sense step that is no longer perceived raises an event: a bug of the
+    thesis' engine on which its numbers depend."""
 
     @classmethod
     def jason(cls) -> Semantics:
@@ -67,9 +37,7 @@ class Semantics:
     @classmethod
     def compat(cls) -> Semantics:
         """As the thesis' JaKtA agents, which gives GAT 33 for the baseline."""
-        return cls(
-            EventPolicy.ONE_PER_CYCLE, BeliefFocus.NEW, BeliefOrder.INSERTION, PerceptRemovals.LAST_ONLY
-        )
+        return cls(EventPolicy.ONE_PER_CYCLE, same_focus=False, newest_first=False, last_removal_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def conjuncts(formula: Term, operator: str = "&") -> tuple[Term, ...]:
 
 
 def conjunction(parts: Iterable[Term], operator: str = "&") -> Term:
-    """These formulas joined; nested ones of the same operator are laid flat, none at all is `true`."""
+    """These formulas joined; nested ones of the same operator are flattened, none at all is `true`."""
     flat = tuple(leaf for part in parts for leaf in conjuncts(part, operator))
     if not flat:
         return TRUE
@@ -165,7 +165,7 @@ class Plan:
     context: Term = TRUE
     body: Body = ()
     label: Struct | None = None
-    """The label's name with its annotations (`atomic`, `breakpoint`, `priority(n)`, …)."""
+    """The label's name with its annotations (`atomic`, `breakpoint`, …)."""
     position: Position = field(default=Position(), compare=False)
     source: str = field(default="", compare=False)
     """Where its text came from: a file, a model, the operator."""
@@ -176,13 +176,6 @@ class Plan:
     def name(self) -> str:
         """The label's name, empty without one."""
         return self.label.functor if self.label else ""
-
-    @property
-    def priority(self) -> int | float:
-        """What its label's `priority(n)` says, 0 without one."""
-        note = self.note("priority")
-        value = note.args[0] if note is not None and len(note.args) == 1 else 0
-        return value if isinstance(value, int | float) else 0
 
     def note(self, functor: str) -> Struct | None:
         """The label's annotation with this functor, None when there is none."""

@@ -17,7 +17,7 @@ from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import Struct
 from engine.bdi.trace import TraceEvent
-from engine.value import dataclass
+from engine.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +48,28 @@ class Environment(Protocol):
         """Do something at once."""
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class System:
-    """Agents, their mailboxes and an environment.
+    """Agents, their mailboxes and an environment."""
 
-    Args:
-        seed: of all chance, an own stream for each agent.
-        tick: milliseconds that one round takes on the clock; while all wait, time jumps to the next timer.
-        read: text of a file, for `.create_agent`; None forbids it.
-        say: gets an agent's name and what it prints.
-        warn: gets an agent's name and a line for each goal that failed unhandled.
-    """
-
-    def __init__(
-        self,
-        *,
-        environment: Environment | None = None,
-        semantics: Semantics | None = None,
-        limits: Limits | None = None,
-        seed: int = 0,
-        tick: float = 1.0,
-        read: Callable[[str], str] | None = None,
-        say: Callable[[str, str], None] | None = None,
-        warn: Callable[[str, str], None] | None = None,
-        tracer: Callable[[TraceEvent], None] | None = None,
-    ) -> None:
-        self.environment = environment
-        self.semantics = semantics or Semantics()
-        self.limits = limits or Limits()
-        self.seed = seed
-        self.tick = tick
-        self.read = read
-        self.say = say or (lambda name, text: None)
-        self.warn = warn or (lambda name, text: None)
-        self.tracer = tracer
-        self.agents: dict[str, BdiAgent] = {}
-        self.now = 0.0
-        self.rounds = 0
-        self.stopped = False
+    environment: Environment | None = None
+    semantics: Semantics | None = None
+    limits: Limits | None = None
+    seed: int = 0
+    """Of all chance, an own stream for each agent."""
+    tick: float = 1.0
+    """Milliseconds that one round takes on the clock; while all wait, time jumps to the next timer."""
+    read: Callable[[str], str] | None = None
+    """Text of a file, for `.create_agent`; None forbids it."""
+    say: Callable[[str, str], None] = lambda name, text: None
+    """Gets an agent's name and what it prints."""
+    warn: Callable[[str, str], None] = lambda name, text: None
+    """Gets an agent's name and a line for each goal that failed unhandled."""
+    tracer: Callable[[TraceEvent], None] | None = None
+    agents: dict[str, BdiAgent] = field(default_factory=dict)
+    now: float = 0.0
+    rounds: int = 0
+    stopped: bool = False
 
     def add(self, name: str, program: Program | LoadedProgram) -> BdiAgent:
         """Start an agent.

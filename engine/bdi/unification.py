@@ -69,9 +69,9 @@ def unify(left: Term, right: Term, trail: Trail) -> bool:
 _COMPOUND = (Struct, Cons)
 
 
-def annotations_within(wanted: tuple[Term, ...], held: tuple[Term, ...], trail: Trail) -> bool:
+def annotations_within(target: tuple[Term, ...], held: tuple[Term, ...], trail: Trail) -> bool:
     """Unify each wanted annotation with the first held one that fits, and a tail with those left over."""
-    named, tail = split_annotations(wanted)
+    named, tail = split_annotations(target)
     taken: list[int] = []
     for term in named:
         for place, other in enumerate(held):
@@ -85,14 +85,14 @@ def annotations_within(wanted: tuple[Term, ...], held: tuple[Term, ...], trail: 
     return tail is None or unify(tail, remaining_annotations(held, taken), trail)
 
 
-def split_annotations(wanted: tuple[Term, ...]) -> tuple[tuple[Term, ...], Term | None]:
+def split_annotations(target: tuple[Term, ...]) -> tuple[tuple[Term, ...], Term | None]:
     """The annotations that are named, and the variable that stands for all others where there is one."""
-    for term in wanted:
+    for term in target:
         if type(term) is Struct and term.functor == ANNOTATION_TAIL:
-            spread_out = expanded_annotations(wanted)
+            spread_out = expanded_annotations(target)
             tail = next((item.args[0] for item in spread_out if is_tail(item)), None)
             return tuple(item for item in spread_out if not is_tail(item)), tail
-    return wanted, None
+    return target, None
 
 
 def remaining_annotations(held: tuple[Term, ...], taken: Collection[int]) -> Term:

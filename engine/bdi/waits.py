@@ -214,7 +214,7 @@ def for_generation(agent: RunningAgent, event: Event) -> None:
 
 
 def generation_done(agent: RunningAgent, intention: Intention) -> None:
-    """A plan was made: try the goal again, or go on behind `generate_plan`."""
+    """A plan was made: try the goal again, or continue behind `generate_plan`."""
     pending = intention.pending
     agent.changed_intention(intention, Change.RESUMED)
     over(agent, intention)
@@ -277,8 +277,7 @@ def deadline(agent: RunningAgent, event: Event) -> None:
     for note in event.literal.annotations:
         if isinstance(note, Struct) and note.indicator == "hard_deadline/1":
             limit = float(number(note.args[0]))
-            event.deadline = Deadline(agent.number(), limit)
-            event.deadline.event = event
+            event.deadline = Deadline(limit, event, number=agent.number())
             set_alarm(agent, agent.now + limit, event.deadline)
             return
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.core.beliefs import BeliefTerms
 from engine.core.journal import Payload
+from engine.core.reasons import Reason
 from engine.value import dataclass
 
 
@@ -241,7 +242,7 @@ class ParametersAsked(Payload, kind="action.parameters_asked"):
 
 
 class ParametersProcessed(Payload, kind="action.parameters"):
-    """The parameters of a requested action were looked at, and something came of it."""
+    """The parameters of a requested action were looked at, and something was found."""
 
     action: str
     args: dict[str, Any]
@@ -258,7 +259,7 @@ class OperatorNeeded(Payload, kind="action.needs_operator", external=True):
     """A requested action needs the operator's word: it would destroy something, or asks for more freedom."""
 
     action: str
-    why: str
+    why: Reason
     request: bool = False
     """Whether only a word on this very call will do."""
 
@@ -267,14 +268,14 @@ class ActionHeld(Payload, kind="action.held"):
     """The gate holds the action."""
 
     action: str
-    reason: str
+    reason: Reason
 
 
 class ActionWithdrawn(Payload, kind="action.withdrawn"):
     """A requested action will not start: its step was changed, or the session ended."""
 
     action: str
-    reason: str
+    reason: Reason
 
 
 class ActionStarted(Payload, kind="action.started"):
@@ -318,7 +319,7 @@ class ActionCancelled(Payload, kind="action.cancelled"):
     """The action was cut off by the operator or by shutdown."""
 
     action: str
-    reason: str
+    reason: Reason
 
 
 class ActionOutcomeUnknown(Payload, kind="action.outcome_unknown"):
@@ -371,7 +372,7 @@ class SnapshotFailed(Payload, kind="snapshot.failed"):
     """The files of the sandbox could not be saved before an action."""
 
     action: str
-    reason: str
+    reason: Reason
 
 
 class SnapshotWaived(Payload, kind="snapshot.waived"):

@@ -16,29 +16,26 @@ from engine.core.budgets import SpendingLimits, limits_from
 from engine.core.command import AgentId, Command
 from engine.core.journal import Payload
 from engine.core.reasoner import Stride
+from engine.core.reasons import Reason
 from engine.value import dataclass
 
 
-class CreateAgent(Command):
+class CreateAgent(Command, do="create_agent"):
     """Bring an agent to be."""
 
-    do: Literal["create_agent"] = "create_agent"
     agent: AgentId
     agent_type: str = "bdi_agent"
     description: str = Field(default="", max_length=4_000)
     config: dict[str, Any] = Field(default_factory=dict)
 
 
-class DeleteAgent(Command):
+class DeleteAgent(Command, do="delete_agent"):
     """Remove an agent; its history stays."""
 
-    do: Literal["delete_agent"] = "delete_agent"
 
-
-class Run(Command):
+class Run(Command, do="run"):
     """Let the agent run."""
 
-    do: Literal["run"] = "run"
     max_loops: int | None = Field(default=None, ge=1)
     until: str | None = None
     """Pause when this goal has ended."""
@@ -46,35 +43,27 @@ class Run(Command):
     """False when no operator will answer the agent's questions."""
 
 
-class Pause(Command):
+class Pause(Command, do="pause"):
     """Start no new action."""
 
-    do: Literal["pause"] = "pause"
 
-
-class Step(Command):
+class Step(Command, do="step"):
     """Allow exactly one action or body step, or the whole of a goal."""
 
-    do: Literal["step"] = "step"
     scope: Literal["step", "over", "out"] = "step"
     """`over`: until the pending step is through, with the goals below it. `out`: until its plan is."""
     strides: bool = True
     """False as it was recorded before agents with plans could step into, over and out of goals."""
 
 
-class Intervene(Command):
+class Intervene(Command, do="intervene"):
     """Take the agent's turn: it waits for the operator's decision."""
 
-    do: Literal["intervene"] = "intervene"
 
-
-class HandBack(Command):
+class HandBack(Command, do="hand_back"):
     """End the intervention without changing anything; the agent looks at its workspace afresh."""
 
-    do: Literal["hand_back"] = "hand_back"
 
-
-CORE_STAYS = "is a core agent, which the workspace needs: it is not deleted; stop it, or drop its goals"
 """Why a core agent stays, behind its id."""
 
 
@@ -145,7 +134,7 @@ class Health:
     states: tuple[str, ...] = ()
     """What opening found damaged, and how it went on: a torn end, kept states that were built again."""
     memory: str = ""
-    """Why memory is not to be had, or holds not all that it should; agents go on without."""
+    """Why memory is not to be had, or holds not all that it should; agents continue without."""
     memory_behind: int = 0
     """Events of the journal that memory has not been written from yet."""
     servers: tuple[str, ...] = ()
@@ -153,7 +142,7 @@ class Health:
 
 
 LOOPS_OVER = "MAX_LOOPS"
-"""How the reason of a pause begins when the loops of a run are used up."""
+"""How a run without a screen ends whose loops are used up."""
 
 
 class RunState(StrEnum):
@@ -179,7 +168,7 @@ class Mode(StrEnum):
     FROZEN = "FROZEN"
     """Its processes stand still."""
     TIMED_OUT = "TIMED_OUT"
-    """The loops of its run are used up, and the goal is not done: another run goes on with it."""
+    """The loops of its run are used up, and the goal is not done: another run continues with it."""
     STOPPED = "STOPPED"
 
 
@@ -235,22 +224,20 @@ class ForServers(Command):
     """What concerns the servers that `mcp.json` names, and no agent."""
 
 
-class TrustServer(ForServers):
+class TrustServer(ForServers, do="mcp_trust"):
     """Let a server of the workspace's `mcp.json` start, now and in later sessions, as long as its entry is
     the same.
     """
 
-    do: Literal["mcp_trust"] = "mcp_trust"
     server: _Server
     entry: Annotated[str, Field(max_length=64)] = ""
     """The hash of the entry as it was read, or its beginning, so that leave is not given to something else;
     empty for the entry as it is."""
 
 
-class DistrustServer(ForServers):
+class DistrustServer(ForServers, do="mcp_distrust"):
     """Let a server not start, and end it where it runs."""
 
-    do: Literal["mcp_distrust"] = "mcp_distrust"
     server: _Server
 
 
@@ -279,7 +266,7 @@ class TierAccepted(Payload, kind="sandbox.tier_accepted"):
 
     session: str
     tier: str
-    reason: str
+    reason: Reason
     """What was missing."""
 
 
@@ -293,7 +280,7 @@ class AgentCreated(Payload, kind="agent.created", external=True):
 
 
 class AgentOpened(Payload, kind="agent.opened", external=True):
-    """A session took the agent up; what ran when the last one ended is settled after this."""
+    """A session resumed the agent; what ran when the last one ended is settled after this."""
 
     session: str
     seed: int
@@ -314,7 +301,7 @@ class AgentResumed(Payload, kind="agent.resumed"):
 class AgentPaused(Payload, kind="agent.paused"):
     """No new action starts; what runs ends by itself."""
 
-    reason: str
+    reason: Reason
 
 
 class StepGranted(Payload, kind="agent.step_granted"):
@@ -326,7 +313,7 @@ class StepGranted(Payload, kind="agent.step_granted"):
 class AgentStopped(Payload, kind="agent.stopped"):
     """The agent was stopped; a running action is cut off."""
 
-    reason: str
+    reason: Reason
 
 
 class CommandReceived(Payload, kind="command.received", external=True):
@@ -338,7 +325,7 @@ class CommandReceived(Payload, kind="command.received", external=True):
 class CommandRefused(Payload, kind="command.refused"):
     """What was asked for could not be done; nothing changed."""
 
-    reason: str
+    reason: Reason
 
 
 class ServerTrusted(Payload, kind="mcp.trusted"):

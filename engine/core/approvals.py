@@ -15,6 +15,7 @@ from engine.core.actions import Reversibility
 from engine.core.command import Command
 from engine.core.journal import Payload
 from engine.core.plan import PlanStep
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 ANSWERS_KEPT = 20
@@ -114,7 +115,7 @@ class Call:
     step: str = ""
     cost_usd: float = 0.0
     """What models took for its goal so far, with the goals below."""
-    needs: str = ""
+    needs: Reason = NONE
     """Why it needs the operator whatever the rules say, in words; empty where it does not."""
     request: bool = False
     """Whether only a word on this very call will do."""
@@ -137,7 +138,7 @@ class Question:
     call: Call
     key: str
     """The same for calls that are the same in all their arguments."""
-    why: str
+    why: Reason
     """Which rule asks, or what of the envelope is left."""
     offered: Rule = field(default_factory=Rule)
     """The narrowest rule that allows it."""
@@ -219,8 +220,8 @@ class HeldReplan:
     """A plan that is not the accepted one any more, and waits for the operator."""
 
     goal: str
-    change: str
-    """What was done to the plan, in words."""
+    change: Reason
+    """What was done to the plan."""
     event: str
     """The revision."""
     told: str = ""
@@ -250,10 +251,9 @@ class Approvals:
     """The newest decision for an open step of an accepted plan; the revision that follows is part of it."""
 
 
-class AnswerApproval(Command):
+class AnswerApproval(Command, do="answer_approval"):
     """Decide an action that waits for approval."""
 
-    do: Literal["answer_approval"] = "answer_approval"
     action: str = ""
     """The action; empty for the one that waits."""
     allow: bool
@@ -266,43 +266,38 @@ class AnswerApproval(Command):
     """To deny: why, as the agent is to see it."""
 
 
-class GrantRule(Command):
+class GrantRule(Command, do="grant_rule"):
     """Let calls that fit a rule run unasked."""
 
-    do: Literal["grant_rule"] = "grant_rule"
     rule: str = Field(min_length=1, max_length=2_000)
     scope: Literal["session", "always"] = "session"
 
 
-class RevokeRule(Command):
+class RevokeRule(Command, do="revoke_rule"):
     """Ask again about calls that fit a rule which was granted, or that a goal's envelope covers."""
 
-    do: Literal["revoke_rule"] = "revoke_rule"
     grant: str = Field(min_length=1, max_length=40)
     """Id of the grant, or of the goal whose envelope it is."""
 
 
-class SetApprovals(Command):
+class SetApprovals(Command, do="set_approvals"):
     """Say what this agent is to ask about, beside what the workspace says; `allow` adds nothing."""
 
-    do: Literal["set_approvals"] = "set_approvals"
     policy: str | dict[str, Any]
     """A preset's name, or a policy as in the settings."""
 
 
-class AcceptPlan(Command):
+class AcceptPlan(Command, do="accept_plan"):
     """Accept a goal's plan as it is now, with what may be done for it unasked."""
 
-    do: Literal["accept_plan"] = "accept_plan"
     goal: str
     envelope: dict[str, Any] = Field(default_factory=dict)
     """Parts of the envelope that are other than proposed; see `engine.agent.steering.envelopes`."""
 
 
-class RejectReplan(Command):
+class RejectReplan(Command, do="reject_replan"):
     """Refuse a re-plan that waits: the thinker is asked again, or the operator's turn begins."""
 
-    do: Literal["reject_replan"] = "reject_replan"
     goal: str
     reason: str = Field(default="", max_length=2_000)
 
@@ -322,7 +317,7 @@ class ApprovalAsked(Payload, kind="approval.asked"):
     goal: str = ""
     call: Call
     key: str
-    why: str
+    why: Reason
     offered: Rule
 
 
@@ -372,7 +367,7 @@ class ReplanHeld(Payload, kind="plan.held"):
     """The agent came to a re-plan that the operator has not accepted, and waits."""
 
     goal: str
-    change: str
+    change: Reason
     added: int = 0
     removed: int = 0
     changed: int = 0

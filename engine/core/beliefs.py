@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from engine.core.command import Command
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 
@@ -83,25 +84,22 @@ def first_end(beliefs: Mapping[str, Belief]) -> str:
     return min((belief.until for belief in beliefs.values() if belief.until), default="")
 
 
-class Believe(Command):
+class Believe(Command, do="believe"):
     """Put a belief into the agent's mind."""
 
-    do: Literal["believe"] = "believe"
     key: str = Field(min_length=1, max_length=200)
     value: Any
 
 
-class Forget(Command):
+class Forget(Command, do="forget"):
     """Take a belief out of the agent's mind."""
 
-    do: Literal["forget"] = "forget"
     key: str
 
 
-class Dispute(Command):
+class Dispute(Command, do="dispute"):
     """Mark something recorded as wrong, or take that back; nothing else follows by itself."""
 
-    do: Literal["dispute"] = "dispute"
     event: str = Field(min_length=1, max_length=200)
     """An event of the agent's, as `stream:version`."""
     reason: str = Field(default="", max_length=2_000)
@@ -145,4 +143,4 @@ class BeliefRemoved(Payload, kind="belief.removed"):
     """Something is no longer held true."""
 
     key: str
-    reason: str = ""
+    reason: Reason = NONE

@@ -17,47 +17,43 @@ from pydantic import Field
 from engine.core.command import Command
 from engine.core.conditions import ConditionError, read_condition
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 
-class SetBreakpoint(Command):
+class SetBreakpoint(Command, do="set_breakpoint"):
     """Hold the agent before a step, or no longer."""
 
-    do: Literal["set_breakpoint"] = "set_breakpoint"
     step: str
     on: bool = True
 
 
-class BreakOn(Command):
+class BreakOn(Command, do="break_on"):
     """Hold a reasoner where a belief, goal, plan or error comes up."""
 
-    do: Literal["break_on"] = "break_on"
     on: Literal["step", "belief", "goal", "plan", "error"]
     pattern: str = Field(min_length=1, max_length=1_000)
     """An action, belief or goal with variables, the label of a plan, or an error id."""
 
 
-class SetBreak(Command):
+class SetBreak(Command, do="set_break"):
     """Hold an agent where something comes; see `engine.core.breakpoints`."""
 
-    do: Literal["set_break"] = "set_break"
     line: str = Field(min_length=1, max_length=1_000)
     """Such as `tool write path=*.toml when failures > 2 after 3 once`."""
 
 
-class ChangeBreak(Command):
+class ChangeBreak(Command, do="change_break"):
     """Switch a breakpoint on or off, or clear it."""
 
-    do: Literal["change_break"] = "change_break"
     breakpoint: str
     enabled: bool = True
     cleared: bool = False
 
 
-class SetTracing(Command):
+class SetTracing(Command, do="set_tracing"):
     """Journal every change of beliefs, events and intentions, or no longer."""
 
-    do: Literal["set_tracing"] = "set_tracing"
     on: bool
 
 
@@ -141,8 +137,8 @@ class Reached:
     """A breakpoint that has come and not held yet."""
 
     breakpoint: str
-    what: str
-    """What happened, in words; made of what agents and tools said."""
+    what: Reason
+    """What happened; made of what agents and tools said."""
     event: str
 
 
@@ -182,10 +178,12 @@ USAGE: dict[BreakKind, tuple[str, str, str]] = {
 }
 """Of each kind: how it is written, when it holds, and an example."""
 
-_GOAL_CHANGES = ("adopted", "achieved", "failed", "dropped", "ended")
-_PLAN_CHANGES = ("adopted", "revised")
-_BELIEF_CHANGES = ("added", "changed", "removed")
-_INTENTION_CHANGES = ("suspended", "finished", "dropped")
+_CHANGES = {
+    BreakKind.GOAL: ("adopted", "achieved", "failed", "dropped", "ended"),
+    BreakKind.PLAN: ("adopted", "revised"),
+    BreakKind.BELIEF: ("added", "changed", "removed"),
+    BreakKind.INTENTION: ("suspended", "finished", "dropped"),
+}
 _WORD = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+")
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 _PLAIN = re.compile(r"[^\s\"']+")
@@ -265,8 +263,7 @@ def _quote(text: str) -> str:
     return "'\"'".join(f'"{part}"' if part else "" for part in text.split('"')) or '""'
 
 
-_RESERVED = {"when", "after", "once", "in", "exit", "tokens", *_GOAL_CHANGES, *_PLAN_CHANGES}
-_RESERVED |= {*_BELIEF_CHANGES, *_INTENTION_CHANGES}
+_RESERVED = {"when", "after", "once", "in", "exit", "tokens"}.union(*_CHANGES.values())
 
 
 def _tail(raw: list[str]) -> tuple[list[str], str, int, bool]:
@@ -307,12 +304,12 @@ def _one(kind: BreakKind, words: list[str], *, empty: bool = False) -> str:
     return _plain(words[0]) if words else ""
 
 
-def _about(kind: BreakKind, words: list[str], changes: tuple[str, ...]) -> BreakSpec:
+def _about(kind: BreakKind, words: list[str]) -> BreakSpec:
     """What happens, and to what, in any order; both may be left out."""
     change = ""
-    if words and words[0] in changes:
+    if words and words[0] in _CHANGES[kind]:
         change, words = words[0], words[1:]
-    elif words and words[-1] in changes:
+    elif words and words[-1] in _CHANGES[kind]:
         change, words = words[-1], words[:-1]
     return BreakSpec(kind, _plain(" ".join(words)), change=change)
 
@@ -337,19 +334,11 @@ def _tool(kind: BreakKind, words: list[str]) -> BreakSpec:
     return BreakSpec(kind, _plain(subject), args=tuple(args))
 
 
-def _goal(kind: BreakKind, words: list[str]) -> BreakSpec:
-    return _about(kind, words, _GOAL_CHANGES)
-
-
-def _plan(kind: BreakKind, words: list[str]) -> BreakSpec:
-    return _about(kind, words, _PLAN_CHANGES)
-
-
 def _belief(kind: BreakKind, words: list[str]) -> BreakSpec:
     if not words:
         raise _wrong(kind, "it is not said which")
     key, *rest = words
-    change = rest.pop(0) if rest and rest[0] in _BELIEF_CHANGES else ""
+    change = rest.pop(0) if rest and rest[0] in _CHANGES[kind] else ""
     old = new = ""
     if rest:
         old, arrow, new = " ".join(rest).partition("->")
@@ -398,7 +387,7 @@ def _every(kind: BreakKind, words: list[str]) -> BreakSpec:
 
 
 def _intention(kind: BreakKind, words: list[str]) -> BreakSpec:
-    spec = _about(kind, words, _INTENTION_CHANGES)
+    spec = _about(kind, words)
     if spec.subject not in ("", "*") and not re.fullmatch(r"\d{1,9}", spec.subject, re.ASCII):
         raise _wrong(kind, f"'{spec.subject[:20]}' is no intention's number")
     return spec
@@ -407,8 +396,8 @@ def _intention(kind: BreakKind, words: list[str]) -> BreakSpec:
 _READERS: dict[BreakKind, Callable[[BreakKind, list[str]], BreakSpec]] = {
     BreakKind.STEP: _step,
     BreakKind.TOOL: _tool,
-    BreakKind.GOAL: _goal,
-    BreakKind.PLAN: _plan,
+    BreakKind.GOAL: _about,
+    BreakKind.PLAN: _about,
     BreakKind.BELIEF: _belief,
     BreakKind.ERROR: _error,
     BreakKind.RESULT: _result,
@@ -446,14 +435,14 @@ class BreakpointCleared(Payload, kind="breakpoint.cleared"):
 
 
 class BreakpointHit(Payload, kind="breakpoint.hit"):
-    """The agent reached a breakpoint, and starts nothing until it is let go on."""
+    """The agent reached a breakpoint, and starts nothing until it is let continue."""
 
     step: str = ""
     """The step before which it stands, of a breakpoint on a step alone."""
     breakpoint: str = ""
     """Any other breakpoint; empty for one on a step alone."""
-    what: str = ""
-    """What came, in words."""
+    what: Reason = NONE
+    """What came."""
     came: str = ""
     """The event by which it came."""
     at: str = ""

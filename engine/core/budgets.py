@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Literal
 
 from pydantic import Field
 
 from engine.core.command import Command
 from engine.core.journal import Payload
+from engine.core.reasons import Reason
 from engine.value import dataclass
 
 
@@ -98,24 +99,10 @@ class Spent:
         return amount
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            self.usd + other.usd,
-            self.unpriced + other.unpriced,
-            self.actions + other.actions,
-            self.us + other.us,
-        )
+        return Spent(*map(operator.add, _AMOUNTS(self), _AMOUNTS(other)))
 
     def __sub__(self, other: Spent) -> Spent:
-        return Spent(
-            self.calls - other.calls,
-            self.tokens - other.tokens,
-            self.usd - other.usd,
-            self.unpriced - other.unpriced,
-            self.actions - other.actions,
-            self.us - other.us,
-        )
+        return Spent(*map(operator.sub, _AMOUNTS(self), _AMOUNTS(other)))
 
     def at_least(self, limits: SpendingLimits) -> Spent:
         """This, or of each kind what the limits say where that is more."""
@@ -129,6 +116,7 @@ class Spent:
         )
 
 
+_AMOUNTS = operator.attrgetter("calls", "tokens", "usd", "unpriced", "actions", "us")
 LEAST = Spent(calls=1, tokens=1, usd=10.0**-EXACT, actions=1, us=1)
 """The least that can still be taken."""
 
@@ -165,7 +153,7 @@ class BudgetHold:
     event: str = ""
     """The event that holds it; once the agent is run or paused by another one, the budget no longer does."""
     goes_on: bool = False
-    """Whether it goes on by itself when the budget is raised: it was running when it was held, and nobody
+    """Whether it continues by itself when the budget is raised: it was running when it was held, and nobody
     has closed the workspace since."""
 
 
@@ -175,7 +163,7 @@ class BudgetObjection:
 
     budget: str
     kind: BudgetKind
-    reason: str
+    reason: Reason
 
 
 def amount_text(kind: BudgetKind, amount: float) -> str:
@@ -190,8 +178,8 @@ def amount_text(kind: BudgetKind, amount: float) -> str:
             return f"{amount:,.0f} {kind.value}"
 
 
-def broken_budget(limits: SpendingLimits, spent: Spent, following: Spent) -> tuple[BudgetKind, str] | None:
-    """The kind of budget that a next step could break, and why in words; None when it may be taken.
+def broken_budget(limits: SpendingLimits, spent: Spent, following: Spent) -> tuple[BudgetKind, Reason] | None:
+    """The kind of budget that a next step could break, and why; None when it may be taken.
 
     A kind of which the step takes nothing does not hold it.
 
@@ -211,29 +199,18 @@ def broken_budget(limits: SpendingLimits, spent: Spent, following: Spent) -> tup
     return None
 
 
-UNPRICED = (
-    "the price of the model is unknown, so a budget in dollars cannot be kept: "
-    "give its price in the table of models, or set the budget in tokens"
-)
+UNPRICED = Reason("budget.unpriced")
 
 
-def _why(kind: BudgetKind, limit: float, spent: float, most: float) -> str:
+def _why(kind: BudgetKind, limit: float, spent: float, most: float) -> Reason:
     left = max(limit - spent, 0.0)
     match kind:
         case BudgetKind.USD:
-            return (
-                f"the call may cost ${most:.4f} and ${left:.4f} of ${limit:.2f} are left: "
-                "raise the budget or ask for a shorter answer"
-            )
+            return Reason("budget.usd", most=most, left=left, limit=limit)
         case BudgetKind.TOKENS:
-            return (
-                f"the call may take {most:,.0f} tokens and {left:,.0f} of {limit:,.0f} are left: "
-                "raise the budget or ask for a shorter answer"
-            )
-        case BudgetKind.SECONDS:
-            return f"the budget of {amount_text(kind, limit)} is used up: raise it to go on"
+            return Reason("budget.tokens", most=most, left=left, limit=limit)
         case _:
-            return f"the budget of {limit:,.0f} {kind.value} is used up: raise it to go on"
+            return Reason("budget.used-up", amount=amount_text(kind, limit))
 
 
 AMOUNT_LIMITS: dict[BudgetKind, float] = {
@@ -286,7 +263,7 @@ class WorkspaceBudgetSet(Payload, kind="workspace.budget_set"):
 class BudgetReached(Payload, kind="model.budget_reached", external=True):
     """What comes next could break a budget, so the agent is held before it."""
 
-    reason: str
+    reason: Reason
     before: str = "call"
     """What is not begun: a `call` of a model, an `action`; `time` where what runs ends and nothing begins."""
     budget: str = ""
@@ -324,15 +301,12 @@ class BudgetAmounts(Command):
         )
 
 
-class SetBudget(BudgetAmounts):
+class SetBudget(BudgetAmounts, do="set_budget"):
     """Say what an agent or a goal may take over all sessions; nothing given is the settings' budget."""
 
-    do: Literal["set_budget"] = "set_budget"
     goal: str = ""
     """The goal, with those below it; empty for the agent, with those that work for it."""
 
 
-class SetWorkspaceBudget(BudgetAmounts):
+class SetWorkspaceBudget(BudgetAmounts, do="set_workspace_budget"):
     """Say what all agents together may take over all sessions; nothing given is the settings' budget."""
-
-    do: Literal["set_workspace_budget"] = "set_workspace_budget"

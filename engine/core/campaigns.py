@@ -5,13 +5,14 @@ The stream is no agent's: it is verified with the rest and not replayed. `engine
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from engine.core import improvement as imp
 from engine.core.command import Command
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 
 _Id = Annotated[str, Field(min_length=1, max_length=64)]
 _Words = Annotated[str, Field(max_length=8_000)]
@@ -21,14 +22,13 @@ class ForMastermind(Command):
     """What Mastermind carries out, and no agent."""
 
 
-class StartJob(ForMastermind):
-    """Begin a piece of work that goes on beside the cockpit; the receipt's data has its id as `job`.
+class StartJob(ForMastermind, do="mastermind_start"):
+    """Begin a piece of background work; the receipt's data has its id as `job`.
 
     The verbs are those that `Mastermind.verbs` lists: `evolve`, `coord_improve`, `coord_analyze`,
-    `coord_process_backlog`, `coord_query`, `campaign_resume`, `coord_shadow` and what other parts registered.
+    `coord_process_backlog`, `campaign_resume`, `coord_shadow` and what other parts registered.
     """
 
-    do: Literal["mastermind_start"] = "mastermind_start"
     verb: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
     argument: _Words = ""
     """What was typed behind the verb, as it stands."""
@@ -49,17 +49,15 @@ class StartJob(ForMastermind):
     """What a verb of another part takes besides."""
 
 
-class CancelJob(ForMastermind):
+class CancelJob(ForMastermind, do="mastermind_cancel"):
     """End a job with all that it started."""
 
-    do: Literal["mastermind_cancel"] = "mastermind_cancel"
     job: _Id
 
 
-class AddItem(ForMastermind):
+class AddItem(ForMastermind, do="mastermind_add"):
     """Put a suggestion into the backlog."""
 
-    do: Literal["mastermind_add"] = "mastermind_add"
     target: str = Field(min_length=1, max_length=500)
     suggestion: str = Field(min_length=1, max_length=4_000)
     priority: int = Field(default=5, ge=1, le=10)
@@ -68,36 +66,32 @@ class AddItem(ForMastermind):
     evidence: tuple[str, ...] = Field(default=(), max_length=100)
 
 
-class SettleItem(ForMastermind):
+class SettleItem(ForMastermind, do="mastermind_settle"):
     """Approve or reject an item of the backlog; an item may be named by a unique prefix of its id."""
 
-    do: Literal["mastermind_settle"] = "mastermind_settle"
     item: _Id
     approve: bool
     reason: str = Field(default="", max_length=4_000)
 
 
-class ApplyCandidate(ForMastermind):
+class ApplyCandidate(ForMastermind, do="mastermind_apply"):
     """Write the candidate that a campaign found better to the workspace."""
 
-    do: Literal["mastermind_apply"] = "mastermind_apply"
     campaign: _Id
     diff: str = Field(default="", max_length=64)
     """Blob of the difference that the operator saw; empty takes the one that is there."""
 
 
-class DeclineCampaign(ForMastermind):
+class DeclineCampaign(ForMastermind, do="mastermind_decline"):
     """Say no to the candidate that waits."""
 
-    do: Literal["mastermind_decline"] = "mastermind_decline"
     campaign: _Id
     reason: str = Field(default="", max_length=4_000)
 
 
-class RollBack(ForMastermind):
+class RollBack(ForMastermind, do="mastermind_roll_back"):
     """Bring the files back that a campaign changed."""
 
-    do: Literal["mastermind_roll_back"] = "mastermind_roll_back"
     campaign: _Id = "last"
     """A campaign's id, or `last` for the newest one that is applied."""
 
@@ -123,7 +117,7 @@ class JobProgressed(Payload, kind="mastermind.job_progressed"):
     job: str
     done: float = 0.0
     of: float = 0.0
-    text: str = ""
+    text: Reason = NONE
 
 
 class JobEnded(Payload, kind="mastermind.job_ended"):
@@ -131,7 +125,7 @@ class JobEnded(Payload, kind="mastermind.job_ended"):
 
     job: str
     status: imp.JobStatus
-    message: str = ""
+    message: Reason = NONE
     answer: dict[str, Any] = Field(default_factory=dict)
     error: str = ""
 
@@ -158,7 +152,7 @@ class ItemMoved(Payload, kind="mastermind.item_moved"):
 
     item: str
     status: imp.ItemStatus
-    message: str = ""
+    message: Reason = NONE
     campaign: str = ""
     decided: bool = False
     """Whether the actor decided it, as by approving or rejecting."""
@@ -209,7 +203,7 @@ class CampaignSplit(Payload, kind="mastermind.campaign_split"):
 
 
 class ProposalsKept(Payload, kind="mastermind.proposals_kept"):
-    """What a proposer was paid for is kept, so that a campaign that goes on does not pay again."""
+    """What a proposer was paid for is kept, so that a campaign that continues does not pay again."""
 
     campaign: str
     key: str
@@ -256,7 +250,7 @@ class CandidateJudged(Payload, kind="mastermind.candidate_judged"):
 
 
 class ApplyBegun(Payload, kind="mastermind.apply_begun"):
-    """A candidate's files are about to be written; what was there can be had again."""
+    """A candidate's files are about to be written; what was there can be restored."""
 
     campaign: str
     application: imp.Application
@@ -274,7 +268,7 @@ class RollbackBegun(Payload, kind="mastermind.rollback_begun"):
     """A campaign's files are about to be brought back."""
 
     campaign: str
-    reason: str = ""
+    reason: Reason = NONE
 
 
 class RolledBack(Payload, kind="mastermind.rolled_back"):
@@ -282,7 +276,7 @@ class RolledBack(Payload, kind="mastermind.rolled_back"):
 
     campaign: str
     tree: str
-    reason: str = ""
+    reason: Reason = NONE
     status: imp.CampaignStatus = imp.CampaignStatus.ROLLED_BACK
     """Failed where it did not pass its validation, waiting again where the session ended in it."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from engine.model import LateModel
 
 AGENT_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 STOP_WORDS = frozenset(
@@ -21,7 +23,7 @@ GOAL_LIMIT = 8_000
 
 
 def check_agent_id(value: str) -> str:
-    """The id, if an agent may bear it.
+    """The id, if an agent may have it.
 
     Raises:
         ValueError: says what is wrong and what an id looks like.
@@ -40,15 +42,22 @@ AgentId = Annotated[str, AfterValidator(check_agent_id)]
 GoalText = Annotated[str, Field(min_length=1, max_length=GOAL_LIMIT)]
 
 
-class Command(BaseModel):
-    """What an operator asks."""
+class Command(BaseModel, metaclass=LateModel):
+    """What an operator asks; `class DropGoal(Command, do="drop_goal")` registers one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    do: str
+    do: str = ""
     agent: str = ""
 
+    def __init_subclass__(cls, *, do: str = "", **config: Any) -> None:
+        super().__init_subclass__(**config)
+        if do:
+            # A field of its own, so that `do` says of which kind a command is when one is read.
+            cls.__annotations__ = {"do": Literal[do], **cls.__annotations__}
+            cls.do = do
 
-class Receipt(BaseModel):
+
+class Receipt(BaseModel, metaclass=LateModel):
     """The result of a command; when it is returned, what it says is durable."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)

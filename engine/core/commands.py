@@ -11,7 +11,6 @@ from functools import cache
 from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter
-from pydantic_core import PydanticUndefined
 
 from engine.core import campaigns, crew_commands  # noqa: F401  (they register their commands)
 from engine.core.agents import *
@@ -50,7 +49,7 @@ def parse_recorded(value: dict[str, Any]) -> Command:
 
 def _leaves(parent: type[Command]) -> Iterable[type[Command]]:
     for child in parent.__subclasses__():
-        if child.model_fields["do"].default is not PydanticUndefined:
+        if child.model_fields["do"].default:
             yield child
         yield from _leaves(child)
 

@@ -6,6 +6,7 @@ and what it cannot compare is false. Patterns have `*` and `?` only, so that no 
 
 from __future__ import annotations
 
+import fnmatch
 import operator
 import re
 from collections.abc import Callable
@@ -19,53 +20,16 @@ LOOKED_AT = 64 * 1024
 
 
 @lru_cache(maxsize=512)
-def _pieces(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """What stands between the stars, each with a fixed length, so that nothing is ever tried twice."""
-    return tuple(
-        re.compile("".join("." if letter == "?" else re.escape(letter) for letter in piece), re.DOTALL)
-        for piece in pattern.split("*")
-    )
+def _glob(pattern: str) -> re.Pattern[str]:
+    """A pattern as `fnmatch` has it, which tries no piece between two stars twice; `[` is itself."""
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
 
 
 def glob_matches(pattern: str, text: str) -> bool:
-    """Whether the whole text is of this form: `*` stands for any characters, `?` for one.
-
-    Each piece between two stars is looked for once, from left to right, so the time grows with the length of
-    the text and not with the number of stars.
-    """
+    """Whether the whole text is of this form: `*` stands for any characters, `?` for one."""
     if "*" not in pattern and "?" not in pattern:
         return pattern == text
-    text = text[:LOOKED_AT]
-    if "?" not in pattern:
-        return _fits_stars(pattern, text)
-    first, *rest = _pieces(pattern)
-    if not rest:
-        return first.fullmatch(text) is not None
-    begun = first.match(text)
-    if begun is None:
-        return False
-    at = begun.end()
-    *between, last = rest
-    for piece in between:
-        match = piece.search(text, at)
-        if match is None:
-            return False
-        at = match.end()
-    length = len(pattern) - pattern.rindex("*") - 1
-    return len(text) - length >= at and last.fullmatch(text, len(text) - length) is not None
-
-
-def _fits_stars(pattern: str, text: str) -> bool:
-    first, *between, last = pattern.split("*")
-    if not text.startswith(first):
-        return False
-    at = len(first)
-    for piece in between:
-        start = text.find(piece, at)
-        if start < 0:
-            return False
-        at = start + len(piece)
-    return len(text) - len(last) >= at and text.endswith(last)
+    return _glob(pattern).match(text[:LOOKED_AT]) is not None
 
 
 def glob_found_in(pattern: str, text: str) -> bool:
@@ -272,15 +236,15 @@ def _of(value: Name | Constant, lookup: Lookup) -> Any:
     return lookup(value.text) if isinstance(value, Name) else value.value
 
 
-def _compare(op: str, one: Any, other: Any) -> bool:
+def _compare(op: str, item: Any, other: Any) -> bool:
     if op in ("==", "!="):
         # True is no number here, although it is 1 to Python.
-        same = isinstance(one, bool) == isinstance(other, bool) and one == other
+        same = isinstance(item, bool) == isinstance(other, bool) and item == other
         return same is (op == "==")
     if op == "like":
-        return isinstance(other, str) and one is not None and glob_matches(other, str(one))
-    texts = isinstance(one, str) and isinstance(other, str)
-    return (texts or (_is_number(one) and _is_number(other))) and _ORDER[op](one, other)
+        return isinstance(other, str) and item is not None and glob_matches(other, str(item))
+    texts = isinstance(item, str) and isinstance(other, str)
+    return (texts or (_is_number(item) and _is_number(other))) and _ORDER[op](item, other)
 
 
 def _is_number(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 
@@ -36,10 +37,10 @@ class AgentRegistered(Payload, kind="crew.agent_registered"):
 
 
 class AgentRemoved(Payload, kind="crew.agent_removed"):
-    """A type of agent is gone; what runs goes on."""
+    """A type of agent is gone; what runs continues."""
 
     agent: str
-    reason: str = ""
+    reason: Reason = NONE
 
 
 class AgentEnabled(Payload, kind="crew.agent_enabled"):
@@ -72,7 +73,7 @@ class HandoffMoved(Payload, kind="crew.handoff_moved"):
     seq: int
     source: str
     target: str
-    reason: str = ""
+    reason: Reason = NONE
     spent_s: float = 0.0
     """Seconds of its deadline that are used up, without those in which it waited."""
     limit_s: float = 0.0
@@ -86,7 +87,7 @@ class HandoffEnded(Payload, kind="crew.handoff_ended"):
     seq: int
     source: str
     target: str
-    reason: str = ""
+    reason: Reason = NONE
     spent_s: float = 0.0
     result: dict[str, Any]
 
@@ -173,7 +174,7 @@ class FloorChanged(Payload, kind="crew.floor_changed"):
 
     holders: tuple[tuple[str, str], ...]
     """Agent and handoff of each holder, the present one last."""
-    reason: str = ""
+    reason: Reason = NONE
 
 
 class OperatorSaid(Payload, kind="crew.operator_said"):
@@ -184,7 +185,7 @@ class OperatorSaid(Payload, kind="crew.operator_said"):
 
 
 class OperatorHeard(Payload, kind="crew.operator_heard"):
-    """What the operator said was taken up."""
+    """What the operator said was heard."""
 
     handoff: str
 
@@ -209,7 +210,7 @@ class HumanClosed(Payload, kind="crew.human_closed"):
     answer: dict[str, Any] | None = None
     taken: bool = True
     """False where the answer was waited for no longer: whoever asks the same again has it."""
-    reason: str = ""
+    reason: Reason = NONE
 
 
 class HumanTaken(Payload, kind="crew.human_taken"):

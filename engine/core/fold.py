@@ -23,17 +23,27 @@ from engine.core.folds.goals import beliefs_ended
 from engine.core.journal import Event
 from engine.core.state import HANDLERS, AgentState
 
-SNAPSHOT_FORMAT = 10
+SNAPSHOT_FORMAT = 11
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 DUMPED_AT_ONCE = 32
 """Goals, plans or other entries of a state that are written or read between two turns of other threads."""
 
 
 @cache
-def _adapters() -> dict[str, TypeAdapter[Any]]:
-    """How each field of a state is written and read."""
+def _hints() -> dict[str, Any]:
     hints = get_type_hints(AgentState)
-    return {entry.name: TypeAdapter(hints[entry.name]) for entry in fields(AgentState)}
+    return {entry.name: hints[entry.name] for entry in fields(AgentState)}
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    """How a field of a state is written and read."""
+    return TypeAdapter(_hints()[name])
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is its own JSON, so that no adapter is built for it."""
+    return value is None or type(value) in (str, int, float, bool) or value in ({}, [], ())
 
 
 def dump_state(state: AgentState) -> str:
@@ -42,7 +52,7 @@ def dump_state(state: AgentState) -> str:
     It is put together from small pieces: a thread that does it lets others have their turn between them.
     """
     # Not sorted, as the order of goals and beliefs is part of the state.
-    text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _adapters()) + "}"
+    text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _hints()) + "}"
     return with_checksum(text)
 
 
@@ -64,7 +74,10 @@ def without_checksum(text: str) -> str:
 
 
 def _dumped(state: AgentState, name: str) -> str:
-    value, adapter = getattr(state, name), _adapters()[name]
+    value = getattr(state, name)
+    if _is_plain(value):
+        return json.dumps(value)
+    adapter = _adapter(name)
     if not isinstance(value, dict):
         return json.dumps(adapter.dump_python(value))
     pieces = (json.dumps(adapter.dump_python(piece)) for piece in _pieces(value))
@@ -82,12 +95,19 @@ def load_state(text: str) -> AgentState:
     stored = json.loads(text)
     if not isinstance(stored, dict):
         raise ValueError("it is not a state")  # noqa: TRY004  a text of another shape, not a wrong argument
-    return AgentState(**{name: _loaded(name, value) for name, value in stored.items() if name in _adapters()})
+    changed = {name: value for name, value in stored.items() if name in _hints() and _differs(name, value)}
+    return AgentState(**{name: _loaded(name, value) for name, value in changed.items()})
+
+
+def _differs(name: str, value: Any) -> bool:
+    """Whether a stored value is another one than a new state has."""
+    usual = getattr(_usual_state(), name)
+    return not (_is_plain(value) and _is_plain(usual) and json.dumps(value) == json.dumps(usual))
 
 
 def _loaded(name: str, value: Any) -> Any:
-    adapter = _adapters()[name]
-    if not isinstance(value, dict) or not isinstance(_default(name), dict):
+    adapter = _adapter(name)
+    if not isinstance(value, dict) or not isinstance(getattr(_usual_state(), name), dict):
         return adapter.validate_python(value)
     loaded: dict[Any, Any] = {}
     for piece in _pieces(value):
@@ -96,8 +116,9 @@ def _loaded(name: str, value: Any) -> Any:
 
 
 @cache
-def _default(name: str) -> Any:
-    return getattr(AgentState(), name)
+def _usual_state() -> AgentState:
+    """What is true of an agent without events; it is only looked at."""
+    return AgentState()
 
 
 def _pieces(entries: dict[Any, Any]) -> Iterator[dict[Any, Any]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from engine.core.command import Command, GoalText
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 
@@ -44,69 +45,62 @@ class Goal:
     """Adoption order within the agent."""
     criteria: tuple[str, ...] = ()
     """What must be shown to hold before the goal counts as achieved."""
-    reason: str = ""
+    reason: Reason = NONE
     """Why it ended as it did."""
     event: str = ""
     """Reference of the event that adopted or last changed it."""
 
 
-class AdoptGoal(Command):
+class AdoptGoal(Command, do="adopt_goal"):
     """Give the agent a goal."""
 
-    do: Literal["adopt_goal"] = "adopt_goal"
     text: GoalText
     priority: int = Field(default=1, ge=-1_000_000, le=1_000_000)
     criteria: tuple[Annotated[str, Field(min_length=1, max_length=2_000)], ...] = Field((), max_length=20)
     """What must be shown to hold before it counts as achieved."""
 
 
-class ChangeGoal(Command):
+class ChangeGoal(Command, do="change_goal"):
     """Reword a goal or change its priority."""
 
-    do: Literal["change_goal"] = "change_goal"
     goal: str
     text: GoalText | None = None
     priority: int | None = None
 
 
-class PushGoal(Command):
-    """Put a goal below another one: it is pursued first, then the other goes on."""
+class PushGoal(Command, do="push_goal"):
+    """Put a goal below another one: it is pursued first, then the other continues."""
 
-    do: Literal["push_goal"] = "push_goal"
     goal: str
     """The goal that it is to serve."""
     text: GoalText
 
 
-class MoveGoal(Command):
+class MoveGoal(Command, do="move_goal"):
     """Let a goal serve another one, or none."""
 
-    do: Literal["move_goal"] = "move_goal"
     goal: str
     parent: str = ""
     """The goal that it is to serve; empty for none."""
 
 
-class DropGoal(Command):
+class DropGoal(Command, do="drop_goal"):
     """Give a goal up."""
 
-    do: Literal["drop_goal"] = "drop_goal"
     goal: str
-    reason: str = "dropped by the operator"
+    reason: Reason = Reason("goal.dropped")
 
 
-class AbortGoal(Command):
+class AbortGoal(Command, do="abort_goal"):
     """Fail a goal by the operator's decision."""
 
-    do: Literal["abort_goal"] = "abort_goal"
     goal: str
-    reason: str = "aborted by the operator"
+    reason: Reason = Reason("goal.aborted")
 
 
-class WaiveSnapshot(Command):
+class WaiveSnapshot(Command, do="waive_snapshot"):
     """Let a step run although the workspace could not be saved before it."""
 
-    do: Literal["waive_snapshot"] = "waive_snapshot"
     step: str
 
 
@@ -147,7 +141,7 @@ class GoalEnded(Payload, kind="goal.ended"):
 
     goal: str
     status: GoalStatus
-    reason: str = ""
+    reason: Reason = NONE
 
 
 class WorkflowEntered(Payload, kind="workflow.entered"):

@@ -1,7 +1,4 @@
-"""What the system improves in itself and how that is judged: jobs, backlog, campaigns, what was applied.
-
-Plain values; those that Mastermind keeps are a fold of its stream (`engine.improve.state`).
-"""
+"""What Mastermind improves and how that is judged: jobs, backlog, campaigns, what was applied."""
 
 from __future__ import annotations
 
@@ -185,8 +182,15 @@ class CampaignStatus(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes of it by itself."""
+        """Whether nothing more follows by itself."""
         return self not in (self.AUDITING, self.PROPOSING, self.JUDGING, self.NEEDS_OPERATOR)
+
+
+RESUMABLE = tuple(
+    CampaignStatus[name] for name in ["INTERRUPTED", "CANCELLED", "FAILED", "NEEDS_OPERATOR", "ROLLED_BACK"]
+)
+"""Where a campaign can continue from."""
+OPEN_ITEMS = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.IN_PROGRESS)
 
 
 class JobStatus(StrEnum):
@@ -205,13 +209,13 @@ class JobStatus(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether nothing more follows."""
         return self not in (self.QUEUED, self.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A piece of work that goes on beside the cockpit."""
+    """A background job."""
 
     id: str
     """`j1`, `j2`, …"""
@@ -381,7 +385,7 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """An attempt to make something better, from the audit to what became of it."""
+    """An attempt to make something better, from the audit to its result."""
 
     id: str
     """`k1`, `k2`, …"""
@@ -422,9 +426,9 @@ class Campaign:
     """In USD: what was paid for answers of which no candidate is made yet; part of `usd`."""
     shadows: tuple[Shadow, ...] = ()
 
-    def candidate(self, wanted: str) -> Candidate | None:
+    def candidate(self, target: str) -> Candidate | None:
         """One of its candidates by id."""
-        return next((candidate for candidate in self.candidates if candidate.id == wanted), None)
+        return next((candidate for candidate in self.candidates if candidate.id == target), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,9 +466,7 @@ class MastermindSettings:
     interval_s: float = 30.0
     """Between two items of autonomous work."""
     watch_s: float = 86_400.0
-    """How long what was applied is watched."""
-    watch_more: int = 2
-    """How many more failures than before are told."""
+    """Read from the settings of 0.1, and without effect."""
     approve_critical: bool = True
     """Whether critical targets wait for the operator."""
     critical: tuple[str, ...] = ("pilothouse.toml", "mastermind", "coordinator", "self_improve")

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from engine.model import LateModel
+
 # These errors are named after what happened to the journal, which reads better in a message than `…Error`.
 # ruff: noqa: N818
 
@@ -42,12 +44,12 @@ class JournalLocked(JournalError):
 class JournalTooNew(JournalError):
     """A newer Pilothouse wrote this journal."""
 
-    def __init__(self, path: Path, found: int, known: int) -> None:
+    def __init__(self, path: Path, matches: int, known: int) -> None:
         super().__init__(
-            f"{path} has schema version {found} and this Pilothouse knows versions up to {known}: "
+            f"{path} has schema version {matches} and this Pilothouse knows versions up to {known}: "
             "open it with a newer Pilothouse; nothing was changed."
         )
-        self.found = found
+        self.found = matches
         self.known = known
 
 
@@ -110,6 +112,8 @@ class BlobWriteError(BlobError):
 
 WORKSPACE = "workspace"
 """Stream of what concerns no single agent; a stream beside it is named after it and a word."""
+MEMORY = f"{WORKSPACE}@memory"
+"""Stream of what agents remember."""
 MASTERMIND = f"{WORKSPACE}@mastermind"
 """Stream of what Mastermind did."""
 CREW = f"{WORKSPACE}@crew"
@@ -191,7 +195,7 @@ def of_agent(stream: str) -> bool:
     return stream != WORKSPACE and "@" not in stream
 
 
-class Payload(BaseModel):
+class Payload(BaseModel, metaclass=LateModel):
     """What an event says; each subclass is one kind: `class GoalMoved(Payload, kind="goal.moved")`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

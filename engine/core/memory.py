@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -140,7 +140,7 @@ class MemoryType(StrEnum):
 
 
 class LinkType(StrEnum):
-    """How one memory bears on another; links are directed."""
+    """How one memory relates to another; links are directed."""
 
     RELATED = "related"
     CAUSAL = "causal"
@@ -184,7 +184,7 @@ class ConsolidationKind(StrEnum):
 
     @property
     def memory_type(self) -> MemoryType:
-        """The type of the memory that comes of it."""
+        """The type of the resulting memory."""
         return MemoryType.PROCEDURE if self is ConsolidationKind.PROCEDURAL else MemoryType(self.value)
 
 
@@ -347,7 +347,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLink:
-    """A memory bears on another one."""
+    """A memory relates to another one."""
 
     source: str
     target: str
@@ -412,10 +412,9 @@ class Operation:
     """Id of what was written."""
 
 
-class Remember(Command):
+class Remember(Command, do="remember"):
     """Write to memory as the operator; an agent's current workflow stands for one that is not named."""
 
-    do: Literal["remember"] = "remember"
     verb: str = Field(min_length=1, max_length=100)
     """Name of the request, ours or the seed's."""
     arguments: dict[str, Any] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The kinds of events that write to memory: each says what became of one thing.
+"""The kinds of events that write to memory: each says the result of one thing.
 
 They stand in a stream of their own, so that what several agents remember has one order, and an agent's own
 stream replays without it. `engine.memory.fold` turns them into the rows of `memory.db`.
@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.core import memory as mem
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 
 
 class WorkflowCreated(Payload, kind="memory.workflow_created"):
@@ -120,7 +121,7 @@ class MemoriesForgotten(Payload, kind="memory.forgotten"):
 
 
 class MemoriesLinked(Payload, kind="memory.linked"):
-    """A memory bears on another one; a link of the same type that was there is replaced."""
+    """A memory relates to another one; a link of the same type that was there is replaced."""
 
     workflow: str
     link: mem.MemoryLink
@@ -148,7 +149,7 @@ class MindSet(Payload, kind="memory.mind_set"):
     """What a workflow has in mind is this now."""
 
     state: mem.CognitiveState
-    reason: str = ""
+    reason: Reason = NONE
     """`new`, `focus`, `evict`, `optimize`, `pin`, `save`, …"""
 
 

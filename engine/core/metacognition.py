@@ -14,6 +14,7 @@ from pydantic import Field
 
 from engine.core.command import Command
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 WINDOW = 50
@@ -179,7 +180,7 @@ class Signal:
 
     kind: str
     """`repeated`, `alternating`, `error_loop` or `no_progress`."""
-    text: str
+    text: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ class BackgroundJob:
 
     id: str
     task: MetaTask
-    why: str
+    why: Reason
     loop: int
     goal: str = ""
     """The root goal that was pursued, whose workflow the job keeps to whatever the agent turns to."""
@@ -243,7 +244,7 @@ class EndedJob:
 
     job: BackgroundJob
     outcome: JobOutcome
-    message: str
+    message: Reason
     at: str = ""
     event: str = ""
 
@@ -353,7 +354,7 @@ class BackgroundStarted(Payload, kind="meta.started"):
 
     job: str
     task: MetaTask
-    why: str
+    why: Reason
     goal: str = ""
     """The root goal that is pursued; the job keeps to its workflow."""
     about: str = ""
@@ -365,7 +366,7 @@ class BackgroundEnded(Payload, kind="meta.ended", external=True):
 
     job: str
     outcome: JobOutcome
-    message: str = ""
+    message: Reason = NONE
     """Its result, or why nothing did, in a line."""
     feedback: str = ""
     """What the thinker is to be told."""
@@ -374,7 +375,7 @@ class BackgroundEnded(Payload, kind="meta.ended", external=True):
     replan: bool = False
     """Whether another plan is asked for."""
     made: str = ""
-    """Id of the reflection or memory that came of it."""
+    """Id of the resulting reflection or memory."""
     sources: tuple[str, ...] = ()
     """Memories that went into it."""
     counts: dict[str, int] = Field(default_factory=dict)
@@ -443,38 +444,33 @@ class ReplanAsked(Payload, kind="meta.replan_asked"):
     goal: str
 
 
-class ForceMeta(Command):
+class ForceMeta(Command, do="force_meta"):
     """Have a background task done now, whether it is due or not."""
 
-    do: Literal["force_meta"] = "force_meta"
     task: Literal["adapt", "reflect", "consolidate", "optimise", "promote", "maintain", "link"]
 
 
-class VetoMeta(Command):
+class VetoMeta(Command, do="veto_meta"):
     """Let a background task not be begun by itself, or let it again."""
 
-    do: Literal["veto_meta"] = "veto_meta"
     task: Literal["adapt", "reflect", "consolidate", "optimise", "promote", "maintain", "link"]
     lifted: bool = False
 
 
-class CancelBackground(Command):
+class CancelBackground(Command, do="cancel_background"):
     """Cut a background job of the agent's thinking off."""
 
-    do: Literal["cancel_background"] = "cancel_background"
     job: str = Field(min_length=1, max_length=64)
 
 
-class SetThresholds(Command):
+class SetThresholds(Command, do="set_thresholds"):
     """Say after how many successes a reflection and a consolidation are due; None leaves one as it is."""
 
-    do: Literal["set_thresholds"] = "set_thresholds"
     reflection: int | None = Field(default=None, ge=0, le=1_000_000)
     consolidation: int | None = Field(default=None, ge=0, le=1_000_000)
 
 
-class Guide(Command):
+class Guide(Command, do="guide"):
     """Say something to the thinker; the next prompt has it, once."""
 
-    do: Literal["guide"] = "guide"
     text: str = Field(min_length=1, max_length=4_000)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from engine.core.command import Command
@@ -19,8 +17,7 @@ class NoteAdded(Payload, kind="note.added"):
     text: str
 
 
-class AddNote(Command):
+class AddNote(Command, do="add_note"):
     """Put a note into the journal of an agent."""
 
-    do: Literal["add_note"] = "add_note"
     text: str = Field(min_length=1, max_length=NOTE_LIMIT)

@@ -13,6 +13,7 @@ from pydantic import Field
 from engine.core.actions import SandboxSession
 from engine.core.command import Command
 from engine.core.journal import Payload, canonical
+from engine.core.reasons import NONE, Reason
 from engine.core.recovery import FailureKind
 from engine.value import dataclass
 
@@ -26,7 +27,7 @@ class Uncovered:
     index: int
     """Its place in the goal's text, from 1."""
     why: str
-    """What is missing, in a sentence."""
+    """What is missing, in the thinker's words."""
     nearest: tuple[str, ...] = ()
     """Examples of what the thinker does understand, nearest first."""
 
@@ -95,7 +96,7 @@ class PlanStep:
     group: str = ""
     """Steps of one parallel group share a name."""
     status: StepStatus = StepStatus.PLANNED
-    summary: str = ""
+    summary: Reason = NONE
     """Its result, at most 150 characters."""
     attempts: int = 0
     provenance: Provenance = field(default_factory=Provenance)
@@ -171,7 +172,7 @@ class PlanRejected(Payload, kind="plan.rejected"):
     """A plan was not adopted, with every reason."""
 
     goal: str
-    problems: tuple[str, ...]
+    problems: tuple[Reason, ...]
     failure: FailureKind = FailureKind.PLANNING_ERROR
 
 
@@ -188,8 +189,8 @@ class PlanRevised(Payload, kind="plan.revised"):
 
     plan: str
     goal: str
-    change: str
-    """What was done, in words."""
+    change: Reason
+    """What was done."""
     steps: tuple[PlanStep, ...]
 
 
@@ -199,13 +200,12 @@ class StepEnded(Payload, kind="step.ended"):
     goal: str
     step: str
     status: StepStatus
-    summary: str = ""
+    summary: Reason = NONE
 
 
-class EditStep(Command):
+class EditStep(Command, do="edit_step"):
     """Change what a step does; it is validated again before it may run."""
 
-    do: Literal["edit_step"] = "edit_step"
     step: str
     tool: str | None = None
     command: str | None = None
@@ -213,10 +213,9 @@ class EditStep(Command):
     description: str | None = None
 
 
-class InsertStep(Command):
+class InsertStep(Command, do="insert_step"):
     """Put a new step before another, or at the end."""
 
-    do: Literal["insert_step"] = "insert_step"
     before: str | None = None
     tool: str = "simple_coder"
     command: str
@@ -224,50 +223,44 @@ class InsertStep(Command):
     description: str = ""
 
 
-class DeleteStep(Command):
+class DeleteStep(Command, do="delete_step"):
     """Take a step that has not run out of the plan."""
 
-    do: Literal["delete_step"] = "delete_step"
     step: str
 
 
-class MoveStep(Command):
+class MoveStep(Command, do="move_step"):
     """Move a step that has not run up (-1) or down (+1)."""
 
-    do: Literal["move_step"] = "move_step"
     step: str
     by: Literal[-1, 1]
 
 
-class SkipStep(Command):
+class SkipStep(Command, do="skip_step"):
     """Go on without a step."""
 
-    do: Literal["skip_step"] = "skip_step"
     step: str
-    reason: str = "skipped by the operator"
+    reason: Reason = Reason("step.skipped")
 
 
-class RetryStep(Command):
+class RetryStep(Command, do="retry_step"):
     """Run a failed step again now, or ask for a goal's plan again now."""
 
-    do: Literal["retry_step"] = "retry_step"
     step: str = ""
     goal: str = ""
     """The goal, where no step is named."""
 
 
-class GiveResult(Command):
+class GiveResult(Command, do="give_result"):
     """Settle a step with a result that the operator vouches for."""
 
-    do: Literal["give_result"] = "give_result"
     step: str
     result: str = Field(max_length=100_000)
 
 
-class ReplacePlan(Command):
+class ReplacePlan(Command, do="replace_plan"):
     """Replace what has not run of the current plan, by steps in JSON or by clauses in English."""
 
-    do: Literal["replace_plan"] = "replace_plan"
     goal: str
     plan: str = Field(min_length=1, max_length=1_000_000)
 

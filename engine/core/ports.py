@@ -105,7 +105,7 @@ class SessionObserver(Protocol):
     """Records what happens in a sandbox session beside the answers of its calls."""
 
     def job_started(self, job: str, command: str, action: str) -> None:
-        """A program goes on in the background."""
+        """A program continues in the background."""
 
     def job_output(self, job: str, stream: str, text: str, skipped: int) -> None:
         """A piece of what a job prints, and how many characters before it were not kept."""
@@ -174,7 +174,7 @@ class SessionControl(Protocol):
         """Stop all of the agent's processes where they are."""
 
     def thaw(self, agent: str) -> None:
-        """Let all of the agent's processes go on."""
+        """Let all of the agent's processes continue."""
 
     def processes(self, agent: str) -> Sequence[ProcessTree]:
         """The agent's process trees that are not over."""

@@ -14,6 +14,7 @@ from pydantic import Field
 from engine.bdi.trace import IntentionView, PendingStep
 from engine.core.command import Command
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 REASONER = "asl_agent"
@@ -24,12 +25,12 @@ REQUEST = "r"
 
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
-MIND_FORMAT = 1
-"""Raised whenever the data change shape or a program would go on otherwise; older data are then ignored."""
+MIND_FORMAT = 2
+"""Raised whenever the data change shape or a program would continue otherwise; older data are ignored."""
 
 
 class ForgottenError(Exception):
-    """A mind cannot be had again from its events; the message says where."""
+    """A mind cannot be restored from its events; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ class Stride:
     intention: int = 0
     """The intention that is stepped; 0 for whichever comes next."""
     depth: int = 0
-    """It goes on until the intention has at most so many goals on its stack, collapsed ones counted."""
+    """It continues until the intention has at most so many goals on its stack, collapsed ones counted."""
     goal: str = ""
-    """Of an agent with plans: the goal that is stepped; out of it goes on until it has ended."""
+    """Of an agent with plans: the goal that is stepped; out of it continues until it has ended."""
     step: str = ""
-    """Of an agent with plans: the step at which it begins; over it goes on until it has ended."""
+    """Of an agent with plans: the step at which it begins; over it continues until it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class GenerationStage(StrEnum):
 
     @property
     def over(self) -> bool:
-        """True when nothing more comes of it."""
+        """True when nothing more follows."""
         return self in (GenerationStage.INSTALLED, GenerationStage.FAILED)
 
 
@@ -288,11 +289,11 @@ class MessageHeard(Payload, kind="reasoner.message_heard", external=True):
 
 
 class IntentionSteered(Payload, kind="reasoner.intention_steered"):
-    """The operator held an intention back, let it go on, or took it away."""
+    """The operator held an intention back, let it continue, or took it away."""
 
     intention: int
     how: Literal["suspend", "resume", "drop", "fail"]
-    reason: str = ""
+    reason: Reason = NONE
 
 
 class MindBreakpointChanged(Payload, kind="reasoner.breakpoint_changed"):
@@ -378,7 +379,7 @@ class PlansDecided(Payload, kind="generation.decided"):
 
 
 class GenerationSettled(Payload, kind="generation.settled"):
-    """Plans were installed and whoever waited for them goes on; or none could be had."""
+    """Plans were installed and whoever waited for them continues; or none could be had."""
 
     generation: str
     plans: tuple[str, ...] = ()
@@ -391,27 +392,24 @@ class GenerationSettled(Payload, kind="generation.settled"):
     inventions: tuple[tuple[str, str, str], ...] = ()
 
 
-class TellBelief(Command):
+class TellBelief(Command, do="tell_belief"):
     """Give a reasoner a belief, or take one away, whatever its sources."""
 
-    do: Literal["tell_belief"] = "tell_belief"
     literal: str = Field(min_length=1, max_length=10_000)
     removed: bool = False
 
 
-class SteerIntention(Command):
-    """Hold an intention back, let it go on, let its present step fail, or take it away."""
+class SteerIntention(Command, do="steer_intention"):
+    """Hold an intention back, let it continue, let its present step fail, or take it away."""
 
-    do: Literal["steer_intention"] = "steer_intention"
     intention: int
     how: Literal["suspend", "resume", "drop", "fail"]
     reason: str = Field(default="", max_length=1_000)
 
 
-class DecidePlans(Command):
+class DecidePlans(Command, do="decide_plans"):
     """Decide plans that a model made and that wait for approval."""
 
-    do: Literal["decide_plans"] = "decide_plans"
     generation: str
     decision: Literal["approve", "reject", "again"]
     text: str = Field(default="", max_length=1_000_000)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL
 from engine.value import dataclass
 
@@ -38,7 +39,7 @@ class Strategy(StrEnum):
     FALLBACK_MANUAL = "FALLBACK_MANUAL"
     ABORT_GRACEFULLY = "ABORT_GRACEFULLY"
     DECIDE_ANEW = "DECIDE_ANEW"
-    """The thinker, which decides step by step, is told what went wrong and goes on without the step."""
+    """The thinker, which decides step by step, is told what went wrong and continues without the step."""
 
 
 OF_GOALS = frozenset({Strategy.SIMPLIFIED_APPROACH, Strategy.ESCALATE_TO_AGINT})
@@ -57,7 +58,7 @@ class Failure:
     """Something that went wrong, and what recovery does about it."""
 
     kind: FailureKind
-    message: str
+    message: Reason
     goal: str = ""
     step: str = ""
     action: str = ""
@@ -101,8 +102,8 @@ class ActiveAction:
     """Whether it may change something outside of the agent; known once it has started."""
     snapshot: str = ""
     """Workspace snapshot taken for it; empty before that, and where none is taken."""
-    needs: str = ""
-    """Why it needs the operator whatever the rules say, in words; empty where it does not."""
+    needs: Reason = NONE
+    """Why it needs the operator whatever the rules say; empty where it does not."""
     request: bool = False
     """Whether it needs the operator's word on this very call: nothing that was allowed before answers it."""
     client: str = ""
@@ -145,11 +146,11 @@ class Intervention:
     goal: str
     step: str
     """Empty when no step is concerned, such as after a planning failure."""
-    reason: str
+    reason: Reason
     kind: str = ""
     """Failure kind, empty when the operator opened it."""
-    tried: tuple[str, ...] = ()
-    """What recovery did before, in words."""
+    tried: tuple[Reason, ...] = ()
+    """What recovery did before."""
     event: str = ""
 
     @property
@@ -198,7 +199,7 @@ class FailureRecorded(Payload, kind="failure.recorded"):
     """Something went wrong and was classified."""
 
     failure: FailureKind
-    message: str
+    message: Reason
     subject: str = ""
     goal: str = ""
     step: str = ""
@@ -218,7 +219,7 @@ class RecoveryChosen(Payload, kind="recovery.chosen"):
     attempt: int = 1
     of: int = 1
     delay_s: float = 0.0
-    why: str = ""
+    why: Reason = NONE
 
 
 class RecoveryEnded(Payload, kind="recovery.ended"):
@@ -244,15 +245,15 @@ class InterventionOpened(Payload, kind="intervention.opened"):
 
     goal: str = ""
     step: str = ""
-    reason: str
+    reason: Reason
     failure: FailureKind | None = None
-    tried: tuple[str, ...] = ()
+    tried: tuple[Reason, ...] = ()
 
 
 class InterventionClosed(Payload, kind="intervention.closed"):
     """The operator decided."""
 
-    resolution: str
+    resolution: Reason
 
 
 class ThoughtRecorded(Payload, kind="thought.recorded"):

@@ -1,7 +1,7 @@
-"""Rewinding: what of an agent is brought back and what goes on as it is; commands and events.
+"""Rewinding: what of an agent is brought back and what continues as it is; commands and events.
 
 Brought back is what the agent wants, plans and believes, and how it stands with that: `Course`. Everything
-else of an `AgentState` goes on: ids (none is given twice), what was spent, counts of what was really done,
+else of an `AgentState` continues: ids (none is given twice), what was spent, counts of what was really done,
 jobs, breakpoints, what it learned about its tools and its thinking, and the sandbox's safety switch, which is
 the operator's.
 
@@ -25,6 +25,7 @@ from engine.core.command import AgentId, Command
 from engine.core.goals import Goal
 from engine.core.journal import Payload
 from engine.core.plan import Plan, PlanStep
+from engine.core.reasons import Reason
 from engine.core.recovery import Failure, Intervention, OpenWorkflow, Retry, Strategy
 from engine.core.sandbox import Handover
 from engine.core.state import AgentState
@@ -137,10 +138,9 @@ def _whole(order: tuple[str, ...], changed: Mapping[str, V], now: Mapping[str, V
     return {key: changed.get(key, now.get(key)) for key in order if key in changed or key in now}  # type: ignore[misc]
 
 
-class Rewind(Command):
-    """Take the agent and its files back to an event of its stream; the journal goes on."""
+class Rewind(Command, do="rewind"):
+    """Take the agent and its files back to an event of its stream; the journal continues."""
 
-    do: Literal["rewind"] = "rewind"
     to: int = Field(ge=1)
     """A version of the agent's stream."""
     scope: Literal["both", "state", "files"] = "both"
@@ -148,27 +148,24 @@ class Rewind(Command):
     """Of the files only these; none for all."""
 
 
-class ForkAgent(Command):
+class ForkAgent(Command, do="fork"):
     """Let a new agent begin where one stood after an event, with its own copy of the files as of then."""
 
-    do: Literal["fork"] = "fork"
     to: int = Field(ge=1)
     """A version of the agent's stream."""
     name: AgentId
     """The new agent's id."""
 
 
-class AdoptFork(Command):
+class AdoptFork(Command, do="adopt"):
     """Give an agent the files that a fork of it has now; its own history stays."""
 
-    do: Literal["adopt"] = "adopt"
     fork: AgentId
 
 
-class Undo(Command):
+class Undo(Command, do="undo"):
     """Carry out what makes up for an earlier command; it was shown before."""
 
-    do: Literal["undo"] = "undo"
     of: str = Field(max_length=200)
     """Reference of the earlier command."""
     command: dict[str, Any]
@@ -177,10 +174,9 @@ class Undo(Command):
     """Whether the earlier command is an undo itself."""
 
 
-class PutBack(Command):
+class PutBack(Command, do="put_back"):
     """Put steps of a plan, beliefs and the operator's turn back as they were; part of an undo."""
 
-    do: Literal["put_back"] = "put_back"
     goal: str = ""
     steps: tuple[PlanStep, ...] | None = None
     beliefs: tuple[Belief, ...] = ()
@@ -207,7 +203,7 @@ class RewindBegun(Payload, kind="rewind.begun", external=True):
 class RewindFailed(Payload, kind="rewind.failed", external=True):
     """A rewind was not carried out, or not to its end; it can be repeated."""
 
-    reason: str
+    reason: Reason
     partly: bool = False
     """Whether files may have been changed already."""
 

@@ -15,13 +15,13 @@ from pydantic import Field
 from engine.core.actions import SandboxSession
 from engine.core.command import Command
 from engine.core.journal import Payload
+from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
 
 
-class CallTool(Command):
+class CallTool(Command, do="call_tool"):
     """Call a tool as the operator, through the agent's own pipeline and session; or for a client."""
 
-    do: Literal["call_tool"] = "call_tool"
     tool: str = "simple_coder"
     command: str
     args: dict[str, Any] = Field(default_factory=dict)
@@ -32,50 +32,43 @@ class CallTool(Command):
     """Seconds that the operator has to answer where a client's call is asked about; 0 without one."""
 
 
-class DropCall(Command):
+class DropCall(Command, do="drop_call"):
     """A client no longer wants a call: it is taken out of the queue, or cut off where it runs."""
 
-    do: Literal["drop_call"] = "drop_call"
     call: str = Field(min_length=1, max_length=200)
     """The event that queued it."""
     client: str = Field(default="", pattern=r"^[\w.-]{0,32}$")
 
 
-class TakeShell(Command):
+class TakeShell(Command, do="take_shell"):
     """Take the agent's shell: it is held, and the operator works in its sandbox."""
 
-    do: Literal["take_shell"] = "take_shell"
 
-
-class ReturnShell(Command):
+class ReturnShell(Command, do="return_shell"):
     """Hand the shell back; what changed meanwhile is offered as beliefs."""
 
-    do: Literal["return_shell"] = "return_shell"
     note: str = Field(default="", max_length=2_000)
     """A word to the agent about what was done."""
 
 
-class SettleChanges(Command):
+class SettleChanges(Command, do="settle_changes"):
     """Say what of the changes made at the shell the agent is to know."""
 
-    do: Literal["settle_changes"] = "settle_changes"
     accept: tuple[str, ...] | None = None
     """Keys of the offered beliefs; None accepts all."""
     follow: bool = True
-    """Whether the agent goes on in the directory and virtual environment in which the shell ended."""
+    """Whether the agent continues in the directory and virtual environment in which the shell ended."""
 
 
-class StopJob(Command):
+class StopJob(Command, do="stop_job"):
     """End a background job."""
 
-    do: Literal["stop_job"] = "stop_job"
     job: str
 
 
-class AcceptTier(Command):
+class AcceptTier(Command, do="accept_tier"):
     """Let programs run in a weaker jail than the policy requires, until this session ends."""
 
-    do: Literal["accept_tier"] = "accept_tier"
     tier: Literal["FULL", "KERNEL", "PATHS"]
     """What this machine gives; the operator names it, so that no less is accepted than was read."""
 
@@ -93,7 +86,7 @@ def place_of(cwd: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A program that an action started and that goes on after it."""
+    """A program that an action started and that continues after it."""
 
     id: str
     """`j` and the number of the action that started it."""
@@ -105,7 +98,7 @@ class Job:
     """Why it ended (a value of `engine.sandbox.process.Ended`), empty while it runs."""
     code: int | None = None
     """Exit code, -N for signal N, None while it runs or when its end was not seen."""
-    message: str = ""
+    message: Reason = NONE
     """What there is to say about its end."""
     event: str = ""
 
@@ -144,14 +137,14 @@ class Handover:
     action: str
     offers: tuple[OfferedBelief, ...] = ()
     session: SandboxSession | None = None
-    """Where the shell stood at its end, when the agent would go on elsewhere."""
+    """Where the shell stood at its end, when the agent would continue elsewhere."""
     event: str = ""
 
 
 class StopGrade(StrEnum):
     """How much is stopped, from the least; each takes in what those before it stop, but for `freeze`.
 
-    A frozen tool call is not cancelled: it stands still and can go on.
+    A frozen tool call is not cancelled: it stands still and can continue.
     """
 
     AFTER = "after"
@@ -161,7 +154,7 @@ class StopGrade(StrEnum):
     CUT = "cut"
     """Cut the call of the model off, too."""
     CANCEL = "cancel"
-    """Cancel the running tool call, too; its step runs again when the agent goes on."""
+    """Cancel the running tool call, too; its step runs again when the agent continues."""
     FREEZE = "freeze"
     """Stop all of its processes where they are, until they are thawed or killed."""
     KILL = "kill"
@@ -191,7 +184,7 @@ class Census:
     frozen: bool = False
     """Whether they are kept frozen."""
     names: tuple[str, ...] = ()
-    """What they call themselves, some of them; where one of a frozen tree goes on, those that do."""
+    """What they call themselves, some of them; where one of a frozen tree continues, those that do."""
 
 
 class ItemKind(StrEnum):
@@ -221,9 +214,9 @@ class StopItem:
     what: str
     """The command, or what it was about, in words."""
     fate: str
-    """What became of it, in words: `cut off`, `frozen`, `ends by itself`."""
+    """How it ended, in words: `cut off`, `frozen`, `ends by itself`."""
     processes: int = 0
-    """Processes that were seen: those that were stopped or, where it goes on, those that live."""
+    """Processes that were seen: those that were stopped or, where it continues, those that live."""
     names: tuple[str, ...] = ()
     """What some of these call themselves."""
     took_ms: int = 0
@@ -255,7 +248,7 @@ class StopReceipt:
 
 
 class JobStarted(Payload, kind="job.started", external=True):
-    """A program goes on in the background of the session."""
+    """A program continues in the background of the session."""
 
     job: str
     command: str
@@ -279,7 +272,7 @@ class JobEnded(Payload, kind="job.ended", external=True):
     ended: str
     """Why: `exit`, `signal`, `cancelled`, `memory`, …; `unknown` when it was not seen."""
     code: int | None = None
-    message: str = ""
+    message: Reason = NONE
 
 
 class JobStopAsked(Payload, kind="job.stop_asked"):
@@ -318,11 +311,11 @@ class ChangesOffered(Payload, kind="shell.changes_offered", external=True):
     action: str
     offers: tuple[OfferedBelief, ...]
     session: SandboxSession | None = None
-    """Where the shell stood at its end, when the agent would go on elsewhere."""
+    """Where the shell stood at its end, when the agent would continue elsewhere."""
 
 
 class ChangesSettled(Payload, kind="shell.changes_settled"):
-    """The operator said what the agent is to know; the session is where it goes on."""
+    """The operator said what the agent is to know; the session is where it continues."""
 
     accepted: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
@@ -333,11 +326,11 @@ class AgentHeld(Payload, kind="agent.held"):
     """The agent starts nothing more; by its grade, what runs is cut off or frozen."""
 
     grade: StopGrade
-    reason: str
+    reason: Reason
 
 
 class AgentThawed(Payload, kind="agent.thawed"):
-    """The agent's processes go on; the agent itself stays held."""
+    """The agent's processes continue; the agent itself stays held."""
 
 
 class StopObserved(Payload, kind="agent.stop_observed", external=True):
@@ -346,19 +339,17 @@ class StopObserved(Payload, kind="agent.stop_observed", external=True):
     receipt: StopReceipt
 
 
-class Stop(Command):
+class Stop(Command, do="stop"):
     """Stop in a grade: from holding the agent after its step to ending all that runs (the usual)."""
 
-    do: Literal["stop"] = "stop"
-    reason: str = "stopped by the operator"
+    reason: Reason = Reason("run.stopped")
     grade: Literal["after", "hold", "cut", "cancel", "freeze", "kill"] = "kill"
     """See `engine.core.sandbox.StopGrade`."""
     scope: Literal["agent", "children", "all"] = "agent"
     """This agent, with those that work for it too, or every agent of the workspace."""
 
 
-class Thaw(Command):
-    """Let frozen processes go on; the agent stays held."""
+class Thaw(Command, do="thaw"):
+    """Let frozen processes continue; the agent stays held."""
 
-    do: Literal["thaw"] = "thaw"
     scope: Literal["agent", "children", "all"] = "agent"

@@ -11,17 +11,7 @@ from typing import Any, TypeVar
 
 from engine.bdi.trace import IntentionView
 from engine.core.actions import SandboxSession, Settled
-from engine.core.agents import (
-    HANDOFF,
-    LOOPS_OVER,
-    PROOF,
-    RUN_TYPES,
-    AgentConfig,
-    Forked,
-    Mode,
-    PausePoint,
-    RunState,
-)
+from engine.core.agents import HANDOFF, PROOF, RUN_TYPES, AgentConfig, Forked, Mode, PausePoint, RunState
 from engine.core.approvals import Approvals
 from engine.core.beliefs import Belief
 from engine.core.breakpoints import Breakpoint, Reached
@@ -40,6 +30,7 @@ from engine.core.reasoner import (
     Stride,
     WantedAction,
 )
+from engine.core.reasons import NONE, Reason
 from engine.core.recovery import (
     ActiveAction,
     Failure,
@@ -73,8 +64,8 @@ class AgentState:
     tick: int = 0
 
     run: RunState = RunState.PAUSED
-    run_reason: str = ""
-    """Why it is paused or stopped, in words."""
+    run_reason: Reason = NONE
+    """Why it is paused or stopped."""
     run_event: str = ""
     stop_event: str = ""
     """The newest stop, by which what was under way then is told to be no longer wanted."""
@@ -325,7 +316,7 @@ class AgentState:
     @property
     def timed_out(self) -> bool:
         """True while it stands because the loops of its run are used up, with something left to do."""
-        paused = self.run is RunState.PAUSED and self.run_reason.startswith(LOOPS_OVER)
+        paused = self.run is RunState.PAUSED and self.run_reason.is_a("run.loops-over")
         return paused and self.has_work
 
     @property

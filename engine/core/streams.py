@@ -1,4 +1,4 @@
-"""A stream's log, its past states, and its state restored from a snapshot.
+"""A stream's log, its state while it is open, its past states, and its state restored from a snapshot.
 
 Events are appended to a log at once and made durable together. Past states are folded from the journal in
 small pieces, so that looking back over ten thousand events never holds the loop; some are kept in memory, so
@@ -9,9 +9,12 @@ journal is passed over, for an older one or for the whole stream, and that is re
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from engine.core import events as ev
 from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, fold, load_state
@@ -95,6 +98,80 @@ class StreamLog:
         """Wait for the writing under way."""
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
+
+
+class _State(Protocol):
+    version: int
+    hash: str
+
+
+S = TypeVar("S", bound=_State)
+
+
+class StateStream(ABC, Generic[S]):
+    """The one place that writes to a stream; `state` is the fold of all that was appended."""
+
+    name: ClassVar[str]
+    empty: ClassVar[Callable[[], Any]]
+    """Makes the state before all events."""
+
+    @staticmethod
+    @abstractmethod
+    def apply(state: Any, event: Event, payload: Payload) -> None:
+        """Bring a state forward by one event."""
+
+    def __init__(self, log: StreamLog, state: S) -> None:
+        self.log = log
+        self.state = state
+        self._news = asyncio.Event()
+
+    @classmethod
+    def fold(cls, events: Iterable[Event], state: S | None = None) -> S:
+        """The state after some events of the stream, from one before them.
+
+        Raises:
+            JournalError: an event is of no known kind or does not fit it.
+        """
+        folded: S = state if state is not None else cls.empty()
+        for event in events:
+            cls.apply(folded, event, ev.payload_of(event))
+        return folded
+
+    @classmethod
+    async def open(cls, store: JournalStore, clock: Clock) -> Self:
+        """Read the stream.
+
+        Raises:
+            JournalError: it cannot be read, or holds what this version does not know.
+        """
+        state = await asyncio.to_thread(cls.fold, await store.read(cls.name))
+        return cls(StreamLog(cls.name, state.version, state.hash, clock, store.commit), state)
+
+    def append(self, payload: Payload, *, actor: str = "system", causes: tuple[str, ...] = ()) -> Event:
+        """Add an event and fold it, as the journal will give it back; it is pending until `commit`."""
+        event = self.log.append(payload, actor=actor, causes=causes, tick=0)
+        self.apply(self.state, event, ev.payload_of(event))
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+        return event
+
+    async def commit(self) -> None:
+        """Make all that is pending durable.
+
+        Raises:
+            JournalError: the journal refused.
+        """
+        await self.log.commit()
+
+    async def changed(self) -> None:
+        """Wait for the next event."""
+        await self._news.wait()
+
+    async def close(self) -> None:
+        """Make what is pending durable where that can be done."""
+        with suppress(JournalError):
+            await self.log.commit()
+        await self.log.close()
 
 
 AT_ONCE = 16
@@ -360,7 +437,7 @@ class StreamHistory:
         return state
 
     async def prepare(self) -> None:
-        """Keep states of the whole stream beforehand, at leisure, so that no look has far to go.
+        """Keep states of the whole stream beforehand, in the background, so that any look back is fast.
 
         Raises:
             JournalError: the events cannot be read.

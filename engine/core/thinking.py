@@ -5,7 +5,7 @@ The kinds of events by which models are asked: what they say as it comes, and ea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from engine.core.actions import SandboxSession
 from engine.core.goals import Goal
 from engine.core.journal import Payload
 from engine.core.plan import PlanStep, Uncovered
+from engine.core.reasons import Reason, free_text
 from engine.core.recovery import FailureKind
 from engine.value import dataclass
 
@@ -145,11 +146,16 @@ class ThinkingError(Exception):
     ) -> None:
         super().__init__(message)
         self.kind = kind
-        self.message = message
+        self.message = free_text(message)
         self.retry_after_s = retry_after_s
         """Seconds to wait before it is worth asking again; 0 when it was not said."""
         self.held = held
-        """True when a budget holds the agent: nothing failed, and it is asked again when it goes on."""
+        """True when a budget holds the agent: nothing failed, and it is asked again when it continues."""
+
+
+def invalid(kind: FailureKind, problems: Iterable[Reason]) -> ThinkingError:
+    """The failure of an answer in which something is wrong."""
+    return ThinkingError(kind, Reason("plan.problems", problems=tuple(problems)))
 
 
 class Thinker(Protocol):
@@ -222,7 +228,7 @@ class ThinkingFailed(Payload, kind="plan.thinking_failed"):
     step: str = ""
     """The step about which it was to decide; empty where a plan was asked for."""
     failure: FailureKind
-    message: str
+    message: Reason
     retry_after_s: float = 0.0
 
 

@@ -1,4 +1,4 @@
-"""Carries out the operator's commands to the crew; the ideas that roles have parked are settled here too."""
+"""Carries out the operator's commands to the crew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from engine.core import crew as ce
 from engine.core import crew_commands as cc
 from engine.core.command import Receipt
-from engine.core.goals import AdoptGoal
 from engine.core.text import clean_line
 from engine.crew.crew import Crew
 from engine.crew.handoffs.admission import key_by_prefix
@@ -27,43 +26,13 @@ from engine.crew.ontology.kinds import (
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.operator_requests import GUIDED
 from engine.crew.ports import HandoffError, HandoffRequest
-from engine.crew.state import Handoff, Idea
-
-
-async def settle_idea(crew: Crew, command: cc.TakeIdea | cc.DropIdea, idea: Idea, actor: str) -> Receipt:
-    """Take a parked idea up or drop it; one whose work is refused stays parked.
-
-    Raises:
-        HandoffError: it was settled before, or no taker is named.
-        JournalError: the journal refused.
-    """
-    if idea.state != "parked":
-        became = f": {idea.to}" if idea.to else ""
-        raise HandoffError(ErrorCode.BAD_CONTEXT, f"{idea.id} was {idea.state} already{became}")
-    if isinstance(command, cc.DropIdea):
-        message = ce.IdeaSettled(idea=idea.id, state="dropped", reason=clean_line(command.reason))
-        crew.stream.append(message, actor=actor)
-        return Receipt(ok=True, message=f"{idea.id} is dropped: {clean_line(idea.text, limit=120)}")
-    if command.to:
-        done = await run_crew_command(crew, cc.Delegate(to=command.to, task=idea.text), actor)
-        became = str(done.data.get("handoff", ""))
-    elif command.goal_of:
-        goal = AdoptGoal(agent=command.goal_of, text=idea.text)
-        done = await crew.engine.submit(goal, operator=actor.removeprefix("operator:"))
-        became = f"a goal of {command.goal_of}"
-    else:
-        raise HandoffError(ErrorCode.BAD_CONTEXT, f"{idea.id}: say who is to take it up")
-    if not done.ok:
-        return done
-    crew.stream.append(ce.IdeaSettled(idea=idea.id, state="taken", to=became), actor=actor)
-    return done.model_copy(update={"message": f"{idea.id} is taken up: {done.message}"})
-
+from engine.crew.state import Handoff
 
 DEBATER = "decision-debate"
 
 
 async def run_crew_command(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
-    """Carry a command out; what the receipt says is durable, and work goes on behind it.
+    """Carry a command out; what the receipt says is durable, and work continues behind it.
 
     Raises:
         JournalError: the journal refused.
@@ -108,9 +77,6 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
         case cc.RevokePermission():
             crew.requests.revoke(command.who, command.tool, actor)
             return Receipt(ok=True, message=f"{command.who} asks again before it uses {command.tool}")
-        case cc.TakeIdea() | cc.DropIdea():
-            name = key_by_prefix("idea", command.idea, crew.state.ideas, "i-")
-            return await settle_idea(crew, command, crew.state.ideas[name], actor)
         case cc.RegisterAgent():
             entry = await crew.registry.register(command.spec, source=command.source, actor=actor)
             message = "; ".join((f"{entry.spec.id} {entry.spec.version} is registered", *entry.warnings))
@@ -119,7 +85,7 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
             if crew.builds is not None:
                 return Receipt(ok=True, message=await crew.builds.remove(command.who, actor=actor))
             await crew.registry.remove(command.who, reason=command.reason, actor=actor)
-            return Receipt(ok=True, message=f"{command.who} is removed; what runs goes on")
+            return Receipt(ok=True, message=f"{command.who} is removed; what runs continues")
         case cc.EnableAgent():
             await crew.registry.enable(command.who, command.enabled, actor=actor)
             how = "takes work" if command.enabled else "takes no work"
@@ -143,7 +109,7 @@ async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
         case cc.Sequence():
             drafts = _many(crew, command, HandoffMode.SEQUENTIAL, actor)
             group = crew.groups.begin(HandoffMode.SEQUENTIAL, drafts)
-            crew.handoffs.moves.own(crew.groups.sequential(drafts, group), f"sequence {group}")
+            crew.handoffs.moves.start_task(crew.groups.sequential(drafts, group), f"sequence {group}")
             return Receipt(
                 ok=True, message=f"{group} begins: {' → '.join(command.to)}", data={"group": group}
             )
@@ -152,7 +118,7 @@ async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
             least = command.min_success or -(-len(drafts) // 2)
             group = crew.groups.begin(HandoffMode.PARALLEL, drafts, min_success=least)
             work = crew.groups.parallel(drafts, group=group, min_success=least, synthesize=True)
-            crew.handoffs.moves.own(work, f"parallel {group}")
+            crew.handoffs.moves.start_task(work, f"parallel {group}")
             return Receipt(ok=True, message=f"{group} begins: {', '.join(command.to)}", data={"group": group})
         case cc.Select():
             return await _selected(crew, command, actor)
@@ -195,20 +161,20 @@ async def _begun(crew: Crew, draft: HandoffDraft) -> Receipt:
     if handoff.state is HandoffState.REJECTED and handoff.result is not None:
         code, error = handoff.result.error_code, handoff.result.error
         return Receipt(ok=False, message=f"{name} {code}: {error}", data={**data, "code": str(code)})
-    crew.handoffs.moves.own(crew.handoffs.conduct(draft, handed=name), f"conduct {name}")
+    crew.handoffs.moves.start_task(crew.handoffs.run_to_end(draft, handed=name), f"conduct {name}")
     task = clean_line(draft.context.task_description, limit=80)
     return Receipt(ok=True, message=f"{name} goes to {handoff.agent}: {task}", data=data)
 
 
 async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
     setting = crew.handoffs.setting
-    candidates = crew.selective.candidates(command.task, command.among, "user", crew.state.finished())
+    candidates = crew.selective.candidates(command.task, command.among, crew.state.finished())
     if crew.selective.clarifies(candidates):
         message = await crew.floor.transfer(
-            candidates[0].agent, command.task, clarity=command.clarity, actor=actor
+            candidates[0].id, command.task, clarity=command.clarity, actor=actor
         )
         why = "; ".join(candidates[0].why)
-        data = {"agent": candidates[0].agent, "handoff": crew.state.floor[-1].handoff}
+        data = {"agent": candidates[0].id, "handoff": crew.state.floor[-1].handoff}
         return Receipt(ok=True, message=f"{message}: {why}", data=data)
 
     def make(agent: str) -> HandoffDraft:
@@ -218,8 +184,8 @@ async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
         return HandoffDraft(context, actor=actor)
 
     group = crew.selective.begin(candidates, make)
-    crew.handoffs.moves.own(crew.selective.run(candidates, make, group=group), f"select {group}")
-    names = ", ".join(f"{candidate.agent} {candidate.score:.4f}" for candidate in candidates[:3])
+    crew.handoffs.moves.start_task(crew.selective.run(candidates, make, group=group), f"select {group}")
+    names = ", ".join(f"{candidate.id} {candidate.score:.4f}" for candidate in candidates[:3])
     return Receipt(ok=True, message=f"{group} begins: {names}", data={"group": group})
 
 

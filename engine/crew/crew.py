@@ -7,27 +7,25 @@ call `service`, everything that happens is an event of the stream `workspace@cre
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from engine.agent.steering.budget_status import BudgetStatus
-from engine.core.command import Command, Receipt
 from engine.core.crew import CrewSettings
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore
 from engine.crew.event_stream import EventStream
 from engine.crew.groups import HandoffGroups, SelectiveMode
-from engine.crew.handoffs.admission import AdmissionChecks, AgentRegistry, ServerHealth, key_by_prefix
+from engine.crew.handoff_results import OperatorAnswers, ResultReceiver
+from engine.crew.handoffs.admission import AdmissionChecks, AgentRegistry, key_by_prefix
 from engine.crew.handoffs.contexts import SessionContext
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.results import OperatorAnswers, ResultReceiver
 from engine.crew.handoffs.schedule import Alarms, Deadlines, Permits, utc_after
 from engine.crew.ontology.context import HumanRequest
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.operator_requests import CONVERSATION, Escalations, OperatorRequests
-from engine.crew.ports import CrewBuilds, ToolAvailability, Worker
+from engine.crew.ports import CrewBuilds, Lacks, Worker, no_servers
 from engine.crew.run_service import CrewRunService, recover, suspend
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import CrewState, Handoff
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from engine.tools.mcp.workspace_servers import Servers
 
 
-PLUGINS = ("engine.crew.worker", "engine.crew.builder.builds")
+PLUGINS = ("engine.crew.worker", "engine.crew.builds")
 """Modules that extend an opened crew: `plug_in(crew)`, which may return a coroutine."""
 
 
@@ -61,9 +59,6 @@ class CrewEngine(Protocol):
     def servers(self) -> Servers | None:
         """The MCP servers; None where there are none."""
 
-    async def submit(self, command: Command, *, operator: str = "operator") -> Receipt:
-        """Carry a command to an agent of the engine out."""
-
     def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
         """The budgets that a run draws on; without one, the workspace's."""
 
@@ -71,11 +66,13 @@ class CrewEngine(Protocol):
 class Crew:
     """Open it with `open`, and always `close` it."""
 
-    def __init__(self, engine: CrewEngine, stream: EventStream) -> None:
+    def __init__(self, engine: CrewEngine, stream: EventStream, lacks: Lacks | None = None) -> None:
         self.engine, self.stream = engine, stream
         clock, settings = engine.clock, engine.crew_settings
         self._alarms = Alarms(clock)
-        self.checks = AdmissionChecks(clock.monotonic, self._no_budget)
+        servers = engine.servers
+        lacks = lacks or (servers.lacks if servers is not None else no_servers)
+        self.checks = AdmissionChecks(lacks, self._no_budget)
         self.permits = Permits(
             settings.model_calls, clock.monotonic, lambda name: self.handoffs.moves.priority(name)
         )
@@ -85,9 +82,9 @@ class Crew:
             clock,
             self._alarms,
             lambda name: [handoff.id for handoff in self.state.ancestors(name)],
-            self.handoffs.endings.time_is_over,
+            self.handoffs.endings.expire,
         )
-        self.requests = OperatorRequests(self.handoffs, self._alarms, engine.session)
+        self.requests = OperatorRequests(self.handoffs, engine.session)
         self.escalations = Escalations(self.requests)
         self.returns = ResultReceiver(self.handoffs, self.requests)
         self.registry = AgentRegistry(stream)
@@ -102,50 +99,38 @@ class Crew:
         self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
         self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
         self.builds: CrewBuilds | None = None
-        """Builds agents; None where none are built (`engine.crew.builder.builds.builds_of`)."""
+        """Builds agents; None where none are built (`engine.crew.builds.builds_of`)."""
 
     @classmethod
     async def open(
-        cls, engine: CrewEngine, *, worker: Worker | None = None, health: ToolAvailability | None = None
+        cls, engine: CrewEngine, *, worker: Worker | None = None, lacks: Lacks | None = None
     ) -> Self:
         """Read what there is, plug in the parts that are there, and settle what the last session left.
 
         Raises:
             JournalError: the stream cannot be read or written.
         """
-        crew = cls(engine, await EventStream.open(engine.store, engine.clock))
-        if health is None and engine.servers is not None:
-            health = ServerHealth(engine.servers, stream=crew.stream)
-            engine.servers.follow(lambda _view: crew.checks.forget())
+        crew = cls(engine, await EventStream.open(engine.store, engine.clock), lacks)
+        crew.handoffs.moves.worker = worker
         for name in PLUGINS if worker is None else ():
             plugin = await asyncio.to_thread(import_module, name)
             registered = plugin.plug_in(crew)
             if registered is not None:
                 await registered
-        crew.plug(worker=worker, health=health)
         await recover(crew.handoffs, crew.requests)
-        if crew.builds is not None:
-            crew.builds.begin()
         return crew
 
     async def close(self) -> None:
         """End what runs, in good order; what waits, rests or is queued is there in the next session."""
-        if self.builds is not None:
-            await self.builds.close()
         await suspend(self.handoffs)
         await self._alarms.close()
         await self.stream.close()
-
-    def plug(self, *, worker: Worker | None = None, health: ToolAvailability | None = None) -> None:
-        """Take a part in; it takes the place of the one before."""
-        self.handoffs.moves.worker = worker or self.handoffs.moves.worker
-        self.checks.health = health or self.checks.health
 
     # -------------------------------------------------------------- what there is
 
     @property
     def state(self) -> CrewState:
-        """Everything that it knows; it goes on changing."""
+        """Everything that it knows; it keeps changing."""
         return self.stream.state
 
     @property
@@ -169,17 +154,6 @@ class Crew:
             KeyError: there is none.
         """
         return await self.handoffs.outcome(self.state.handoffs[handoff].id)
-
-    async def wait_group(self, group: str) -> Sequence[HandoffResult]:
-        """Wait for the end of a group; its results in the order given.
-
-        Raises:
-            KeyError: there is none.
-        """
-        while not self.state.groups[group].ended:
-            await self.stream.changed()
-        results = [self.state.handoffs[result].result for result in self.state.groups[group].handoffs]
-        return tuple(result for result in results if result is not None)
 
     # -------------------------------------------------------------- budgets
 

@@ -5,40 +5,18 @@ Nothing else changes a `CrewState`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal
 
 from engine.core import crew as ce
-from engine.core.events import payload_of
 from engine.core.journal import CREW, Event, JournalError, Payload
-from engine.core.ports import Clock
-from engine.core.store.port import JournalStore
-from engine.core.streams import StreamLog
-from engine.crew.handoffs.contexts import clarity_of
+from engine.core.streams import StateStream
 from engine.crew.ontology.context import Answer, HandoffContext, HumanRequest
-from engine.crew.ontology.kinds import HandoffState, InvalidError, OntologyValue, Priority, RequestState
+from engine.crew.ontology.kinds import HandoffState, InvalidError, Priority, RequestState
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
-from engine.crew.state import Build, CrewState, Group, Handoff, Holder, Idea, Move, Registered, Server
-
-V = TypeVar("V", bound=OntologyValue)
-WARNINGS = 100
-"""Warnings that a state keeps."""
-
-
-def fold(events: Iterable[Event], state: CrewState | None = None) -> CrewState:
-    """The state after some events of the stream, from one before them.
-
-    Raises:
-        JournalError: an event is of no known kind or does not fit it.
-    """
-    state = state if state is not None else CrewState()
-    for event in events:
-        apply(state, event, payload_of(event))
-    return state
+from engine.crew.state import Build, CrewState, Group, Handoff, Holder, Idea, Move, Registered, clarity_of
 
 
 def apply(state: CrewState, event: Event, payload: Payload) -> None:
@@ -58,20 +36,12 @@ def apply(state: CrewState, event: Event, payload: Payload) -> None:
         raise JournalError(f"Event {event.ref} ({event.kind}) does not fit its kind: {error}") from error
 
 
-def _loaded(state: CrewState, kind: type[V], stored: Mapping[str, Any]) -> V:
-    value, warnings = kind.loaded(stored)
-    if warnings:
-        state.warnings = tuple(dict.fromkeys((*state.warnings, *warnings)))[-WARNINGS:]
-    return value
-
-
 def _agents(state: CrewState, event: Event, payload: Payload) -> None:
     match payload:
         case ce.AgentRegistered():
-            spec = _loaded(state, AgentSpec, payload.spec)
+            spec = AgentSpec.loaded(payload.spec)
             state.specs[event.ref] = spec
             old = state.agents.get(spec.id)
-            versions = (*old.versions, spec.version) if old is not None else (spec.version,)
             state.agents[spec.id] = replace(
                 old or Registered(spec, event.at, event.ref),
                 spec=spec,
@@ -79,7 +49,6 @@ def _agents(state: CrewState, event: Event, payload: Payload) -> None:
                 event=event.ref,
                 source=payload.source,
                 warnings=payload.warnings,
-                versions=tuple(dict.fromkeys(versions)),
             )
             state.removed.pop(spec.id, None)
             _known_now(state, spec.id)
@@ -117,10 +86,10 @@ def unknown_agents(agents: Iterable[str]) -> tuple[str, ...]:
 def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
     match payload:
         case ce.HandoffQueued():
-            context = _loaded(state, HandoffContext, payload.context)
+            context = HandoffContext.loaded(payload.context)
             spec = state.specs.get(payload.spec_event)
             if payload.spec is not None:
-                spec = _loaded(state, AgentSpec, payload.spec)
+                spec = AgentSpec.loaded(payload.spec)
             move = Move(payload.seq, "", HandoffState.QUEUED, event.at, "", event.actor, event.ref)
             state.handoffs[payload.handoff] = Handoff(
                 context,
@@ -135,7 +104,7 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
         case ce.HandoffMoved():
             _moved(state, event, payload, limit_s=payload.limit_s)
         case ce.HandoffEnded():
-            _moved(state, event, payload, result=_loaded(state, HandoffResult, payload.result))
+            _moved(state, event, payload, result=HandoffResult.loaded(payload.result))
         case ce.RunBegun():
             _change(state, payload.handoff, run=payload.run)
             state.by_run[payload.run] = payload.handoff
@@ -155,7 +124,7 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
 
 
 def _kept(state: CrewState, context: HandoffContext, spec: AgentSpec | None) -> dict[str, Any]:
-    """What a second try goes on from: the phases that were committed, the steps that were answered."""
+    """What a second try continues from: the phases that were committed, the steps that were answered."""
     before = state.handoffs.get(context.retry_of or "")
     if before is None or spec is None or not spec.type.keeps_progress:
         return {}
@@ -208,14 +177,14 @@ def _groups(state: CrewState, event: Event, payload: Payload) -> None:
 def _requests(state: CrewState, event: Event, payload: Payload) -> None:
     match payload:
         case ce.HumanOpened():
-            request = _loaded(state, HumanRequest, payload.request)
+            request = HumanRequest.loaded(payload.request)
             state.requests[request.id] = request
         case ce.HumanAgain():
             if (known := state.requests.get(payload.request)) is not None:
                 state.requests[payload.request] = _with(known, times=known.times + 1)
         case ce.HumanClosed():
             if (known := state.requests.get(payload.request)) is not None:
-                answer = _loaded(state, Answer, payload.answer) if payload.answer is not None else None
+                answer = Answer.loaded(payload.answer) if payload.answer is not None else None
                 state.requests[payload.request] = _with(
                     known, state=RequestState(payload.state), answer=answer
                 )
@@ -257,55 +226,17 @@ def _others(state: CrewState, event: Event, payload: Payload) -> None:
                 phases = (*phases, payload.data)
             fields = payload.model_dump(exclude={"build"})
             state.builds[payload.build] = Build(payload.build, at=event.at, phases=phases, **fields)
-        case ce.ServerTold():
-            fields = payload.model_dump(exclude={"server"})
-            state.servers[payload.server] = Server(payload.server, at=event.at, **fields)
 
 
-class EventStream:
-    """The one place that writes to the stream; `state` is the fold of all that was appended."""
+class EventStream(StateStream[CrewState]):
+    """The crew's stream; what is appended becomes durable soon."""
 
-    def __init__(self, log: StreamLog, state: CrewState) -> None:
-        self.log = log
-        self.state = state
-        self._news = asyncio.Event()
-        self.closed = False
+    name = CREW
+    empty = CrewState
+    apply = staticmethod(apply)
 
-    @classmethod
-    async def open(cls, store: JournalStore, clock: Clock) -> Self:
-        """Read the stream.
-
-        Raises:
-            JournalError: it cannot be read, or holds what this version does not know.
-        """
-        events = await store.read(CREW)
-        state = await asyncio.to_thread(fold, events)
-        return cls(StreamLog(CREW, state.version, state.hash, clock, store.commit), state)
-
-    def append(self, payload: Payload, *, actor: str = "system") -> Event:
-        """Add an event and fold it, as the journal will give it back; it becomes durable soon."""
-        event = self.log.append(payload, actor=actor, causes=(), tick=0)
-        apply(self.state, event, payload_of(event))
+    def append(self, payload: Payload, *, actor: str = "system", causes: tuple[str, ...] = ()) -> Event:
+        """Add an event, and begin to make it durable."""
+        event = super().append(payload, actor=actor, causes=causes)
         self.log.commit_soon()
-        news, self._news = self._news, asyncio.Event()
-        news.set()
         return event
-
-    async def commit(self) -> None:
-        """Make all that is pending durable.
-
-        Raises:
-            JournalError: the journal refused.
-        """
-        await self.log.commit()
-
-    async def changed(self) -> None:
-        """Wait for the next event."""
-        await self._news.wait()
-
-    async def close(self) -> None:
-        """Make what is pending durable where that can be done."""
-        self.closed = True
-        with suppress(JournalError):
-            await self.log.commit()
-        await self.log.close()

@@ -1,7 +1,7 @@
 """Runs several handoffs that belong together: one after the other, all at once, or the best of several.
 
-The internal agent `synthesizer` writes one text of them; that it names every source and every missing member
-is checked in code.
+The internal agent `synthesizer` writes one text of them; sources and missing members that it does not name
+are named below it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ from engine.core import crew as ce
 from engine.crew.handoffs.contexts import HandoffDraft, failed_result, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.handoffs.schedule import utc_after
-from engine.crew.ontology.context import ORCHESTRATOR, USER, HandoffContext, PreviousAnalysis
+from engine.crew.ontology.context import HandoffContext, PreviousAnalysis
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, HandoffState
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, HandoffRequest
-from engine.crew.selection import CLARIFIER, Candidate, choose, graph_of, signal_in
+from engine.crew.selection import CLARIFIER, Candidate, choose, signal_in
 from engine.crew.state import CrewState
-from engine.value import asdict, dataclass, field, replace
+from engine.value import dataclass, replace
 
 SYNTHESIZER = "synthesizer"
-TRIES = 2
-"""The first text, and one that is given what the first left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +82,14 @@ async def synthesized(
         warning = f"no {SYNTHESIZER} is registered; the answers stand one after the other"
         return Synthesis(joined(results, missing, names), warnings=(warning,))
     agents = (*(agent.from_agent for agent in results), *missing)
-    left_out: tuple[str, ...] = ()
-    for _ in range(TRIES):
-        context = _context(handoffs, results, missing, like, left_out)
-        name, result = await handoffs.conduct(HandoffDraft(context, actor=actor))
-        if not result.success:
-            warning = f"{SYNTHESIZER} came to nothing ({result.error}); the answers stand one after the other"
-            return Synthesis(joined(results, missing, names), warnings=(warning,))
-        left_out = unnamed(result.output, agents, names)
-        if not left_out:
-            return Synthesis(result.output, name)
+    context = _context(handoffs, results, missing, like)
+    name, result = await handoffs.run_to_end(HandoffDraft(context, actor=actor))
+    if not result.success:
+        warning = f"{SYNTHESIZER} came to nothing ({result.error}); the answers stand one after the other"
+        return Synthesis(joined(results, missing, names), warnings=(warning,))
+    left_out = unnamed(result.output, agents, names)
+    if not left_out:
+        return Synthesis(result.output, name)
     note = "Not named above: " + ", ".join(
         f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out
     )
@@ -101,11 +97,7 @@ async def synthesized(
 
 
 def _context(
-    handoffs: Handoffs,
-    results: Sequence[HandoffResult],
-    missing: Sequence[str],
-    like: HandoffContext,
-    left_out: Sequence[str],
+    handoffs: Handoffs, results: Sequence[HandoffResult], missing: Sequence[str], like: HandoffContext
 ) -> HandoffContext:
     state: CrewState = handoffs.state
     sources = ", ".join(result.from_agent for result in results)
@@ -114,8 +106,6 @@ def _context(
     )
     if missing:
         task += f"\nSay that these gave nothing: {', '.join(missing)}."
-    if left_out:
-        task += f"\nYour text before did not name: {', '.join(left_out)}."
     at = utc_after(handoffs.clock)
     entries = [(result, state.agents.get(result.from_agent)) for result in results]
     analyses = tuple(
@@ -238,7 +228,7 @@ class HandoffGroups:
             for draft in drafts:
                 draft = replace(draft, group=group)
                 name = await self._handoffs.hand_over(draft)
-                work = self._handoffs.conduct(draft, handed=name)
+                work = self._handoffs.run_to_end(draft, handed=name)
                 tasks.append(asyncio.create_task(work, name=f"{group} {name}"))
             done = await asyncio.gather(*tasks)
         except BaseException:
@@ -284,7 +274,7 @@ class HandoffGroups:
             member = replace(
                 draft, context=draft.context.model_copy(update={"previous_analyses": given}), group=group
             )
-            name, result = await self._handoffs.conduct(member)
+            name, result = await self._handoffs.run_to_end(member)
             names.append(name)
             results.append(result)
             if result.success:
@@ -293,7 +283,7 @@ class HandoffGroups:
                 analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
             else:
                 for rest in drafts[index + 1 :]:
-                    made = self.never(replace(rest, group=group))
+                    made = self.not_started(replace(rest, group=group))
                     names.append(made.handoff_id)
                     results.append(made)
                 break
@@ -302,48 +292,22 @@ class HandoffGroups:
         failed = next((result.error_code for result in results if not result.success), None)
         return self.end(GroupResult(group, tuple(names), tuple(results), good, failed, message))
 
-    def never(self, draft: HandoffDraft, reason: str = NOT_STARTED) -> HandoffResult:
+    def not_started(self, draft: HandoffDraft) -> HandoffResult:
         """The entry of a member that was never begun."""
         made = self._handoffs.written(draft)
-        result = failed_result(made, ErrorCode.CANCELLED, reason, HandoffState.CANCELLED)
-        self._handoffs.moves.finish(made.id, HandoffState.CANCELLED, result, reason=reason)
+        result = failed_result(made, ErrorCode.CANCELLED, NOT_STARTED, HandoffState.CANCELLED)
+        self._handoffs.moves.finish(made.id, HandoffState.CANCELLED, result, reason=NOT_STARTED)
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredAgent:
-    """An agent that a selection considered."""
-
-    agent: str
-    score: float
-    parts: dict[str, float] = field(default_factory=dict)
-    """What the score is made of, as `T`, `P`, `C`, `R`."""
-    why: tuple[str, ...] = ()
-    """In sentences."""
-    lost: str = ""
-    """Why it cannot be chosen although something speaks for it; empty for one that can."""
-
-
 def by_graph(
-    state: CrewState, text: str, caller: str, previous: Sequence[str], available: Sequence[str]
-) -> Sequence[ScoredAgent]:
+    state: CrewState, text: str, previous: Sequence[str], available: Sequence[str]
+) -> Sequence[Candidate]:
     """Score by the selection graph; behind who can be selected come those that fit as well, with why not."""
-    graph = graph_of((entry.spec for entry in state.agents.values()), state.uses)
-    signal = signal_in(
-        text,
-        graph,
-        caller=None if caller in (USER, ORCHESTRATOR) else caller,
-        previous=tuple(previous),
-        available=tuple(available),
-    )
-    selection = choose(graph, signal)
-    lost = [_scored(standing.candidate, standing.reason) for standing in selection.lost]
-    return [*map(_scored, selection.rows), *lost]
-
-
-def _scored(candidate: Candidate, lost: str = "") -> ScoredAgent:
-    parts = {"T": candidate.T, "P": candidate.P, "C": candidate.C, "R": candidate.R}
-    return ScoredAgent(candidate.id, candidate.score, parts, candidate.why, lost)
+    specs = [entry.spec for entry in state.agents.values()]
+    signal = signal_in(text, specs, previous=tuple(previous), available=tuple(available))
+    selection = choose(specs, state.uses, signal)
+    return [*selection.rows, *selection.lost]
 
 
 FALLBACKS = 2
@@ -361,9 +325,7 @@ class SelectiveMode:
     def __init__(self, handoffs: Handoffs, groups: HandoffGroups) -> None:
         self._handoffs, self._groups = handoffs, groups
 
-    def candidates(
-        self, text: str, among: Sequence[str], caller: str, previous: Sequence[str]
-    ) -> tuple[ScoredAgent, ...]:
+    def candidates(self, text: str, among: Sequence[str], previous: Sequence[str]) -> tuple[Candidate, ...]:
         """Who could do a task, the best first; the clarifier where nothing speaks for anyone.
 
         Raises:
@@ -375,12 +337,12 @@ class SelectiveMode:
                 raise HandoffError(ErrorCode.UNKNOWN_AGENT, f"no agent {candidate} is registered")
         able = [entry.spec.id for entry in agents.values() if entry.enabled and entry.spec.selectable]
         available = [agent for agent in able if agent in among] if among else able
-        scored = by_graph(self._handoffs.state, text, caller, previous, available)
-        selection = [candidate for candidate in scored if candidate.agent in (*able, CLARIFIER)]
+        scored = by_graph(self._handoffs.state, text, previous, available)
+        selection = [candidate for candidate in scored if candidate.id in (*able, CLARIFIER)]
         clarifier = agents.get(CLARIFIER)
         if all(candidate.lost for candidate in selection) and clarifier is not None and clarifier.enabled:
             selection = [
-                ScoredAgent(CLARIFIER, 0.0, why=("nothing in the task speaks for another agent",)),
+                Candidate(CLARIFIER, why=("nothing in the task speaks for another agent",)),
                 *selection,
             ]
         if all(candidate.lost for candidate in selection):
@@ -388,7 +350,7 @@ class SelectiveMode:
         return tuple(selection)
 
     async def run(
-        self, candidates: Sequence[ScoredAgent], make: Callable[[str], HandoffDraft], *, group: str = ""
+        self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], *, group: str = ""
     ) -> GroupResult:
         """Hand a task to the best candidate; one that cannot begin is followed by the next.
 
@@ -398,38 +360,47 @@ class SelectiveMode:
             group: the group's id, where it was begun.
         """
         group = group or self.begin(candidates, make)
-        lost = {candidate.agent: candidate.lost for candidate in candidates if candidate.lost}
+        lost = {candidate.id: candidate.lost for candidate in candidates if candidate.lost}
         order = [candidate for candidate in candidates if not candidate.lost]
         name, result = "", None
         tried: list[str] = []
         for candidate in order[: FALLBACKS + 1]:
-            name, result = await self._handoffs.conduct(
-                replace(make(candidate.agent), group=group), retries=False
+            name, result = await self._handoffs.run_to_end(
+                replace(make(candidate.id), group=group), retries=False
             )
-            tried.append(candidate.agent)
+            tried.append(candidate.id)
             if not _cannot_begin(result):
                 break
-            lost[candidate.agent] = f"it could not begin: {result.error}"
+            lost[candidate.id] = f"it could not begin: {result.error}"
         assert result is not None
         used = self._handoffs.state.handoffs[name].agent
         for candidate in candidates:
-            if candidate.agent != used and candidate.agent not in lost:
+            if candidate.id != used and candidate.id not in lost:
                 why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
-                lost[candidate.agent] = why
+                lost[candidate.id] = why
         together = GroupResult(
             group, (name,), (result,), result.success, result.error_code, f"{used} was used", result.output
         )
         return self._groups.end(together, lost)
 
-    def begin(self, candidates: Sequence[ScoredAgent], make: Callable[[str], HandoffDraft]) -> str:
+    def begin(self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft]) -> str:
         """Write the selection down, with every candidate's score; gives its group's id."""
-        drafts = [make(candidate.agent) for candidate in candidates if not candidate.lost]
-        rows = [asdict(candidate) for candidate in candidates]
+        drafts = [make(candidate.id) for candidate in candidates if not candidate.lost]
+        rows = [
+            {
+                "agent": candidate.id,
+                "score": candidate.score,
+                "parts": candidate.parts,
+                "why": list(candidate.why),
+                "lost": candidate.lost,
+            }
+            for candidate in candidates
+        ]
         return self._groups.begin(HandoffMode.SELECTIVE, drafts, min_success=1, candidates=rows)
 
-    def clarifies(self, candidates: Sequence[ScoredAgent]) -> bool:
+    def clarifies(self, candidates: Sequence[Candidate]) -> bool:
         """Whether the best candidate is a role, which takes the floor instead of a task."""
-        entry = self._handoffs.state.agents.get(candidates[0].agent)
+        entry = self._handoffs.state.agents.get(candidates[0].id)
         return (
             entry is not None and entry.spec.type is AgentType.ROLE and entry.spec.handoff.supports.transfer
         )

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from engine.core.command import Receipt
     from engine.core.crew_commands import ForCrew
     from engine.crew.crew import Crew, CrewEngine
-    from engine.crew.ontology.context import HumanRequest
     from engine.crew.ports import RunService
 
 
@@ -42,11 +41,6 @@ class LateCrew(LazySubsystem["Crew"]):
         handlers = await asyncio.to_thread(import_module, "engine.crew.command_handlers")
         receipt: Receipt = await handlers.run_crew_command(crew, command, actor)
         return receipt
-
-    @property
-    def needs(self) -> tuple[HumanRequest, ...]:
-        """What it asks the operator; nothing while it is not open."""
-        return self._here.needs if self._here is not None else ()
 
 
 class LateRunThinkers:

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 
 from engine.core import crew as ce
 from engine.core.journal import Payload
+from engine.core.reasons import Reason
 from engine.core.text import clean_line
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.schedule import Alarms, utc_after
+from engine.crew.handoffs.schedule import utc_after
 from engine.crew.ontology.context import ORCHESTRATOR, Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, Priority, RequestKind, RequestState
 from engine.crew.ontology.results import HandoffResult
@@ -24,11 +25,7 @@ CONVERSATION = "conversation"
 """Reason code by which the holder of the floor listens to the operator; `Say` answers it."""
 GUIDED = "guided"
 """How the reason codes of guided steps begin; `GuidedMove` answers them."""
-EXPIRY = "expiry"
-_ASKED = (
-    *("kind", "reason_code", "question", "context", "options", "default_option", "allow_free_text"),
-    "blocking",
-)
+_ASKED = ("kind", "reason_code", "question", "context", "options", "blocking")
 """What a request has of its question as it is."""
 
 Followed = Callable[[HumanRequest, Option | None, Answer], Awaitable[bool]]
@@ -40,12 +37,11 @@ class OperatorRequests:
 
     Args:
         handoffs: what waits meanwhile.
-        alarms: call back when one expires.
         session: the session's id.
     """
 
-    def __init__(self, handoffs: Handoffs, alarms: Alarms, session: str) -> None:
-        self._handoffs, self._alarms, self._session = handoffs, alarms, session
+    def __init__(self, handoffs: Handoffs, session: str) -> None:
+        self._handoffs, self._session = handoffs, session
         self._waiting: dict[str, list[asyncio.Future[Answer]]] = {}
         self.followed: Followed = _nobody
         handoffs.endings.close_requests = self.cancel_of
@@ -76,7 +72,7 @@ class OperatorRequests:
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(request.id, []).append(waiting)
         if handoff is not None:
-            self._handoffs.moves.waits(handoff.id, request.id)
+            self._handoffs.moves.add_wait(handoff.id, request.id)
         await self._handoffs.stream.commit()
         try:
             return await waiting
@@ -107,20 +103,10 @@ class OperatorRequests:
                 self._append(ce.HumanAgain(request=old.id))
                 return self.state.requests[old.id]
         self._append(ce.HumanOpened(request=request.model_dump(mode="json")))
-        self.watch(request)
         return request
 
-    def watch(self, request: HumanRequest) -> None:
-        """Apply the default when the request expires; with none it stays open."""
-        if request.expires_at is not None and request.default_option is not None:
-            left = (request.expires_at - utc_after(self._handoffs.clock)).total_seconds()
-            self._alarms.set(request.id, max(left, 0.0), lambda: self._expire(request.id))
-
-    def _expire(self, name: str) -> None:
-        self._handoffs.moves.own(self._expired(name), f"expire {name}")
-
     async def answer(self, name: str, option: str, text: str, by: str) -> HumanRequest:
-        """Take the operator's answer; it is stored before anybody goes on.
+        """Take the operator's answer; it is stored before anybody continues.
 
         Args:
             name: the request's id.
@@ -137,9 +123,6 @@ class OperatorRequests:
         if chosen is None and not text.strip():
             known = ", ".join(option.id for option in request.options)
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} wants an answer: {known or 'a text'}")
-        if text.strip() and not request.allow_free_text and chosen is None:
-            known = ", ".join(option.id for option in request.options)
-            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} takes no text; choose one of {known}")
         if chosen is not None and chosen.needs_words and not text.strip():
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"{chosen.id} needs words: {chosen.label}")
         answer = self._answer(option=chosen.id if chosen is not None else None, text=text, by=by)
@@ -169,7 +152,7 @@ class OperatorRequests:
         for request in self.state.open_requests(handoff):
             if blocking and not request.blocking:
                 continue
-            self._close(request.id, RequestState.CANCELLED, None, reason="its handoff ends")
+            self._close(request.id, RequestState.CANCELLED, None, reason=Reason("request.handoff-ends"))
             self._tell(request.id, HandoffError(ErrorCode.CANCELLED, f"{request.title}: its handoff ends"))
 
     def revoke(self, agent: str, tool: str, by: str) -> None:
@@ -198,16 +181,10 @@ class OperatorRequests:
             self._tell(request.id, HandoffError(ErrorCode.CANCELLED, "the operator decided otherwise"))
             return
         if handoff is not None:
-            self._handoffs.moves.goes_on(handoff.id, request.id)
+            self._handoffs.moves.remove_wait(handoff.id, request.id)
         self._tell(request.id, answer)
         if nobody and handoff is not None and self.state.handoffs[handoff.id].state is HandoffState.RUNNING:
-            await self._handoffs.take_up(handoff.id)
-
-    async def _expired(self, name: str) -> None:
-        request = self.state.requests[name]
-        if request.state is RequestState.OPEN and request.default_option is not None:
-            chosen = _chosen(request, request.default_option)
-            await self._settle(request, chosen, self._answer(option=request.default_option, by=EXPIRY))
+            await self._handoffs.resume_run(handoff.id)
 
     def _heard(self, handoff: Handoff) -> Answer | None:
         if not (waiting := self.state.said.get(handoff.id)):
@@ -216,7 +193,6 @@ class OperatorRequests:
         return self._answer(text=waiting[0], by="operator")
 
     def _made(self, handoff: Handoff | None, question: OperatorQuestion, agent: str) -> HumanRequest:
-        seconds = question.expires_s
         fields = {name: getattr(question, name) for name in _ASKED}
         return HumanRequest(
             id=f"hr-{len(self.state.requests) + 1}",
@@ -226,7 +202,6 @@ class OperatorRequests:
             title=clean_line(question.title, limit=80) or "a question",
             severity=handoff.priority if handoff is not None else Priority.NORMAL,
             created_at=utc_after(self._handoffs.clock),
-            expires_at=utc_after(self._handoffs.clock, seconds) if seconds is not None else None,
             **fields,
         )
 
@@ -255,17 +230,16 @@ class OperatorRequests:
         self._append(
             ce.HumanClosed(request=name, state=state, answer=stored, taken=taken, reason=reason), actor
         )
-        self._alarms.drop(name)
 
-    def _tell(self, name: str, outcome: Answer | HandoffError) -> None:
+    def _tell(self, name: str, result: Answer | HandoffError) -> None:
         for waiting in self._waiting.pop(name, []):
             if waiting.done():
                 continue
-            if isinstance(outcome, HandoffError):
-                waiting.set_exception(outcome)
+            if isinstance(result, HandoffError):
+                waiting.set_exception(result)
                 waiting.exception()  # whoever waited may be cancelled before it looks
             else:
-                waiting.set_result(outcome)
+                waiting.set_result(result)
 
     def _append(self, payload: Payload, actor: str = "system") -> None:
         self._handoffs.stream.append(payload, actor=actor)
@@ -333,15 +307,8 @@ def question_of(
 def reason_of(state: CrewState, handoff: Handoff, result: HandoffResult) -> str:
     """Why the end of a handoff goes to the operator; empty when it does not."""
     if result.state is HandoffState.REJECTED and result.error_code is ErrorCode.INSUFFICIENT_CLARITY:
-        session = handoff.context.session_id
-        refused = [
-            handoff
-            for handoff in state.handoffs.values()
-            if handoff.result is not None
-            and handoff.result.error_code is ErrorCode.INSUFFICIENT_CLARITY
-            and handoff.context.session_id == session
-        ]
-        return "CLARITY_REFUSED" if len(refused) >= 2 else ""
+        refused = state.refused_as_unclear(handoff.context.session_id)
+        return "CLARITY_REFUSED" if refused >= 2 else ""
     if result.state is HandoffState.TIMED_OUT:
         return "URGENT_TIMEOUT" if handoff.priority is Priority.URGENT else ""
     if result.state is HandoffState.FAILED and result.error_code in _FAILURES:

@@ -7,7 +7,7 @@ and know nothing else of each other, so that each is tested alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from engine.crew.ontology.context import Answer, HandoffContext, Option
@@ -47,23 +47,14 @@ class OperatorQuestion:
     question: str
     context: str = ""
     options: tuple[Option, ...] = ()
-    default_option: str | None = None
-    allow_free_text: bool = True
     blocking: bool = True
-    expires_s: float | None = None
 
 
 class CrewBuilds(Protocol):
     """Builds agents for a crew."""
 
-    def begin(self) -> None:
-        """Begin to finish or undo what a process that died was registering."""
-
-    async def close(self) -> None:
-        """End the builds that run."""
-
     async def remove(self, agent_id: str, *, actor: str) -> str:
-        """Undo an agent's registration; says what became of it.
+        """Undo an agent's registration; returns the result in words.
 
         Raises:
             HandoffError: there is no such agent.
@@ -90,7 +81,7 @@ class RunningHandoff:
 
     @property
     def steps(self) -> bool:
-        """Whether it halts after each checkpoint or round and asks how it goes on."""
+        """Whether it halts after each checkpoint or round and asks how to continue."""
         return self.stepping if self.stepping is not None else bool(self.context.metadata.get("step_mode"))
 
 
@@ -136,7 +127,7 @@ class RunService(Protocol):
         """
 
     async def transfer(self, run: str, to: str, reason: str) -> str:
-        """Give the floor to another agent; says what became of it.
+        """Give the floor to another agent; returns the result in words.
 
         Raises:
             HandoffError: it may not, and the floor stays.
@@ -177,7 +168,7 @@ class RunService(Protocol):
         """Put an idea aside for the operator; gives its id. The same idea is parked once."""
 
     def parked(self, run: str) -> Sequence[str]:
-        """What the agent of a run has parked and that was neither taken up nor dropped, oldest first."""
+        """What the agent of a run has parked and that was neither adopted nor dropped, oldest first."""
 
 
 class Worker(Protocol):
@@ -194,7 +185,7 @@ class Worker(Protocol):
         """Go on with a run of an earlier session, or one that was paused."""
 
     async def pause(self, run: str) -> None:
-        """Hold a run where it stands; `resume` lets it go on."""
+        """Hold a run where it stands; `resume` lets it continue."""
 
     async def stop(self, run: str, reason: str) -> Usage:
         """End a run with everything that it started; gives what it took. Nothing of it runs afterwards."""
@@ -223,10 +214,10 @@ class RunObserver(Protocol):
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
         """A run's goal ended without a result being accepted: what it said last is all that there is."""
 
-    async def waits(self, run: str, why: str) -> None:
+    async def wait_began(self, run: str, why: str) -> None:
         """The engine waits for the operator about this run (an approval, an intervention, a breakpoint)."""
 
-    async def goes_on(self, run: str) -> None:
+    async def wait_ended(self, run: str) -> None:
         """It waits no longer."""
 
     async def allowed(self, run: str, rule: str) -> None:
@@ -236,8 +227,10 @@ class RunObserver(Protocol):
         """What was allowed always to the agent of a run, as rules."""
 
 
-class ToolAvailability(Protocol):
-    """Knows whether the tools that an agent needs can be had."""
+Lacks = Callable[[str, Sequence[str]], Awaitable[str]]
+"""Says why tools (`*`: all) of an MCP server cannot be used; empty when they can."""
 
-    async def down(self, server: str, tools: Sequence[str]) -> str:
-        """Why these tools of an MCP server (`*`: all) cannot be used; empty when they can."""
+
+async def no_servers(server: str, tools: Sequence[str]) -> str:
+    """There is none."""
+    return "no servers are configured here"

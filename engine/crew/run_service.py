@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.core import crew as ce
+from engine.core.reasons import Reason
 from engine.core.text import clean_line
-from engine.crew.builder.agent_folders import SkillFolders, read_files
+from engine.crew.builder.agent_folders import read_files, skill_folder
+from engine.crew.builder.registration import BuildPaths
 from engine.crew.groups import HandoffGroups
+from engine.crew.handoff_results import ResultReceiver
 from engine.crew.handoffs.admission import DEPTH, reaches
 from engine.crew.handoffs.contexts import HandoffDraft, child_context, rejected_result
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.results import ResultReceiver
 from engine.crew.handoffs.transitions import OpenHandoff
 from engine.crew.ontology.context import Answer, new_handoff_id
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
@@ -26,13 +28,15 @@ from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, Ru
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import Handoff
 
-ENDED = "process ended"
+ENDED = Reason("handoff.ended")
+STOP_S = 2.0
+"""How long the end of a session waits until runs of the one before are stopped."""
 ENGINE = "engine"
 """Why a handoff waits whose run the engine holds for the operator."""
 
 
 async def recover(handoffs: Handoffs, requests: OperatorRequests) -> None:
-    """Bring what the last session left to where it can go on.
+    """Bring what the last session left to where it can continue.
 
     What ran has failed, save what keeps its progress, which rests at its last checkpoint; what waits for the
     operator waits on; what was queued is admitted again.
@@ -54,15 +58,14 @@ async def recover(handoffs: Handoffs, requests: OperatorRequests) -> None:
                 handoffs.moves.deadlines.hold(handoff.id, "paused")
             case HandoffState.WAITING_HUMAN:
                 _waits(handoffs, requests, handoff)
-    for request in requests.state.open_requests():
-        requests.watch(request)
     for handoff in open_handoffs:
         if handoff.state is HandoffState.QUEUED:
             await handoffs.admit(handoff.id)
     await handoffs.stream.commit()
     over = [handoff.run for handoff in handoffs.state.handoffs.values() if handoff.run and not handoff.open]
     if handoffs.moves.worker is not None and over:
-        handoffs.moves.own(_stop(handoffs.moves.worker, over), "stop runs of before")
+        stopping = handoffs.moves.start_task(_stop(handoffs.moves.worker, over), "stop runs of before")
+        handoffs.moves.stopping = stopping
 
 
 async def _stop(worker: Worker, runs: Sequence[str]) -> None:
@@ -76,7 +79,7 @@ def _waits(handoffs: Handoffs, requests: OperatorRequests, handoff: Handoff) -> 
     handoffs.moves.deadlines.begin(handoff.id, limit, handoff.spent_s)
     asked = [request.id for request in requests.state.open_requests(handoff.id) if request.blocking]
     for why in asked or [ENGINE]:
-        handoffs.moves.waits(handoff.id, why)
+        handoffs.moves.add_wait(handoff.id, why)
 
 
 async def suspend(handoffs: Handoffs) -> None:
@@ -87,7 +90,7 @@ async def suspend(handoffs: Handoffs) -> None:
         if handoff.state is not HandoffState.RUNNING or handoffs.moves.live[handoff.id].doomed:
             continue
         if _keeps(handoff):
-            handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason="the session ended")
+            handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=Reason("handoff.session-ended"))
         else:
             message = "the session ended"
             cuts.append(
@@ -95,11 +98,14 @@ async def suspend(handoffs: Handoffs) -> None:
             )
     if cuts:
         await asyncio.wait(cuts)
+    if handoffs.moves.stopping is not None:
+        # A session of one line would else never come to the end of what it began to settle.
+        await asyncio.wait([handoffs.moves.stopping], timeout=STOP_S)
     await handoffs.moves.drop_tasks()
 
 
 def _keeps(handoff: Handoff) -> bool:
-    """Whether its type can go on from what it kept."""
+    """Whether its type can continue from what it kept."""
     return handoff.spec is not None and handoff.spec.type.keeps_progress
 
 
@@ -128,8 +134,8 @@ class CrewRunService:
     ) -> None:
         self._handoffs, self._requests, self._returns = handoffs, requests, returns
         self._groups, self._floor = groups, floor
-        self.skills: SkillFolders | None = None
-        """Finds the files that came with skills; None where there are none."""
+        self.skills: BuildPaths | None = None
+        """Where the files lie that came with skills; None where there are none."""
 
     # -------------------------------------------------------------- what runs ask
 
@@ -165,7 +171,7 @@ class CrewRunService:
             if known is not None and not known.source.startswith(BUILT):
                 return None
             if known is not None or not handoff.context.parent_id:
-                return self.skills.of(handoff.spec.id, handoff.spec.version)
+                return skill_folder(self.skills, handoff.spec.id, handoff.spec.version)
             handoff = state.handoffs.get(handoff.context.parent_id)
         return None
 
@@ -180,7 +186,7 @@ class CrewRunService:
         draft = self._wanted(parent, run, ask)
         if isinstance(draft, HandoffResult):
             return draft
-        _, result = await self._handoffs.conduct(draft)
+        _, result = await self._handoffs.run_to_end(draft)
         return result
 
     async def gather(
@@ -256,25 +262,25 @@ class CrewRunService:
 
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.found(run)
+        handoff = await self._handoffs.handoff_of_run(run)
         if handoff is not None and not self._handoffs.moves.closing:
             await self._returns.ended(handoff, ok=ok, text=text, code=code)
 
-    async def waits(self, run: str, why: str) -> None:
+    async def wait_began(self, run: str, why: str) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.found(run)
+        handoff = await self._handoffs.handoff_of_run(run)
         if handoff is not None and not self._handoffs.moves.closing:
-            self._handoffs.moves.waits(handoff.id, ENGINE)
+            self._handoffs.moves.add_wait(handoff.id, ENGINE)
 
-    async def goes_on(self, run: str) -> None:
+    async def wait_ended(self, run: str) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.found(run)
+        handoff = await self._handoffs.handoff_of_run(run)
         if handoff is not None and not self._handoffs.moves.closing:
-            self._handoffs.moves.goes_on(handoff.id, ENGINE)
+            self._handoffs.moves.remove_wait(handoff.id, ENGINE)
 
     async def allowed(self, run: str, rule: str) -> None:
         """See `RunObserver`; what a run made up for itself has no rules of its own."""
-        if rule in await self.rules_of(run) or (handoff := await self._handoffs.found(run)) is None:
+        if rule in await self.rules_of(run) or (handoff := await self._handoffs.handoff_of_run(run)) is None:
             return
         if self._handoffs.state.registered(handoff):
             kept = ce.PermissionKept(agent=handoff.agent, tool=rule, allow=True)
@@ -283,7 +289,7 @@ class CrewRunService:
 
     async def rules_of(self, run: str) -> Sequence[str]:
         """See `RunObserver`."""
-        handoff, state = await self._handoffs.found(run), self._handoffs.state
+        handoff, state = await self._handoffs.handoff_of_run(run), self._handoffs.state
         if handoff is None or not state.registered(handoff):
             return ()
         return tuple(
@@ -293,7 +299,7 @@ class CrewRunService:
     # -------------------------------------------------------------- inside
 
     async def _of(self, run: str) -> Handoff:
-        if (handoff := await self._handoffs.found(run)) is None:
+        if (handoff := await self._handoffs.handoff_of_run(run)) is None:
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"{clean_line(run, limit=80)} works on no handoff")
         return handoff
 

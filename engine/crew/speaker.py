@@ -47,7 +47,7 @@ class SpeakerStack:
         clarity: Mapping[str, Any] | None = None,
         actor: str = "system",
     ) -> str:
-        """Give the floor to an agent; says what became of it.
+        """Give the floor to an agent; returns the result in words.
 
         Args:
             to: the agent.
@@ -61,7 +61,7 @@ class SpeakerStack:
             JournalError: it could not be recorded.
         """
         floor = self.state.floor
-        giver = await self._handoffs.found(run) if run else None
+        giver = await self._handoffs.handoff_of_run(run) if run else None
         if run and (giver is None or not floor or floor[-1].handoff != giver.id):
             message = f"only the holder of the floor gives it; that is {self.state.holder}"
             raise HandoffError(ErrorCode.NOT_CALLABLE, message)
@@ -88,7 +88,7 @@ class SpeakerStack:
         return f"{to} has the floor ({name})"
 
     async def take_back(self, actor: str) -> str:
-        """Give the floor back to whoever had it before; what the holder handed over goes on.
+        """Give the floor back to whoever had it before; what the holder handed over continues.
 
         Raises:
             HandoffError: no agent has it.
@@ -102,7 +102,7 @@ class SpeakerStack:
         cut = self._handoffs.endings.cancel(
             last.handoff, "the floor was taken back", actor=actor, keep_below=True
         )
-        self._handoffs.moves.own(cut, f"take back from {last.agent}")
+        self._handoffs.moves.start_task(cut, f"take back from {last.agent}")
         await self._handoffs.stream.commit()
         return f"{self.state.holder} has the floor again"
 
@@ -135,23 +135,16 @@ class SpeakerStack:
 
         Once a session, and for what the operator handed over: a run has the refusal as its answer.
         """
-        session = handoff.context.session_id
-        refused = [
-            handoff
-            for handoff in self.state.handoffs.values()
-            if handoff.result is not None
-            and handoff.result.error_code is ErrorCode.INSUFFICIENT_CLARITY
-            and handoff.context.session_id == session
-        ]
+        refused = self.state.refused_as_unclear(handoff.context.session_id)
         entry = self.state.agents.get(CLARIFIER)
         talks = entry is not None and entry.enabled and entry.spec.handoff.supports.transfer
         has_it = CLARIFIER in {holder.agent for holder in self.state.floor}
         mine = not handoff.caller and handoff.context.handoff_type is HandoffType.DELEGATE
-        if len(refused) > 1 or not talks or has_it or not mine or not self._attended:
+        if refused > 1 or not talks or has_it or not mine or not self._attended:
             return False
         task = handoff.context.task_description
         reason = f"{result.error}. Find out what is missing for {handoff.agent}, which is to do this: {task}"
-        self._handoffs.moves.own(self._to_clarifier(reason), f"clarify {handoff.id}")
+        self._handoffs.moves.start_task(self._to_clarifier(reason), f"clarify {handoff.id}")
         return True
 
     async def _to_clarifier(self, reason: str) -> None:

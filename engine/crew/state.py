@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from engine.core.agents import PROOF
+from engine.core.agents import PROOF, ROLE
 from engine.crew.ontology.context import ORCHESTRATOR, HandoffContext, HumanRequest
-from engine.crew.ontology.kinds import HandoffState, Priority, RequestState
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, RequestState
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
@@ -25,8 +25,6 @@ class Registered:
     enabled: bool = True
     source: str = ""
     warnings: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
-    """All versions it was registered in, oldest first."""
     runs: int = 0
     successes: int = 0
     last: str = ""
@@ -179,17 +177,6 @@ class Build:
         return self.state not in ("begun", "passed", "failed") or (self.state == "failed" and not self.phase)
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """How an MCP server is."""
-
-    name: str
-    state: str
-    message: str
-    tools: int
-    at: str
-
-
 @dataclass(slots=True)
 class CrewState:
     """The fold of the stream `workspace@crew`."""
@@ -218,11 +205,8 @@ class CrewState:
     clarity: dict[str, Any] = field(default_factory=dict)
     """What is known of the problem, as the conversation's role noted it last."""
     ideas: dict[str, Idea] = field(default_factory=dict)
-    """Those that were parked, with what became of them."""
+    """Those that were parked, with what was decided of each."""
     builds: dict[str, Build] = field(default_factory=dict)
-    servers: dict[str, Server] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    """What was left out on reading."""
 
     def registered(self, handoff: Handoff) -> bool:
         """Whether a handoff runs by a spec that was registered, and not by one that a run made for it."""
@@ -266,6 +250,15 @@ class CrewState:
         ]
         return tuple(sorted(requests, key=lambda request: (-request.severity, request.created_at)))
 
+    def refused_as_unclear(self, session: str | None) -> int:
+        """How many handoffs of a session were refused because the problem is not clear."""
+        return sum(
+            handoff.result is not None
+            and handoff.result.error_code is ErrorCode.INSUFFICIENT_CLARITY
+            and handoff.context.session_id == session
+            for handoff in self.handoffs.values()
+        )
+
     @property
     def holder(self) -> str:
         """The agent that speaks with the operator; `orchestrator` while none does."""
@@ -276,3 +269,11 @@ class CrewState:
         ended = (handoff for handoff in self.handoffs.values() if handoff.state is HandoffState.COMPLETED)
         done = (handoff.agent for handoff in ended if not handoff.proof)
         return tuple(dict.fromkeys(done))
+
+
+def clarity_of(progress: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a role knows of the problem, by its progress; None where it says nothing."""
+    for part in (progress.get(ROLE), progress):
+        if isinstance(part, Mapping) and isinstance(known := part.get("clarity"), dict):
+            return known
+    return None

@@ -57,15 +57,17 @@ async def plug_in(crew: Any) -> None:
     async def service() -> Any:
         return crew.service
 
-    worker = crew.engine.staff(service, permits=crew.permits, colleagues=crew.service, present=crew.attended)
+    worker = crew.engine.set_run_service(
+        service, permits=crew.permits, colleagues=crew.service, present=crew.attended
+    )
     await worker.open(crew.service)
-    crew.plug(worker=worker)
+    crew.handoffs.moves.worker = worker
 
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
 ERRORS_MOST = 6
-"""Failures in a row that a run bears: two repairs, and what may go wrong beside them."""
+"""Failures in a row that a run may have: two repairs, and what may go wrong beside them."""
 SETTINGS: dict[str, Any] = {
     # What a run costs is its task's alone, and what it knows is what it was told.
     "parameter_processing": {"use_llm_extraction": False},
@@ -133,7 +135,7 @@ class Runs:
         self._task = asyncio.create_task(self._follow(since), name="runs of the crew")
 
     async def close(self) -> None:
-        """Follow no longer; runs go on as agents of the engine do. May be called again."""
+        """Follow no longer; runs continue as agents of the engine do. May be called again."""
         task, self._task = self._task, None
         await asyncio.gather(*self._going, return_exceptions=True)
         if task is not None:
@@ -219,7 +221,7 @@ class Runs:
         await self._do(cmd.Run(agent=handoff.run, ask=self._present))
 
     async def pause(self, run: str) -> None:
-        """Hold a run where it stands: what it waits for goes on waiting, and nothing new begins."""
+        """Hold a run where it stands: what it waits for keeps waiting, and nothing new begins."""
         if run in self._live.here:
             await self._submit(cmd.Pause(agent=run))
 
@@ -361,10 +363,10 @@ class Runs:
         run, why = agent.state.agent_id, waiting_for(agent.state)
         if why and run not in self._waits:
             self._waits.add(run)
-            await self._watcher.waits(run, why)
+            await self._watcher.wait_began(run, why)
         elif not why and run in self._waits:
             self._waits.discard(run)
-            await self._watcher.goes_on(run)
+            await self._watcher.wait_ended(run)
 
 
 def finds(tool: str, command: str) -> bool:

@@ -1,1 +1,1 @@
-"""Names of 0.1 that plug-ins import, kept for one version; `engine.core` has them now."""
+"""Deprecated: modules under the names by which plug-ins of 0.1 import them."""

@@ -14,14 +14,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from engine.core.command import check_agent_id
-from engine.core.journal import canonical
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.improve.agent_types import AgentType, CheckContext, CreationError, check_settings, type_of
 from engine.improve.sentence_rules import RULES, Ambiguity, SentencePart, SentenceReader
 from engine.planning.library.plan_library import PlanLibrary
 from engine.planning.library.words import words_of
 from engine.planning.thinkers.clauses import split_clauses
-from engine.value import dataclass, field, replace
+from engine.value import dataclass, field
 
 _GOAL_WORD = re.compile(
     r"(?<![\w'-])(?P<lead>goals?\s*[:=]|(?:whose|its|with\s+the|the)\s+goal\s+(?:is\s+to|is|to|of))\s*"
@@ -89,7 +88,7 @@ SENTENCE_LIMIT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class ParsedSentence:
     """What a sentence says."""
 
     text: str
@@ -124,7 +123,7 @@ def understand(
     programs: Collection[str] = (),
     verbs: Collection[str] = (),
     covers: Callable[[str], bool] = lambda _text: False,
-) -> Understood:
+) -> ParsedSentence:
     """What a sentence about a new agent says; a pure function.
 
     Args:
@@ -139,7 +138,7 @@ def understand(
         rule(reader)
     reader.settle_conflicts()
     _rest(reader, frozenset(verbs), covers)
-    return Understood(text, tuple(reader.parts), tuple(reader.questions))
+    return ParsedSentence(text, tuple(reader.parts), tuple(reader.questions))
 
 
 def _rest(reader: SentenceReader, verbs: frozenset[str], covers: Callable[[str], bool]) -> None:
@@ -186,12 +185,6 @@ def _split_goals(text: str) -> Sequence[str]:
     return [goal for goal in goals if goal]
 
 
-def with_parts(understood: Understood, parts: Sequence[SentencePart]) -> Understood:
-    """What was understood with more parts, where the sentence said nothing of their names."""
-    names = {part.name for part in understood.parts}
-    return replace(understood, parts=(*understood.parts, *(part for part in parts if part.name not in names)))
-
-
 CONFIG_LIMIT = 1_100_000
 """Characters of a configuration; a program of a million fits."""
 GOALS_LIMIT = 20
@@ -208,7 +201,7 @@ class Specification:
     description: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     goals: tuple[str, ...] = ()
-    understood: Understood | None = None
+    understood: ParsedSentence | None = None
     """How a sentence was read; None where none was typed."""
 
     @property
@@ -385,22 +378,7 @@ def _from_sentence(
         verbs=library.verbs,
         covers=lambda words: recipes_cover(words, library),
     )
-    return specification_of(kind, ident, understood)
-
-
-def specification_of(kind: AgentType, ident: str, understood: Understood) -> Specification:
-    """The specification that a sentence says; its words are the agent's description."""
     return Specification(kind, ident, understood.text, understood.settings, understood.goals, understood)
-
-
-def argument_of(specification: Specification) -> str:
-    """What is typed behind `agent_create` for exactly this specification, as JSON."""
-    config = {
-        **specification.config,
-        "description": specification.description,
-        "goals": list(specification.goals),
-    }
-    return f"{specification.kind.name} {specification.id} {canonical(config)}"
 
 
 def recipes_cover(text: str, library: PlanLibrary) -> bool:

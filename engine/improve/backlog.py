@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 
 from engine.core import campaigns as me
 from engine.core.improvement import (
+    OPEN_ITEMS,
     BacklogItem,
     Component,
     Concern,
@@ -28,6 +29,7 @@ from engine.core.improvement import (
     MastermindState,
 )
 from engine.core.journal import canonical
+from engine.core.reasons import Reason, clean_reason
 from engine.core.text import clean_line
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
@@ -38,7 +40,6 @@ ALIKE = 2 / 3
 """Part of their words that two suggestions have in common when they are the same."""
 EVIDENCE_LIMIT = 50
 """References that an item keeps."""
-OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.IN_PROGRESS)
 CLOSED = (ItemStatus.COMPLETED, ItemStatus.REJECTED)
 Now = Callable[[], str]
 CANDIDATES = 8
@@ -135,14 +136,6 @@ class Backlog:
     _settings: MastermindSettings
     _now: Now
 
-    @property
-    def listed(self) -> tuple[BacklogItem, ...]:
-        """All items: those that are open in their order, then the others, the newest first."""
-        items = self._stream.state.items.values()
-        opened = sorted((item for item in items if item.status in OPEN), key=urgency_key)
-        closed = sorted((item for item in items if item.status not in OPEN), key=lambda item: item.changed)
-        return (*opened, *reversed(closed))
-
     def critical(self, target: str, component: Component | None = None) -> bool:
         """Whether a target waits for the operator before anything is tried."""
         if not self._settings.approve_critical:
@@ -185,7 +178,7 @@ class Backlog:
         target, suggestion = clean_line(target, limit=500), clean_line(suggestion, limit=4_000)
         same = self._same(target, suggestion, finding)
         for item in same:
-            if item.status in OPEN:
+            if item.status in OPEN_ITEMS:
                 return self._merged(item, suggestion, priority, evidence, actor)
         for item in same:
             if item.status in CLOSED and self._since(item.changed) < self._settings.cooldown_s:
@@ -214,7 +207,7 @@ class Backlog:
         ):
             raise JobRefused(f"{item.id} is {item.status}; it cannot be rejected any more")
         status = ItemStatus.PENDING if approve else ItemStatus.REJECTED
-        message = clean_line(reason) or ("approved" if approve else "rejected")
+        message = clean_line(reason) or Reason("item.approved" if approve else "item.rejected")
         self._stream.append(
             me.ItemMoved(item=item.id, status=status, message=message, decided=True), actor=actor
         )
@@ -222,7 +215,7 @@ class Backlog:
 
     def move(self, item: str, status: ItemStatus, message: str = "", campaign: str = "") -> None:
         """Say where an item stands now."""
-        event = me.ItemMoved(item=item, status=status, message=clean_line(message), campaign=campaign)
+        event = me.ItemMoved(item=item, status=status, message=clean_reason(message), campaign=campaign)
         self._stream.append(event)
 
     def next(self) -> BacklogItem | None:
@@ -234,9 +227,9 @@ class Backlog:
         """Whether an item may be worked on now."""
         if item.status is ItemStatus.PENDING:
             return True
-        return item.status is ItemStatus.FAILED and self.cools_for(item) <= 0
+        return item.status is ItemStatus.FAILED and self.cooldown_left_s(item) <= 0
 
-    def cools_for(self, item: BacklogItem) -> float:
+    def cooldown_left_s(self, item: BacklogItem) -> float:
         """For how many seconds an item that failed is left alone yet."""
         if item.status is not ItemStatus.FAILED:
             return 0.0
@@ -318,7 +311,7 @@ def match_components(directive: str, components: Iterable[Component]) -> list[Co
 
 
 def best_matches(matches: Sequence[ComponentMatch]) -> list[ComponentMatch]:
-    """The readings that give way to no other."""
+    """The readings that no better one replaces."""
     return [match for match in matches if not any(_better(other, match) for other in matches)]
 
 
@@ -329,7 +322,7 @@ def unknown_names(directive: str, matches: Iterable[ComponentMatch]) -> list[str
 
 
 def _better(other: ComponentMatch, match: ComponentMatch) -> bool:
-    """Whether a reading gives way to another one.
+    """Whether another reading replaces this one.
 
     A word that only resembles a name and stands right before another one says more of that: the order report
     is a report.

@@ -1,4 +1,4 @@
-"""Does the verbs of the coordinator as jobs: audits, the backlog, questions about what was done.
+"""Does the verbs of the coordinator as jobs: audits, and the backlog.
 
 Autonomous work is put off while the machine's processors are busy.
 """
@@ -6,7 +6,6 @@ Autonomous work is put off while the machine's processors are busy.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,16 +23,14 @@ from engine.core.improvement import (
     MastermindState,
 )
 from engine.core.ports import Clock
-from engine.core.text import RULE, clean, fence
+from engine.core.reasons import Reason
 from engine.improve.backlog import Backlog, ComponentMatch
 from engine.improve.campaigns.campaign import CampaignParts
 from engine.improve.campaigns.files import WorkspacePaths
-from engine.improve.campaigns.report import CHOICES, report_text, status
+from engine.improve.campaigns.report import CHOICES
 from engine.improve.campaigns.runner import CampaignRunner
 from engine.improve.ports import AuditUnavailable, JobRefused, JobRequest, JobResult, Progress
 from engine.improve.state import EventStream
-from engine.models.completion import ModelClient, ask
-from engine.models.errors import ModelError
 
 
 def busy_percent() -> float:
@@ -49,7 +46,7 @@ BUSY_REST_S = 5.0
 
 @dataclass(slots=True)
 class Coordinator:
-    """Does `coord_analyze`, `coord_process_backlog` and `coord_query`.
+    """Does `coord_analyze` and `coord_process_backlog`.
 
     Args:
         stream: where events go.
@@ -59,8 +56,6 @@ class Coordinator:
         places: the workspace's files.
         clock: to rest between two items.
         settings: for how long.
-        model: the client of the model; None where there is none.
-        model_name: its name.
     """
 
     _stream: EventStream
@@ -70,8 +65,6 @@ class Coordinator:
     _places: WorkspacePaths
     _clock: Clock
     _settings: MastermindSettings
-    _model: ModelClient | None
-    _model_name: str
 
     @property
     def _state(self) -> MastermindState:
@@ -80,22 +73,20 @@ class Coordinator:
     # -------------------------------------------------------------- coord_analyze
 
     async def analyze(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`coord_analyze [context]`: look at every component, and put what is found into the backlog."""
+        """`coord_analyze`: look at every component, and put what is found into the backlog."""
         there = await self._improver.components()
         if not there:
             return JobResult(
                 JobStatus.DONE, "nothing was audited: there is no component here", {"findings": 0}
             )
-        chosen = str(asked.options.get("component") or "")
-        components = [there[chosen]] if chosen in there else _whole(there.values())
+        components = _whole(there.values())
         findings: list[tuple[Finding, Component]] = []
         silent: list[str] = []
         looked = len(components)
         for number, component in enumerate(components):
             progress.tell(number, len(components), component.id)
             try:
-                audit = self._parts.audit(component, self._places.workspace, asked.argument, progress)
-                entries, missing = await audit
+                entries, missing = await self._parts.audit(component, self._places.workspace, progress)
             except AuditUnavailable as error:
                 entries, missing = [], [str(error)]
             findings += [(entry, component) for entry in entries]
@@ -133,10 +124,10 @@ class Coordinator:
             if auto:
                 await self._until_idle(asked, progress, len(done))
             progress.tell(len(done), 0 if auto else count, f"{item.id}: {item.suggestion}")
-            outcome = await self._one(item, asked, progress, spent, limit)
-            needs = needs or outcome.status is JobStatus.NEEDS_OPERATOR
-            done.append({"item": item.id, "message": outcome.message, **outcome.answer})
-            spent = self._with_cost_of(spent, str(outcome.answer.get("campaign", "")))
+            result = await self._one(item, asked, progress, spent, limit)
+            needs = needs or result.status is JobStatus.NEEDS_OPERATOR
+            done.append({"item": item.id, "message": result.message, **result.answer})
+            spent = self._with_cost_of(spent, str(result.answer.get("campaign", "")))
             if auto and self._backlog.next() is not None:
                 progress.tell(len(done), 0, f"rests for {self._settings.interval_s:.0f} s")
                 await self._clock.sleep(self._settings.interval_s)
@@ -198,55 +189,34 @@ class Coordinator:
         campaign = self._improver.begin(within, reading, item.suggestion, item.id)
         self._backlog.move(item.id, ItemStatus.IN_PROGRESS, "", campaign.id)
         try:
-            outcome = await self._improver.fly(campaign, within, progress, item.suggestion)
+            result = await self._improver.run_campaign(campaign, within, progress)
         except JobRefused as error:
-            outcome = JobResult(JobStatus.DONE, str(error), {"campaign": campaign.id})
+            result = JobResult(JobStatus.DONE, str(error), {"campaign": campaign.id})
         except asyncio.CancelledError:
-            self._backlog.move(item.id, ItemStatus.PENDING, "its campaign was cut off")
+            self._backlog.move(item.id, ItemStatus.PENDING, Reason("item.cut-off"))
             raise
         except Exception as error:
-            self._backlog.move(item.id, ItemStatus.FAILED, f"{type(error).__name__}: {error}")
+            why = Reason("item.error", error=type(error).__name__, message=str(error))
+            self._backlog.move(item.id, ItemStatus.FAILED, why)
             raise
         ended = self._state.campaigns[campaign.id].status
         if ended not in (CampaignStatus.NEEDS_OPERATOR, CampaignStatus.APPLIED):
-            self._backlog.move(item.id, ItemStatus.FAILED, outcome.message)
+            self._backlog.move(item.id, ItemStatus.FAILED, result.message)
         await self._stream.commit()
-        return outcome
+        return result
 
     def _idle(self) -> str:
         """Why there is nothing to work on."""
         items = list(self._state.items.values())
         waits = [item.id for item in items if item.status is ItemStatus.PENDING_APPROVAL]
-        cools = [item for item in items if self._backlog.cools_for(item) > 0]
+        cools = [item for item in items if self._backlog.cooldown_left_s(item) > 0]
         message = "the backlog has nothing to work on"
         if waits:
             message += f"; {', '.join(waits[:CHOICES])} wait for your approval"
         if cools:
-            soonest = min(self._backlog.cools_for(item) for item in cools)
+            soonest = min(self._backlog.cooldown_left_s(item) for item in cools)
             message += f"; {len(cools)} that failed rest, the first for {soonest / 60:.0f} more minutes"
         return message
-
-    # -------------------------------------------------------------- coord_query
-
-    async def query(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`coord_query QUESTION`: what the journal says; with a model, its answer from that."""
-        if not asked.argument.strip():
-            raise JobRefused("coord_query needs a question, such as: coord_query what was applied today?")
-        material = status(self._state, self._backlog.listed)
-        if self._model is None:
-            message = "no model answers here; this is what the journal says\n" + report_text(self._state)
-            return JobResult(JobStatus.DONE, message, material | {"model": False})
-        progress.tell(0, 1, "the model is asked")
-        record = fence("the record", json.dumps(material, ensure_ascii=False, indent=1), limit=MATERIAL)
-        question, system = f"{record}\n{asked.argument}", f"{_ROLE}\n\n{RULE}"
-        tokens = min(MAX_TOKENS, self._model.capabilities(self._model_name).max_output)
-        try:
-            reply = await ask(self._model, self._model_name, system, question, max_tokens=tokens)
-        except ModelError as error:
-            raise JobRefused(f"the model did not answer: {error.message}") from error
-        return JobResult(
-            JobStatus.DONE, clean(reply.text, limit=8_000), {"model": True, "answer": reply.text}
-        )
 
 
 def _whole(components: Any) -> list[Component]:
@@ -257,12 +227,3 @@ def _whole(components: Any) -> list[Component]:
         for component in there
         if not any(other is not component and set(component.paths) < set(other.paths) for other in there)
     ]
-
-
-MAX_TOKENS = 1_500
-MATERIAL = 60_000
-"""Characters of the journal's material that a question comes with."""
-_ROLE = (
-    "You answer an operator's question about a system that improves itself, from the record of what it did. "
-    "Say only what the record shows, and say so where it does not show the answer."
-)

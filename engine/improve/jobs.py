@@ -19,11 +19,13 @@ from pathlib import Path
 from engine.core import campaigns as me
 from engine.core.improvement import JobRecord, JobStatus
 from engine.core.journal import JournalError, canonical
+from engine.core.reasons import Reason
 from engine.core.text import clean
 from engine.improve.ports import JobRefused, JobRequest, JobResult, Worker
 from engine.improve.state import EventStream
 from engine.models.errors import ModelError
 
+_CANCELLED = Reason("job.cancelled")
 HEAVY = 1
 """Heavy jobs that run at a time."""
 AT_ONCE = 16
@@ -116,12 +118,12 @@ class Jobs:
         """
         for job in list(self._stream.state.jobs.values()):
             if not job.status.over and job.id not in self._live:
-                message = "the session ended before it did"
+                message = Reason("job.interrupted")
                 self._stream.append(me.JobEnded(job=job.id, status=JobStatus.INTERRUPTED, message=message))
         await self._stream.commit()
 
     async def start(self, verb: str, asked: JobRequest, worker: Worker, *, heavy: bool) -> JobRecord:
-        """Begin a job; it is durable when this returns, and goes on by itself.
+        """Begin a job; it is durable when this returns, and continues by itself.
 
         Args:
             verb: what it does.
@@ -145,13 +147,13 @@ class Jobs:
             await self._stream.commit()
         except JournalError:
             del self._live[name]
-            why = "it was not begun: the journal could not be written"
+            why = Reason("job.not-begun")
             self._stream.append(me.JobEnded(job=name, status=JobStatus.REFUSED, message=why))
             raise
         live.task = asyncio.create_task(self._run(asked, worker, live, heavy=heavy), name=f"job {name}")
         return self._stream.state.jobs[name]
 
-    def cancel(self, job: str, *, by: str, why: str = "cancelled") -> bool:
+    def cancel(self, job: str, *, by: str, why: str = _CANCELLED) -> bool:
         """Cut a job off; its end comes within two seconds. False when it is not under way."""
         live = self._live.get(job)
         if live is None:
@@ -161,7 +163,7 @@ class Jobs:
         live.ending.set()
         return True
 
-    def crowded(self, job: str) -> bool:
+    def must_wait(self, job: str) -> bool:
         """Whether another heavy job is under way, so that this one waits."""
         jobs = self._stream.state.jobs.values()
         return any(other.heavy and not other.status.over and other.id != job for other in jobs)
@@ -180,7 +182,7 @@ class Jobs:
     async def close(self) -> None:
         """Cut every job off, and wait for the ends."""
         for name in list(self._live):
-            self.cancel(name, by="system", why="the session ended")
+            self.cancel(name, by="system", why=Reason("job.session-ended"))
         tasks = [live.task for live in self._live.values() if live.task is not None]
         if tasks:
             await asyncio.wait(tasks)
@@ -190,28 +192,24 @@ class Jobs:
     async def _run(self, asked: JobRequest, worker: Worker, live: _Live, *, heavy: bool) -> None:
         try:
             if not heavy:
-                outcome, error = await self._work(asked, worker, live)
+                result, error = await self._work(asked, worker, live)
             elif not await self._room(asked.job, live):
-                outcome, error = JobResult(JobStatus.CANCELLED, live.why), ""
+                result, error = JobResult(JobStatus.CANCELLED, live.why), ""
             else:
                 try:
-                    outcome, error = await self._work(asked, worker, live)
+                    result, error = await self._work(asked, worker, live)
                 finally:
                     self._heavy.release()
         finally:
             live.progress.end()
-        answer = dict(outcome.answer)
+        answer = dict(result.answer)
         try:
             if len(canonical(answer)) > ANSWER_CHARACTERS:
                 answer = {"left_out": "the answer is longer than the journal takes"}
         except (ValueError, TypeError, RecursionError):
             answer = {"left_out": "the answer is no JSON"}
         ended = me.JobEnded(
-            job=asked.job,
-            status=outcome.status,
-            message=clean(outcome.message, limit=8_000),
-            answer=answer,
-            error=error,
+            job=asked.job, status=result.status, message=_cleaned(result.message), answer=answer, error=error
         )
         self._stream.append(ended, actor=live.by or "system")
         with suppress(JournalError):  # it stays pending, and the journal reports the trouble
@@ -224,7 +222,7 @@ class Jobs:
             running = [
                 j.id for j in self._stream.state.jobs.values() if j.heavy and j.status is JobStatus.RUNNING
             ]
-            self._progressed(job, 0, 0, f"waits for {', '.join(running)} to end")
+            self._progressed(job, 0, 0, Reason("job.waits", jobs=tuple(running)))
         turn = asyncio.create_task(self._heavy.acquire())
         ending = asyncio.create_task(live.ending.wait())
         await asyncio.wait({turn, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -249,22 +247,22 @@ class Jobs:
         if not work.done():
             self._left.add(work)
             work.add_done_callback(self._left.discard)
-            return JobResult(JobStatus.CANCELLED, f"{live.why}; a part of it did not end in time"), ""
+            return JobResult(JobStatus.CANCELLED, Reason("job.left", why=live.why)), ""
         if work.cancelled():
-            return JobResult(JobStatus.CANCELLED, live.why or "cancelled"), ""
+            return JobResult(JobStatus.CANCELLED, live.why or _CANCELLED), ""
         error = work.exception()
         if error is None:
             return work.result(), ""
         if isinstance(error, JobRefused):
             return JobResult(JobStatus.REFUSED, str(error)), ""
         if isinstance(error, ModelError):
-            return JobResult(JobStatus.FAILED, f"the model: {error.message}"), ""
+            return JobResult(JobStatus.FAILED, Reason("job.model", message=error.message)), ""
         return self._broken(asked.job, error)
 
     def _broken(self, job: str, error: BaseException) -> tuple[JobResult, str]:
         ident = f"{self._stream.log.head[:8] or 'e'}-{job}"
         what = clean(f"{type(error).__name__}: {error}", limit=300)
-        message = f"{what} (error {ident}; {LOG} has the rest)"
+        message = Reason("job.broken", what=what, error=ident, log=LOG)
         with suppress(OSError):
             _log(self._data / LOG, ident, error)
         return JobResult(JobStatus.FAILED, message), ident
@@ -272,6 +270,10 @@ class Jobs:
     def _progressed(self, job: str, done: float, of: float, text: str) -> None:
         self._stream.append(me.JobProgressed(job=job, done=done, of=of, text=text))
         self._stream.log.commit_soon()
+
+
+def _cleaned(message: str) -> str:
+    return message if isinstance(message, Reason) else clean(message, limit=8_000)
 
 
 async def _awaited(work: Awaitable[JobResult]) -> JobResult:

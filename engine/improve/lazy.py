@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from engine.agent.shared import LazySubsystem
-from engine.core.journal import JournalError
 
 if TYPE_CHECKING:
     from engine.core.campaigns import ForMastermind
     from engine.core.command import Receipt
-    from engine.core.improvement import MastermindState
     from engine.core.journal import Payload
     from engine.improve.mastermind import Mastermind
     from engine.improve.ports import MastermindHost
@@ -44,11 +41,3 @@ class LazyMastermind(LazySubsystem["Mastermind"]):
     async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
         """Carry out a command; see `Mastermind.carry_out`."""
         return await (await self.opened()).carry_out(command, actor)
-
-    async def known(self) -> MastermindState | None:
-        """Its state; None where it was not needed yet, or cannot be read."""
-        if self._opening is None:
-            return None
-        with suppress(JournalError):
-            return (await self.opened()).state
-        return None

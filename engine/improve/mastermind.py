@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,31 +27,26 @@ from engine.core.campaigns import (
 )
 from engine.core.command import Receipt
 from engine.core.improvement import CampaignStatus, Component, ItemStatus, JobRecord, MastermindState
-from engine.core.journal import JournalError
+from engine.core.reasons import Reason
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
-from engine.improve.agents import AgentJobs, AgentService
+from engine.improve.agent_building import BuildJob
+from engine.improve.agent_creation import AgentService
 from engine.improve.backlog import Backlog, BacklogEntry, find_item
-from engine.improve.campaigns.applier import Applier, RegressionWatch
+from engine.improve.campaigns.applier import Applier
 from engine.improve.campaigns.campaign import CampaignParts
 from engine.improve.campaigns.files import WorkspacePaths
 from engine.improve.campaigns.report import estimate_campaign
 from engine.improve.campaigns.runner import CampaignRunner
-from engine.improve.code.plugin import (
-    CodeAuditor,
-    CodeReportJobs,
-    MechanicalFixers,
-    ProjectExaminer,
-    ProjectSuites,
-)
+from engine.improve.code.plugin import CodeAuditor, MechanicalFixers, ProjectExaminer, ProjectSuites
 from engine.improve.coordinator import Coordinator
+from engine.improve.deployment import DeployJob
 from engine.improve.jobs import Jobs
 from engine.improve.judge.judge import Judge
 from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Proposer, Worker
 from engine.improve.search.audit import JournalAuditor
 from engine.improve.search.model_proposals import ModelProposer
-from engine.improve.search.suites import ComponentSearch, SearchProposer, SearchSuites
-from engine.improve.search.trial_tasks import opener_of, thinking_opener_of
+from engine.improve.search.suites import SearchProposer, SearchSuites
 from engine.improve.state import EventStream
 from engine.sandbox.policy import SandboxPolicy
 
@@ -80,33 +74,20 @@ class Mastermind:
         self.backlog = Backlog(stream, settings, host.clock.now)
         self.applier = Applier(stream, self.places, host.blobs, host.files_changed)
         self.service = AgentService(host, stream)
-        self._watch = RegressionWatch(stream, host.store, settings)
-        self._watching: dict[str, asyncio.Task[None]] = {}
         self.improver = CampaignRunner(
             stream,
             self.parts,
             self.backlog,
             self.applier,
-            self._watch,
             self.places,
             host.blobs,
             settings,
             self._scratch,
             host.draw_seed,
-            self._begin_watch,
         )
         self.coordinator = Coordinator(
-            stream,
-            self.parts,
-            self.backlog,
-            self.improver,
-            self.places,
-            host.clock,
-            settings,
-            host.model,
-            host.model_name,
+            stream, self.parts, self.backlog, self.improver, self.places, host.clock, settings
         )
-        reports = CodeReportJobs(host)
         heavy: dict[str, Worker] = {
             "evolve": self.improver.evolve,
             "coord_improve": self.improver.improve,
@@ -117,9 +98,8 @@ class Mastermind:
         }
         light: dict[str, Worker] = {
             "coord_apply": self.improver.apply,
-            "coord_query": self.coordinator.query,
-            "analyze_codebase": reports.analyze,
-            **AgentJobs(self.service).workers,
+            "agent_build": BuildJob(host).build,
+            "deploy": DeployJob(host, self.service).deploy,
         }
         self._workers = {verb: (worker, True) for verb, worker in heavy.items()}
         self._workers |= {verb: (worker, False) for verb, worker in light.items()}
@@ -131,18 +111,14 @@ class Mastermind:
             return host.sandbox().policy
 
         examiner = ProjectExaminer(policy)
-        thinking = thinking_opener_of(host) if host.model is not None else None
-        searching = ComponentSearch(
-            host.workspace, host.store, opener_of(host), thinking=thinking, model=host.model_name
-        )
-        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(searching)]
+        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(host.store)]
         if host.model is not None:
             proposers.append(ModelProposer(host.model, host.model_name))
-        journal = JournalAuditor(host.workspace, host.store, lambda: host.agents, host.model_name)
+        journal = JournalAuditor(host.workspace, host.store)
         return CampaignParts(
             [CodeAuditor(host.workspace, examiner), journal],
             proposers,
-            [ProjectSuites(examiner, data / HELD_OUT), SearchSuites(searching)],
+            [ProjectSuites(examiner, data / HELD_OUT), SearchSuites(host.store)],
             Judge(data / "judge", policy),
         )
 
@@ -158,12 +134,12 @@ class Mastermind:
         return mastermind
 
     async def _settle(self) -> None:
-        """Bring what the last session left under way to where it can go on."""
+        """Bring what the last session left under way to where it can continue."""
         await self.applier.recover()
         await self.jobs.interrupt_old()
         for campaign in list(self.state.campaigns.values()):
             if not campaign.status.over and campaign.status is not CampaignStatus.NEEDS_OPERATOR:
-                message = f"the session ended in it; campaign_resume {campaign.id} goes on"
+                message = f"the session ended in it; campaign_resume {campaign.id} resumes it"
                 stage = me.CampaignStaged(
                     campaign=campaign.id, status=CampaignStatus.INTERRUPTED, text=message
                 )
@@ -172,19 +148,13 @@ class Mastermind:
             of = self.state.campaigns.get(item.campaign)
             waits = of is not None and of.status is CampaignStatus.NEEDS_OPERATOR
             if item.status is ItemStatus.IN_PROGRESS and not waits:
-                self.backlog.move(item.id, ItemStatus.PENDING, "its campaign was cut off")
+                self.backlog.move(item.id, ItemStatus.PENDING, Reason("item.cut-off"))
         await self.stream.commit()
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
-        for campaign in self._watch.watched(self.host.clock.now()):
-            event = await self.host.store.get(campaign.stages[-1].event)
-            self._begin_watch(campaign.id, event.seq if event is not None else 0)
 
     async def close(self) -> None:
         """End every job and what it started."""
         await self.jobs.close()
-        for task in self._watching.values():
-            task.cancel()
-        await asyncio.gather(*self._watching.values(), return_exceptions=True)
         await self.stream.close()
 
     @property
@@ -288,7 +258,9 @@ class Mastermind:
         name = directive.strip().partition(" ")[0]
         if command.verb == "coord_improve" and name in await self.improver.components():
             directive = name
-        matches = await self.improver.meant(directive, command.component, alone=command.verb == "evolve")
+        matches = await self.improver.matching_components(
+            directive, command.component, alone=command.verb == "evolve"
+        )
         if len(matches) > 1:
             return {
                 "does": "asks which component is meant",
@@ -304,7 +276,6 @@ class Mastermind:
             "component": component.id,
             "rule": reading.rule,
             "measure": component.measure,
-            "unsearched": component.unsearched,
             "paths": list(component.paths),
             "sets": await self.improver.sets(component),
             "forecast": estimate_campaign(self.state, component, budget),
@@ -328,7 +299,7 @@ class Mastermind:
     async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
         """Carry out a command; what the receipt says is durable.
 
-        For what goes on as a job the receipt comes at once, with the job's id in `data["job"]`.
+        For what continues as a job the receipt comes at once, with the job's id in `data["job"]`.
 
         Raises:
             JournalError: the journal refused.
@@ -377,7 +348,7 @@ class Mastermind:
         options = command.model_dump(exclude={"do", "agent", "verb", "argument", "options"})
         asked = JobRequest("", command.argument, {**command.options, **options}, actor)
         job = await self.jobs.start(command.verb, asked, worker, heavy=heavy)
-        waits = ", when there is room for it" if heavy and self.jobs.crowded(job.id) else ""
+        waits = ", when there is room for it" if heavy and self.jobs.must_wait(job.id) else ""
         message = f"{job.id} begins{waits}: {command.verb} {clean_line(command.argument, limit=80)}".rstrip()
         return Receipt(ok=True, message=message, event=job.event, data={"job": job.id})
 
@@ -423,14 +394,3 @@ class Mastermind:
                 actor=actor,
             )
         return Receipt(ok=True, message=f"{candidate} is declined", data={"campaign": campaign.id})
-
-    # -------------------------------------------------------------- watching
-
-    def _begin_watch(self, campaign: str, since: int) -> None:
-        task = asyncio.create_task(self._watched(campaign, since), name=f"watch {campaign}")
-        self._watching[campaign] = task
-        task.add_done_callback(lambda _done: self._watching.pop(campaign, None))
-
-    async def _watched(self, campaign: str, since: int) -> None:
-        with suppress(JournalError):
-            await self._watch.follow(campaign, since)

@@ -7,7 +7,7 @@ the judging. Paths in the trees that it is shown are those of `Component.paths` 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -18,7 +18,6 @@ from engine.value import dataclass, field
 if TYPE_CHECKING:
     from engine.agent.steering.budget_status import BudgetStatus
     from engine.core.command import Command, Receipt
-    from engine.core.journal import Event
     from engine.core.ports import Clock
     from engine.core.state import AgentState
     from engine.core.store.blobs import BlobStore
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from engine.crew.crew import Crew
     from engine.planning.library.plan_library import PlanLibrary
     from engine.sandbox.tier import SandboxReport
-    from engine.tools.registry import ToolRegistry
 
 
 class MastermindHost(Protocol):
@@ -36,7 +34,6 @@ class MastermindHost(Protocol):
     root: Path
     """Where agents work: the sandbox."""
     library: PlanLibrary
-    registry: ToolRegistry
     store: JournalStore
     blobs: BlobStore
 
@@ -80,14 +77,6 @@ class MastermindHost(Protocol):
 
     def fault(self, agent: str) -> str:
         """Why an agent does nothing; empty when it is well."""
-
-    def events(
-        self, since: int = 0, *, stream: str | None = None, follow: bool = True
-    ) -> AsyncIterator[Event]:
-        """Durable events, then new ones as they come."""
-
-    async def head(self) -> int:
-        """The place of the newest durable event."""
 
     async def submit(self, command: Command, *, operator: str = "operator") -> Receipt:
         """Carry out a command."""
@@ -192,22 +181,15 @@ class Outcome(StrEnum):
     """It was not reported: its process ended before that."""
 
 
-class MeasureKind(StrEnum):
-    """How the cost of a check is taken."""
-
-    TIME = "time"
-    """Processor time, by the kernel, from outside of the candidate's process; no two runs are alike."""
-    REPORTED = "reported"
-    """`Report.cost`, as the suite's own `examine` says; of use where no candidate code runs."""
-
-
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What a better candidate has less of."""
 
     unit: str
     """`processor time`, `steps`, `goals achieved`."""
-    how: MeasureKind = MeasureKind.REPORTED
+    timed: bool = False
+    """Whether it is processor time, by the kernel, from outside of the candidate's process; no two runs are
+    alike. Else it is `Report.cost`, of use where no candidate code runs."""
     least: float = 0.0
     """The gain that its interval has to exceed, in the unit or in percent. Time needs some: where code lies
     in memory moves it by a percent or so without anything being better."""
@@ -215,7 +197,7 @@ class Measure:
     @classmethod
     def time(cls, least: float = 2.0) -> Measure:
         """Processor time, in percent saved."""
-        return cls("% of processor time saved", MeasureKind.TIME, least)
+        return cls("% of processor time saved", True, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +278,7 @@ class Suite(Protocol):
 
     def owns(self, path: str) -> bool:
         """Whether a file, from the workspace's directory, is the suite's: no candidate may touch it."""
+        return False
 
 
 @runtime_checkable
@@ -330,21 +313,7 @@ class DataSuite(Protocol):
     """A suite that runs no candidate code, for the candidate is data: it examines the tree by itself."""
 
     async def examine(self, tree: Path, check: Check, *, seed: int) -> Report:
-        """What comes of a check (`data`) in a tree. It has to be the same for the same arguments."""
-
-
-@runtime_checkable
-class PaidSuite(Protocol):
-    """A suite that asks a model, which costs money."""
-
-    def allow(self, usd: float) -> None:
-        """Say what judging may cost from now on, in dollars."""
-
-    def paid(self) -> float:
-        """What it cost since this was asked last, in dollars."""
-
-    def unsound(self, tree: Path) -> tuple[str, ...]:
-        """What is wrong with a tree's files that can be seen for nothing; blocking."""
+        """The result of a check (`data`) in a tree. It has to be the same for the same arguments."""
 
 
 class Auditor(Protocol):
@@ -358,20 +327,33 @@ class Auditor(Protocol):
     def fits(self, component: Component) -> bool:
         """Whether it can look at such a component."""
 
-    async def audit(
-        self, component: Component, tree: Path, context: str, progress: Progress
-    ) -> Sequence[Finding]:
+    async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
         """What could be better in a component; empty when nothing was found.
 
         Args:
             component: what is looked at.
             tree: stands for the workspace's directory, with the files that the component needs.
-            context: what the operator said.
             progress: to tell how far it is.
 
         Raises:
             AuditUnavailable: it could not be looked; the message says why.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalRequest:
+    """What changes are to be thought of."""
+
+    component: Component
+    """What is to be better."""
+    tree: Path
+    """Stands for the workspace's directory; what is proposed builds on its files."""
+    findings: Sequence[Finding]
+    """What is to be mended."""
+    rng: random.Random
+    """All randomness that is used."""
+    budget_usd: float = 0.0
+    """What models may cost; 0 asks none."""
 
 
 class Proposer(Protocol):
@@ -382,25 +364,11 @@ class Proposer(Protocol):
     def fits(self, component: Component) -> bool:
         """Whether it can think of changes to such a component."""
 
-    async def propose(
-        self,
-        component: Component,
-        tree: Path,
-        findings: Sequence[Finding],
-        rng: random.Random,
-        budget_usd: float,
-    ) -> Iterable[Proposal]:
+    async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
         """Changes, the most promising first; the same for the same randomness where no model is asked.
 
-        Args:
-            component: what is to be better.
-            tree: stands for the workspace's directory; what is proposed builds on its files.
-            findings: what is to be mended.
-            rng: all randomness that it uses.
-            budget_usd: what models may cost; 0 asks none.
-
         Raises:
-            NothingProposed: it has none and says why; the campaign tells it and goes on.
+            NothingProposed: it has none and says why; the campaign tells it and continues.
         """
 
 

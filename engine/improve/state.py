@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from engine.core import campaigns as me
-from engine.core.events import payload_of
 from engine.core.improvement import (
     BacklogItem,
     Campaign,
@@ -21,25 +18,11 @@ from engine.core.improvement import (
     MastermindState,
     Stage,
 )
-from engine.core.journal import MASTERMIND, Event, JournalError, Payload
-from engine.core.ports import Clock
-from engine.core.store.port import JournalStore
-from engine.core.streams import StreamLog
+from engine.core.journal import MASTERMIND, Event, Payload
+from engine.core.streams import StateStream
 
 LOG_LIMIT = 500
 """Lines of the log that a state keeps; the journal has all."""
-
-
-def fold(events: Iterable[Event], state: MastermindState | None = None) -> MastermindState:
-    """The state after some events of the stream, from one before them.
-
-    Raises:
-        JournalError: an event is of no known kind or does not fit it.
-    """
-    state = state if state is not None else MastermindState()
-    for event in events:
-        apply_event(state, event, payload_of(event))
-    return state
 
 
 def apply_event(state: MastermindState, event: Event, payload: Payload) -> None:
@@ -254,32 +237,12 @@ _LINES: dict[type[Payload], Callable[[Any], str]] = {
 """What the log says of an event; nothing of others."""
 
 
-class EventStream:
-    """The one place that writes to the stream; `state` is the fold of all that was appended."""
+class EventStream(StateStream[MastermindState]):
+    """Mastermind's stream; what is appended is pending until `commit`."""
 
-    def __init__(self, log: StreamLog, state: MastermindState) -> None:
-        self.log = log
-        self.state = state
-        self._news = asyncio.Event()
-
-    @classmethod
-    async def open(cls, store: JournalStore, clock: Clock) -> Self:
-        """Read the stream.
-
-        Raises:
-            JournalError: it cannot be read, or holds what this version does not know.
-        """
-        events = await store.read(MASTERMIND)
-        state = await asyncio.to_thread(fold, events)
-        return cls(StreamLog(MASTERMIND, state.version, state.hash, clock, store.commit), state)
-
-    def append(self, payload: Payload, *, actor: str = "system", causes: tuple[str, ...] = ()) -> Event:
-        """Add an event and fold it, as the journal will give it back; it is pending until `commit`."""
-        event = self.log.append(payload, actor=actor, causes=causes, tick=0)
-        apply_event(self.state, event, payload_of(event))
-        news, self._news = self._news, asyncio.Event()
-        news.set()
-        return event
+    name = MASTERMIND
+    empty = MastermindState
+    apply = staticmethod(apply_event)
 
     async def write(self, payload: Payload, *, actor: str = "system", causes: tuple[str, ...] = ()) -> Event:
         """Add an event and make it durable.
@@ -290,24 +253,6 @@ class EventStream:
         event = self.append(payload, actor=actor, causes=causes)
         await self.log.commit()
         return event
-
-    async def commit(self) -> None:
-        """Make all that is pending durable.
-
-        Raises:
-            JournalError: the journal refused.
-        """
-        await self.log.commit()
-
-    async def changed(self) -> None:
-        """Wait for the next event."""
-        await self._news.wait()
-
-    async def close(self) -> None:
-        """Make what is pending durable where that can be done."""
-        with suppress(JournalError):
-            await self.log.commit()
-        await self.log.close()
 
     def tell(
         self, topic: str, text: str, data: dict[str, Any] | None = None, *, actor: str = "system"

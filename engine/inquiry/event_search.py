@@ -149,20 +149,12 @@ class _Scan:
                 for seq, stream, version, at, kind, body in rows:
                     text = text_of(body)
                     if not contains_words(text, words):
-                        text = self._blob_text(body)
+                        text = text_of_blob(self._blobs, body)
                     if text and contains_words(text, words):
                         place = bisect_right(self._sessions, seq, key=lambda session: session[0])
                         session = self._sessions[place - 1][1] if place else ""
                         ref, shown = f"{stream}:{version}", excerpt(text, words)
                         yield Hit(Source.EVENT, ref, at, stream, kind, shown, session)
-
-    def _blob_text(self, body: str) -> str:
-        """What the blob that an event names says; empty where there is none to be read."""
-        try:
-            content = self._blobs.read(name) if (name := blob_named(body)) else b""
-        except (BlobError, ValueError):
-            return ""
-        return text_of(content[:BLOB_LIMIT].decode("utf-8", "replace"))
 
 
 def _joined(groups: Sequence[int]) -> list[Stretch]:
@@ -208,6 +200,15 @@ def text_of(body: str) -> str:
     except ValueError:
         return body
     return " · ".join(islice(_values(payload), VALUES))
+
+
+def text_of_blob(blobs: BlobStore, body: str) -> str:
+    """What the blob that a stored payload names says; empty where there is none to be read."""
+    try:
+        content = blobs.read(name) if (name := blob_named(body)) else b""
+    except (BlobError, ValueError):
+        return ""
+    return text_of(content[:BLOB_LIMIT].decode("utf-8", "replace"))
 
 
 def _values(payload: Any) -> Iterator[str]:

@@ -10,11 +10,9 @@ from engine.agent.steering.rules import rule_text, shape
 from engine.core.actions import Reversibility
 from engine.core.agents import RunState
 from engine.core.approvals import Question
-from engine.core.folds.metacognition import STUCK
 from engine.core.improvement import CampaignStatus, ItemStatus, JobStatus, MastermindState
 from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
-from engine.inquiry.waiting import BUDGET
 from engine.value import dataclass
 
 if TYPE_CHECKING:
@@ -22,13 +20,11 @@ if TYPE_CHECKING:
 
 
 SYSTEM = "Mastermind"
-"""Who needs the operator where it is no agent; no agent bears such an id."""
+"""Who needs the operator where it is no agent; no agent has such an id."""
 QUESTIONS_LOOKED = 20
 """Jobs back to which questions are looked for."""
 WORKSPACE = "workspace"
 """Who needs the operator where the workspace's settings do."""
-UNKNOWN = "outcome unknown"
-"""The summary of a step of which nobody saw how it ended."""
 
 
 class NeedKind(StrEnum):
@@ -83,7 +79,7 @@ class Need:
 
 def needs_of(state: AgentState) -> tuple[Need, ...]:
     """What an agent needs the operator for."""
-    return tuple(_needs(state)) if not state.deleted else ()
+    return (*asked_of(state), *_paused(state)) if not state.deleted else ()
 
 
 def needs_of_system(state: MastermindState) -> tuple[Need, ...]:
@@ -137,7 +133,8 @@ def _whom(question: Question) -> str:
     return f" (for the client {question.call.client})" if question.call.client else ""
 
 
-def _needs(state: AgentState) -> Iterator[Need]:
+def asked_of(state: AgentState) -> Iterator[Need]:
+    """What an agent has asked the operator."""
     agent, approvals = state.agent_id, state.approvals
     question = approvals.question
     if question is not None and state.run is not RunState.STOPPED:
@@ -155,7 +152,7 @@ def _needs(state: AgentState) -> Iterator[Need]:
     turn = state.intervention
     if turn is not None and not state.shell_taken:
         step = state.find_step(turn.step)
-        unknown = step is not None and step[1].summary == UNKNOWN
+        unknown = step is not None and step[1].summary.is_a("step.unknown")
         kind = NeedKind.UNKNOWN if unknown else NeedKind.TURN
         yield Need(agent, kind, turn.step or turn.goal, turn.reason, event=turn.event, urgent=unknown)
     for held in approvals.held.values():
@@ -166,9 +163,8 @@ def _needs(state: AgentState) -> Iterator[Need]:
             what = f"plans for {made.goal} wait for your approval"
             yield Need(agent, NeedKind.PLANS, made.id, what, event=made.event)
     if state.handover is not None:
-        what = "say what it is to know of your changes at the shell"
+        what = "say what it is to know of your changes at the shell (settle)"
         yield Need(agent, NeedKind.HANDOVER, state.handover.action, what, event=state.handover.event)
-    yield from _paused(state)
 
 
 def _paused(state: AgentState) -> Iterator[Need]:
@@ -176,11 +172,11 @@ def _paused(state: AgentState) -> Iterator[Need]:
     if state.run is not RunState.PAUSED or state.grants or not state.has_work or state.intervention:
         return
     agent, reason = state.agent_id, state.run_reason
-    if reason.startswith(BUDGET):
+    if reason.is_a("run.budget"):
         yield Need(agent, NeedKind.BUDGET, state.current_goal, reason, event=state.run_event)
-    elif reason.startswith(STUCK):
+    elif reason.is_a("run.stuck"):
         yield Need(agent, NeedKind.STUCK, state.current_goal, reason, event=state.run_event)
-    elif reason.startswith("breakpoint"):
+    elif reason.is_a("run.breakpoint"):
         yield Need(agent, NeedKind.BREAKPOINT, state.breakpoint_hit, reason, event=state.run_event)
 
 
@@ -205,7 +201,7 @@ def _questions(state: MastermindState) -> Iterator[Need]:
     asked: set[tuple[str, str]] = set()
     for job in list(reversed(state.jobs.values()))[:QUESTIONS_LOOKED]:
         mine = (job.verb, job.argument)
-        asks = any(job.answer.get(name) for name in ("choices", "approve", "argument"))
+        asks = job.answer.get("choices") or job.answer.get("approve")
         if asks and job.status is JobStatus.NEEDS_OPERATOR and mine not in asked:
             what = f"{job.verb} {job.argument}: {job.message.partition(chr(10))[0]}"
             yield Need(SYSTEM, NeedKind.QUESTION, job.id, what, job.ended, job.event)

@@ -6,24 +6,16 @@ import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from engine.core.actions import SnapshotTaken
-from engine.core.journal import BlobError, JournalReadError
-from engine.core.store.blobs import BlobStore, blob_named
+from engine.core.journal import JournalReadError
+from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.schema import COLUMNS, to_event
-from engine.inquiry.event_search import text_of
-from engine.inquiry.index import (
-    BLOB_LIMIT,
-    FORMAT,
-    GROUP,
-    INDEX,
-    LARGE,
-    MEMORYS,
-    connect_index,
-    indexed_up_to,
-)
+from engine.inquiry.event_search import text_of_blob
+from engine.inquiry.index import FORMAT, GROUP, INDEX, LARGE, MEMORYS, connect_index, indexed_up_to
 from engine.inquiry.indexed_record import IndexedRecord
 
 STEP = 4_096
@@ -72,7 +64,7 @@ class JournalIndex:
         """The place of the first event that is not in it."""
         self._failures = 0
 
-    async def bring_forward(self, last_seq: int) -> None:
+    async def update(self, last_seq: int) -> None:
         """Take in what has happened up to a place, unless that is little."""
         if last_seq - self._below < LEAST or self._failures > 1:
             return
@@ -126,7 +118,7 @@ class JournalIndex:
             self._remove()
 
     def _use(self, connection: sqlite3.Connection, reached: int) -> None:
-        connection.create_function("blob_text", 1, self._blob_text)
+        connection.create_function("blob_text", 1, partial(text_of_blob, self._blobs))
         self._connection, self._below = connection, reached
         self._record = IndexedRecord(connection, reached)
 
@@ -155,14 +147,6 @@ class JournalIndex:
             with suppress(sqlite3.Error):
                 connection.execute("rollback")
             raise
-
-    def _blob_text(self, body: str) -> str:
-        """What the blob that an event names says; empty where it cannot be had."""
-        try:
-            content = self._blobs.read(blob_named(body))[:BLOB_LIMIT]
-        except (BlobError, ValueError):
-            return ""
-        return text_of(content.decode("utf-8", "replace"))
 
     def _let_go(self) -> None:
         if self._connection is not None:

@@ -27,7 +27,7 @@ async def keep_index(workspace: Path, store: JournalStore, clock: Clock, every_s
 
                 index = JournalIndex(workspace)
             if index is not None:
-                await index.bring_forward(store.last_seq)
+                await index.update(store.last_seq)
     finally:
         if index is not None:
             await index.close()

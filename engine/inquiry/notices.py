@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 from engine.core import events as ev
 from engine.core.journal import Event
@@ -45,35 +47,32 @@ def notice_of(event: Event, payload: ev.Payload, state: AgentState | None) -> No
         state: the agent's state after it, where there is one.
     """
     agent, by_hand = event.stream, event.actor.startswith(_OPERATOR)
-    match payload:
-        case ev.InterventionOpened() if not by_hand:
-            return Notice(Rule.NEEDS_YOU, agent, payload.reason, f"{agent} turn {event.ref}")
-        case ev.ChangesOffered():
-            text = f"say what {agent} is to know of the changes at the shell"
-            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} changes {event.ref}")
-        case ev.PlansHeld():
-            text = "plans wait for your approval"
-            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} plans {payload.generation}")
-        case ev.ApprovalAsked():
-            text = f"may {payload.action} {payload.call.name} run? {payload.why}"
-            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} approval {event.ref}")
-        case ev.ReplanHeld():
-            text = f"the plan of {payload.goal} is another than you accepted: {payload.change}"
-            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} re-plan {event.ref}")
-        case ev.BudgetReached():
-            # An agent that is held before the same call again and again needs its operator once.
-            return Notice(Rule.NEEDS_YOU, agent, payload.reason, f"{agent} budget {payload.reason}")
-        case ev.StuckNoticed() if payload.signs:
-            text = f"may be stuck: {'; '.join(sign.text for sign in payload.signs)}"
-            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} stuck {event.ref}")
-        case ev.GoalEnded() if not by_hand and state is not None:
-            goal = state.goals.get(payload.goal)
-            if goal is None or goal.parent is not None:
-                return None
-            why = f": {payload.reason}" if payload.reason else ""
-            text = f"{payload.status} {payload.goal} {goal.text}{why}"
-            return Notice(Rule.DONE, agent, text, f"{agent} goal {event.ref}")
-    return None
+    if isinstance(payload, ev.GoalEnded):
+        goal = state.goals.get(payload.goal) if state is not None and not by_hand else None
+        if goal is None or goal.parent is not None:
+            return None
+        why = f": {payload.reason}" if payload.reason else ""
+        return Notice(Rule.DONE, agent, f"{payload.status} {payload.goal} {goal.text}{why}", event.ref)
+    text = _NEEDS[type(payload)](payload) if type(payload) in _NEEDS else ""
+    if not text or (by_hand and isinstance(payload, ev.InterventionOpened)):
+        return None
+    # An agent that is held before the same call again and again needs its operator once.
+    thing = f"{agent} {text}" if isinstance(payload, ev.BudgetReached) else event.ref
+    return Notice(Rule.NEEDS_YOU, agent, text, thing)
+
+
+_NEEDS: dict[type[ev.Payload], Callable[[Any], str]] = {
+    ev.InterventionOpened: lambda said: said.reason,
+    ev.ChangesOffered: lambda said: "say what it is to know of the changes at the shell",
+    ev.PlansHeld: lambda said: "plans wait for your approval",
+    ev.ApprovalAsked: lambda said: f"may {said.action} {said.call.name} run? {said.why}",
+    ev.ReplanHeld: lambda said: f"the plan of {said.goal} is another than you accepted: {said.change}",
+    ev.BudgetReached: lambda said: said.reason,
+    ev.StuckNoticed: lambda said: (
+        f"may be stuck: {'; '.join(sign.text for sign in said.signs)}" if said.signs else ""
+    ),
+}
+"""What an event asks of the operator, in words; empty for nothing."""
 
 
 class NoticeFilter:
@@ -81,14 +80,12 @@ class NoticeFilter:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self._things: OrderedDict[str, None] = OrderedDict()
+        self._things: deque[str] = deque(maxlen=REMEMBERED)
 
     def passes(self, notice: Notice) -> bool:
         """Whether this is to be told now; it is not to be told again after that."""
         allowed = self._rule is Rule.DONE or (self._rule is Rule.NEEDS_YOU and notice.rule is Rule.NEEDS_YOU)
         if not allowed or notice.thing in self._things:
             return False
-        self._things[notice.thing] = None
-        if len(self._things) > REMEMBERED:
-            self._things.popitem(last=False)
+        self._things.append(notice.thing)
         return True

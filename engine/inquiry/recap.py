@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
-from engine.core.agents import Mode
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, of_agent
-from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
+from engine.inquiry.inbox import asked_of
 from engine.memory import notes as noting
 from engine.value import dataclass, field
 
@@ -114,26 +113,11 @@ def recap(
         note = noters[agent].note(payload)
         if isinstance(note, noting.ActionEndNote) and note.file is not None:
             summary.files.append((agent, note.file.path))
-    summary.waiting = tuple((agent, why) for agent, state in now.items() if (why := waits_for(state)))
+    needs = ((agent, next(asked_of(state), None)) for agent, state in now.items() if not state.deleted)
+    summary.waiting = tuple((agent, need.what) for agent, need in needs if need is not None)
     summary.troubles, summary.stuck = summary.troubles[: -LISTED - 1 : -1], summary.stuck[: -LISTED - 1 : -1]
     summary.files = list(dict.fromkeys(summary.files))
     return summary
-
-
-def waits_for(state: AgentState) -> str:
-    """Which decision of the operator's an agent waits for; empty when for none."""
-    if state.deleted or state.shell_taken:
-        return ""
-    if state.intervention is not None:
-        return state.intervention.reason
-    if state.handover is not None:
-        return "what it is to know of the changes at the shell"
-    held = [
-        generation for generation in state.generations.values() if generation.stage is GenerationStage.HELD
-    ]
-    if held:
-        return f"plans of {held[0].id} to be approved"
-    return "an action to be approved" if state.mode is Mode.WAITING else ""
 
 
 def _take(summary: Recap, event: Event, payload: ev.Payload, state: AgentState | None) -> None:

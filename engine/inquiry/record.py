@@ -111,7 +111,7 @@ class Record:
 
     @property
     def beliefs(self) -> Mapping[tuple[str, str], str]:
-        """Agent and key of each belief held at the end, to the event that it was taken up by."""
+        """Agent and key of each belief held at the end, to the event that adopted it."""
         return self._names.beliefs
 
     @property

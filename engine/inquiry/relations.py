@@ -51,7 +51,7 @@ class Relation(StrEnum):
     FILE = "file"
     """The file that it names was written there."""
     BELIEF = "belief"
-    """The belief that it asks or removes was taken up there."""
+    """The belief that it asks or removes was adopted there."""
     TOLD = "told"
     """The thinker that it asks was told this."""
 
@@ -90,11 +90,11 @@ class StreamRelations:
 
 
 class EventRelations:
-    """Goes along with the events of a workspace."""
+    """Follows the events of a workspace."""
 
     def __init__(self) -> None:
         self.beliefs: dict[tuple[str, str], str] = {}
-        """Stream and key of each belief that is held, to the event that it was taken up by."""
+        """Stream and key of each belief that is held, to the event that adopted it."""
         self.files: dict[str, str] = {}
         """Path of each written file from the sandbox's root, to the end of the action that wrote it last."""
         self.named: dict[tuple[str, str], list[str]] = {}
@@ -142,7 +142,7 @@ class EventRelations:
         self.name("", f"file {path}", ref)
 
     def believe(self, event: Event, key: str) -> None:
-        """A belief was taken up."""
+        """A belief was adopted."""
         self.beliefs[event.stream, key] = event.ref
         self.name(event.stream, f"belief {key}", event.ref)
 

@@ -6,6 +6,8 @@ The texts are as they were recorded: whoever writes them to a file escapes them.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
@@ -19,16 +21,6 @@ from engine.value import dataclass, field
 TEXT_LIMIT = 2_000
 """Characters of one cell."""
 OPERATOR = "operator:"
-KINDS = noting.KINDS | {
-    kind.kind
-    for kind in (
-        *(ev.StepEnded, ev.DecisionMade, ev.PlanRejected, ev.FailureRecorded, ev.RecoveryChosen),
-        *(ev.RecoveryEnded, ev.ThinkingFailed, ev.BudgetReached, ev.CommandReceived, ev.CommandRefused),
-        *(ev.InterventionOpened, ev.InterventionClosed, ev.ShellReturned, ev.TierAccepted, ev.ModelCalled),
-        *(ev.ServerTrusted, ev.ServerDistrusted, ev.NoteAdded),
-    )
-}
-"""Events that are told; all others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,7 @@ class _Action:
 
 
 class Reporter:
-    """Goes along with the events, oldest first, and keeps what a report needs of them.
+    """Follows the events, oldest first, and keeps what a report needs of them.
 
     Args:
         first: the place (`seq`) from which on it is told; events before it say what goals and actions are.
@@ -121,10 +113,10 @@ class Reporter:
             if inside:
                 if plan := self._plan(payload):
                     self.plans.append((_time(event), event.stream, *plan, _who(event)))
-                if trouble := self._trouble(payload):
+                if trouble := _TROUBLES.get(type(payload), _nothing)(payload):
                     self.troubles.append((_time(event), event.stream, *trouble))
                 self._call(event, payload)
-        if inside and (turn := self._turn(payload)):
+        if inside and (turn := _TURNS.get(type(payload), _nothing)(payload)):
             self.turns.append((_time(event), event.stream, _who(event), *turn))
 
     def _goal(self, event: Event, payload: ev.Payload, inside: bool) -> None:
@@ -200,53 +192,6 @@ class Reporter:
             times = int(self.files[event.stream, path][2]) + 1 if (event.stream, path) in self.files else 1
             self.files[event.stream, path] = (path, event.stream, str(times), _time(event), by)
 
-    def _trouble(self, payload: ev.Payload) -> tuple[str, str, str] | None:
-        """What it is, of what, and the message."""
-        match payload:
-            case ev.FailureRecorded():
-                return payload.failure.value, payload.goal or payload.action, payload.message
-            case ev.RecoveryChosen():
-                return f"recovery {payload.strategy}", payload.step or payload.goal, payload.why
-            case ev.RecoveryEnded():
-                came = "it worked" if payload.success else "it did not work"
-                return f"recovery {payload.strategy}", payload.step or payload.goal, came
-            case ev.ThinkingFailed():
-                return payload.failure.value, payload.step or payload.goal, payload.message
-            case ev.ActionFinished() if payload.status is not ResultStatus.SUCCESS:
-                return "action failed", payload.action, payload.summary
-            case ev.BudgetReached():
-                return "budget", "", payload.reason
-        return None
-
-    def _turn(self, payload: ev.Payload) -> tuple[str, str] | None:
-        """What the operator did, and its words."""
-        match payload:
-            case ev.CommandReceived():
-                fields = {
-                    name: value for name, value in payload.command.items() if name not in ("do", "agent")
-                }
-                said_so = json.dumps(fields, ensure_ascii=False, sort_keys=True) if fields else ""
-                return str(payload.command.get("do", "")), said_so
-            case ev.CommandRefused():
-                return "refused", payload.reason
-            case ev.NoteAdded():
-                return "note", payload.text
-            case ev.InterventionOpened():
-                return "your turn", payload.reason
-            case ev.InterventionClosed():
-                return "decided", payload.resolution
-            case ev.ShellReturned():
-                return "shell handed back", payload.note
-            case ev.ChangesSettled():
-                return "told the agent of", ", ".join(payload.accepted) or "no change"
-            case ev.TierAccepted():
-                return f"jail {payload.tier} accepted", payload.reason
-            case ev.ServerTrusted():
-                return f"the server {payload.server} may start", payload.what
-            case ev.ServerDistrusted():
-                return f"the server {payload.server} may not start", ""
-        return None
-
     def _call(self, event: Event, payload: ev.Payload) -> None:
         if not isinstance(payload, ev.ModelCalled):
             return
@@ -309,11 +254,50 @@ def _tables(teller: Reporter, goals: list[_Goal], actions: list[_Action]) -> lis
         Table("What the operator did", ("at", "where", "who", "what", "words"), tuple(teller.turns)),
         Table(
             "Calls of models",
-            ("at", "agent", "model", "for", "tokens", "cost", "took", "came of it"),
+            ("at", "agent", "model", "for", "tokens", "cost", "took", "result"),
             tuple(teller.calls),
         ),
         Table("Files written", ("file", "agent", "times", "last at", "by"), tuple(teller.files.values())),
     ]  # fmt: skip
+
+
+def _nothing(_said: ev.Payload) -> None:
+    return None
+
+
+def _command(event: ev.CommandReceived) -> tuple[str, str]:
+    fields = {name: value for name, value in event.command.items() if name not in ("do", "agent")}
+    words = json.dumps(fields, ensure_ascii=False, sort_keys=True) if fields else ""
+    return str(event.command.get("do", "")), words
+
+
+_TROUBLES: dict[type[ev.Payload], Callable[[Any], tuple[str, str, str] | None]] = {
+    ev.FailureRecorded: lambda said: (said.failure.value, said.goal or said.action, said.message),
+    ev.RecoveryChosen: lambda said: (f"recovery {said.strategy}", said.step or said.goal, said.why),
+    ev.RecoveryEnded: lambda said: (
+        *(f"recovery {said.strategy}", said.step or said.goal),
+        "it worked" if said.success else "it did not work",
+    ),
+    ev.ThinkingFailed: lambda said: (said.failure.value, said.step or said.goal, said.message),
+    ev.ActionFinished: lambda said: (
+        ("action failed", said.action, said.summary) if said.status is not ResultStatus.SUCCESS else None
+    ),
+    ev.BudgetReached: lambda said: ("budget", "", said.reason),
+}
+"""What went wrong: what it is, of what, and the message."""
+_TURNS: dict[type[ev.Payload], Callable[[Any], tuple[str, str] | None]] = {
+    ev.CommandReceived: _command,
+    ev.CommandRefused: lambda said: ("refused", said.reason),
+    ev.NoteAdded: lambda said: ("note", said.text),
+    ev.InterventionOpened: lambda said: ("your turn", said.reason),
+    ev.InterventionClosed: lambda said: ("decided", said.resolution),
+    ev.ShellReturned: lambda said: ("shell handed back", said.note),
+    ev.ChangesSettled: lambda said: ("told the agent of", ", ".join(said.accepted) or "no change"),
+    ev.TierAccepted: lambda said: (f"jail {said.tier} accepted", said.reason),
+    ev.ServerTrusted: lambda said: (f"the server {said.server} may start", said.what),
+    ev.ServerDistrusted: lambda said: (f"the server {said.server} may not start", ""),
+}
+"""What the operator did, and its words."""
 
 
 def _cut(table: Table) -> Table:
@@ -330,3 +314,10 @@ def _time(event: Event) -> str:
 
 def _who(event: Event) -> str:
     return event.actor.removeprefix(OPERATOR)
+
+
+KINDS = noting.KINDS | {
+    *(kind.kind for kind in (*_TROUBLES, *_TURNS)),
+    *(ev.StepEnded.kind, ev.DecisionMade.kind, ev.PlanRejected.kind, ev.ModelCalled.kind),
+}
+"""Events that are told; all others are only counted."""

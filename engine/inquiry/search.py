@@ -1,7 +1,7 @@
-"""Searches everything: events of all sessions and agents, memories, and files of the sandbox.
+"""Searches everything: events of all sessions and agents, and memories.
 
-Hits are reported while the search goes on, each source newest first; ending the task ends the search. Files
-are searched within bounds, by name and text; memories by their words.
+Hits are reported while the search continues, each source newest first; ending the task ends the search.
+Memories are searched by their words.
 """
 
 from __future__ import annotations
@@ -9,20 +9,15 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from engine.core.journal import JournalError
 from engine.memory.commands import owner_tag
 from engine.memory.errors import MemoryFault
 from engine.memory.search import SearchMatch
-from engine.sandbox.file_search import MAX_FILE_BYTES, MAX_FILES, walk
-from engine.sandbox.files import SandboxFiles
-from engine.sandbox.paths import PathError, name_text
 from engine.value import dataclass
 
 WORDS_LIMIT = 400
@@ -45,7 +40,6 @@ class Source(StrEnum):
 
     EVENT = "event"
     MEMORY = "memory"
-    FILE = "file"
 
     @property
     def several(self) -> str:
@@ -60,7 +54,7 @@ class SearchQuery:
     words: tuple[str, ...]
     """Each must occur, in any case and order."""
     agent: str = ""
-    """The one agent that counts; empty for all. Files belong to no agent."""
+    """The one agent that counts; empty for all."""
     kind: str = ""
     """A kind of event or the beginning of one (`action`), or the name of a source; empty for all."""
     limit: int = LIMIT
@@ -73,7 +67,7 @@ class SearchQuery:
             return frozenset({Source(self.kind)})
         if self.kind:
             return frozenset({Source.EVENT})
-        return frozenset(Source) - ({Source.FILE} if self.agent else set())
+        return frozenset(Source)
 
     @property
     def event_kind(self) -> str:
@@ -87,13 +81,13 @@ class Hit:
 
     source: Source
     ref: str
-    """`stream:version` of an event, the id of a memory, or `path:line` of a file."""
+    """`stream:version` of an event, or the id of a memory."""
     at: str
     """When it happened, or when it was changed: ISO 8601 UTC."""
     agent: str
     """The stream of an event; empty where it is no agent's."""
     kind: str
-    """The kind of an event, the type of a memory, `text` or `name` of a file."""
+    """The kind of an event, or the type of a memory."""
     text: str
     """What stands around the first word."""
     session: str = ""
@@ -107,7 +101,7 @@ class Batch:
     source: Source
     hits: tuple[Hit, ...] = ()
     looked_at: int = 0
-    """Events, memories or files that were looked at so far."""
+    """Events or memories that were looked at so far."""
     done: bool = False
     more: bool = False
     """Whether there may be more than the limits let through."""
@@ -195,106 +189,6 @@ def excerpt(text: str, words: Sequence[str]) -> str:
 def newest_first(hits: Sequence[Hit]) -> list[Hit]:
     """Hits of all sources in one order."""
     return sorted(hits, key=lambda hit: hit.at, reverse=True)
-
-
-BATCH_FILES = 64
-"""Files looked at before it is told again."""
-LINES = 3
-"""Lines of one file that are told."""
-
-
-class FileSearch:
-    """Looks through the files beneath a root, which are opened by directory descriptors only."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    async def __call__(self, what: SearchQuery, tell: Tell) -> None:
-        """Tell what is found, files that were changed last first."""
-        try:
-            await in_thread(partial(self._through, what), tell)
-        except (OSError, PathError) as error:
-            problem = error.message if isinstance(error, PathError) else str(error.strerror)
-            tell(Batch(Source.FILE, done=True, problem=problem))
-
-    def _through(self, what: SearchQuery, tell: Tell, stop: threading.Event) -> None:
-        if not self._root.is_dir():
-            tell(Batch(Source.FILE, done=True))
-            return
-        files = SandboxFiles(self._root)
-        try:
-            _look(files, what, tell, stop)
-        finally:
-            files.close()
-
-
-def _look(files: SandboxFiles, what: SearchQuery, tell: Tell, stop: threading.Event) -> None:
-    newest, more = _newest(files, stop)
-    left = what.limit
-    hits: list[Hit] = []
-    for count, (changed, path) in enumerate(newest, 1):
-        if stop.is_set():
-            return
-        for hit in _hits(files, what, changed, path):
-            if not left:
-                tell(Batch(Source.FILE, tuple(hits), count, done=True, more=True))
-                return
-            hits.append(hit)
-            left -= 1
-        if count % BATCH_FILES == 0:
-            tell(Batch(Source.FILE, tuple(hits), count))
-            hits = []
-    tell(Batch(Source.FILE, tuple(hits), len(newest), done=True, more=more))
-
-
-def _newest(files: SandboxFiles, stop: threading.Event) -> tuple[list[tuple[float, str]], bool]:
-    """Regular files with the time of their change, and whether there are more than are looked at."""
-    newest: list[tuple[float, str]] = []
-    for path, is_directory in walk(files):
-        if stop.is_set():
-            break
-        if is_directory:
-            continue
-        if len(newest) == MAX_FILES:
-            return sorted(newest, reverse=True), True
-        try:
-            status = files.entry(path)
-        except PathError:
-            continue
-        if status is not None:
-            newest.append((status.st_mtime, path))
-    return sorted(newest, reverse=True), False
-
-
-def _hits(files: SandboxFiles, what: SearchQuery, changed: float, path: str) -> Iterator[Hit]:
-    name, at = name_text(path), _time(changed)
-    if contains_words(name, what.words):
-        yield Hit(Source.FILE, name, at, "", "name", name)
-    try:
-        content = files.read_bytes(path, MAX_FILE_BYTES)
-    except PathError:
-        return  # too large, not a plain file any more, or not ours to read
-    if b"\0" in content[:8192]:
-        return
-    text = content.decode("utf-8", "replace")
-    if not contains_words(text, what.words):
-        return
-    lines = text.splitlines()
-    fitting = [place for place, line in enumerate(lines) if contains_words(line, what.words)][:LINES]
-    # Where the words depend on lines of their own, the first of them is told.
-    fitting = (
-        fitting or [place for place, line in enumerate(lines) if contains_words(line, what.words[:1])][:1]
-    )
-    for number in fitting:
-        line = excerpt(lines[number].strip(), what.words)
-        yield Hit(Source.FILE, f"{name}:{number + 1}", at, "", "text", line)
-
-
-def _time(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except (OverflowError, ValueError, OSError):
-        return "1970-01-01T00:00:00.000000Z"
 
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]

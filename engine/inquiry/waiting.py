@@ -12,15 +12,14 @@ from engine.core.journal import Event
 from engine.core.plan import Op
 from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
+from engine.inquiry.inbox import asked_of
 from engine.value import dataclass, replace
 
 if TYPE_CHECKING:
     from engine.core.store.port import JournalStore
-    from engine.models.client import RetryWait
+    from engine.models.completion import RetryWait
 
 
-BUDGET = "BUDGET"
-"""How the reason of a pause begins that a budget brought about."""
 _GENERATING = {
     GenerationStage.BEGUN: "plans for {goal} are about to be asked for",
     GenerationStage.ASKED: "a model makes plans for {goal}",
@@ -55,7 +54,7 @@ class WaitKind(StrEnum):
     BACKGROUND = "background"
     """Nothing but jobs beside its work."""
     ITSELF = "itself"
-    """Nobody: it is about to go on."""
+    """Nothing: it is about to continue."""
     NOTHING = "nothing"
     """Nobody: there is nothing to do."""
 
@@ -190,30 +189,12 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
             "your shell is opened" if state.shell_taken else f"your call {asked.tool}.{asked.command} begins"
         )
         return Waiting(WaitKind.TOOL, what, event=asked.event)
-    if state.handover is not None:
-        what = "you: say what it is to know of your changes at the shell (settle)"
-        return Waiting(WaitKind.OPERATOR, what, event=state.handover.event)
-    turn = state.intervention
-    if turn is not None:
-        return Waiting(WaitKind.OPERATOR, f"you: {turn.reason}", event=turn.event)
-    return _on_an_approval(state) or _on_its_gate(state)
-
-
-def _on_an_approval(state: AgentState) -> Waiting | None:
-    question = state.approvals.question
-    if question is not None and state.run is not RunState.STOPPED:
-        what = f"you: may {question.action} {question.call.name} run? {question.why}"
-        return Waiting(WaitKind.OPERATOR, what, question.at, question.event)
-    if state.approvals.held:
-        replan = next(iter(state.approvals.held.values()))
-        what = f"you: the plan of {replan.goal} is another than you accepted: {replan.change}"
-        return Waiting(WaitKind.OPERATOR, what, replan.at, replan.told or replan.event)
-    held = next((made for made in state.generations.values() if made.stage is GenerationStage.HELD), None)
-    if held is not None:
-        return Waiting(
-            WaitKind.OPERATOR, f"you: plans for {held.goal} wait for your approval", event=held.event
-        )
-    return None
+    need = next(asked_of(state), None)
+    return (
+        Waiting(WaitKind.OPERATOR, f"you: {need.what}", need.since, need.event)
+        if need
+        else _on_its_gate(state)
+    )
 
 
 def _on_its_gate(state: AgentState) -> Waiting | None:
@@ -223,10 +204,10 @@ def _on_its_gate(state: AgentState) -> Waiting | None:
         return Waiting(WaitKind.GATE, what, event=state.run_event)
     if state.run is not RunState.PAUSED or state.grants or not state.has_work:
         return None
-    if state.held_by is not None or state.run_reason.startswith(BUDGET):
+    if state.held_by is not None or state.run_reason.is_a("run.budget"):
         return Waiting(WaitKind.BUDGET, state.run_reason, event=state.run_event)
     if state.timed_out:
-        what = f"you: it is {Mode.TIMED_OUT} {state.pause_point}, {state.run_reason}; run goes on"
+        what = f"you: it is {Mode.TIMED_OUT} {state.pause_point}, {state.run_reason}; run resumes it"
         return Waiting(WaitKind.GATE, what, event=state.run_event)
     if state.breakpoint_hit:
         what = f"you: it stands at the breakpoint on {state.breakpoint_hit}"
@@ -236,7 +217,7 @@ def _on_its_gate(state: AgentState) -> Waiting | None:
 
 
 def _on_its_own(state: AgentState) -> Waiting | None:
-    """What a running agent waits for before it goes on by itself."""
+    """What a running agent waits for before it continues by itself."""
     retry = state.retry
     if retry is not None:
         what = f"the plan for {retry.goal}" if not retry.step else retry.step
@@ -257,7 +238,7 @@ def _on_its_own(state: AgentState) -> Waiting | None:
     if mind is not None and mind.idle and mind.due_ms is not None and not state.wanted:
         what = "a moment that its program waits for"
         return Waiting(WaitKind.TIME, what, state.at)
-    return _on_its_thinker(state) or Waiting(WaitKind.ITSELF, "nobody: it is about to go on", state.at)
+    return _on_its_thinker(state) or Waiting(WaitKind.ITSELF, "nothing: it is about to continue", state.at)
 
 
 def _on_its_thinker(state: AgentState) -> Waiting | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 
 from engine.core import events as ev
 from engine.core.goals import GoalStatus
@@ -17,7 +18,7 @@ from engine.core.plan import StepStatus
 from engine.core.thinking import DecisionKind
 from engine.inquiry.record import Record
 from engine.inquiry.relations import Basis, Relation, body_of
-from engine.value import dataclass, field, replace
+from engine.value import dataclass, replace
 
 RESULTS = 5
 """Newest results that are told."""
@@ -41,35 +42,24 @@ class EvidenceItem:
         return bool(self.ref)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Evidence:
     """What there is to show for a goal."""
 
     goal: str
     text: str
-    status: GoalStatus
-    reason: str
     ref: str
     """The event by which it ended; that by which it was adopted while it is open."""
     criteria: tuple[EvidenceItem, ...] = ()
     results: tuple[EvidenceItem, ...] = ()
     """The newest results, oldest first."""
+    status: GoalStatus = GoalStatus.ACTIVE
+    reason: str = ""
 
     @property
     def complete(self) -> bool:
         """True where every criterion is shown, and without criteria where there is any result."""
         return all(item.holds for item in self.criteria) if self.criteria else bool(self.results)
-
-
-@dataclass(slots=True)
-class _Ends:
-    adopted: ev.GoalAdopted | None = None
-    text: str = ""
-    ref: str = ""
-    status: GoalStatus = GoalStatus.ACTIVE
-    reason: str = ""
-    named: tuple[str, ...] = ()
-    done: dict[str, EvidenceItem] = field(default_factory=dict)
 
 
 def evidence_of(events: Iterable[Event], goal: str) -> Evidence | None:
@@ -79,50 +69,39 @@ def evidence_of(events: Iterable[Event], goal: str) -> Evidence | None:
         events: the agent's events in their order.
         goal: the goal's id.
     """
-    ends = _Ends()
+    evidence: Evidence | None = None
+    criteria: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    done: dict[str, EvidenceItem] = {}
     for event in events:
-        if event.kind in _KINDS:
-            _see(ends, event, goal)
-    if ends.adopted is None:
-        return None
-    criteria = ends.adopted.criteria
-    steps = (*ends.named, *("" for _ in criteria))[: len(criteria)]
-    return Evidence(
-        goal,
-        ends.text,
-        ends.status,
-        ends.reason,
-        ends.ref,
-        tuple(_shown(ends, text, step) for text, step in zip(criteria, steps, strict=True)),
-        tuple(ends.done.values())[-RESULTS:],
-    )
+        payload = ev.payload_of(event) if event.kind in _KINDS else None
+        if getattr(payload, "goal", None) != goal:
+            continue
+        match payload:
+            case ev.GoalAdopted():
+                evidence, criteria = Evidence(goal, payload.text, event.ref), payload.criteria
+            case ev.GoalChanged() if evidence is not None:
+                evidence.text = payload.text
+            case ev.GoalEnded() if evidence is not None:
+                evidence.status, evidence.reason, evidence.ref = payload.status, payload.reason, event.ref
+            case ev.DecisionMade() if payload.decision.kind is DecisionKind.FINISH:
+                named = payload.decision.evidence
+            case ev.StepEnded():
+                done.pop(payload.step, None)
+                if payload.status is StepStatus.COMPLETED:
+                    done[payload.step] = EvidenceItem("", payload.step, payload.summary, event.ref)
+    if evidence is not None:
+        shown = zip_longest(criteria, named[: len(criteria)], fillvalue="")
+        evidence.criteria = tuple(
+            replace(done.get(step, EvidenceItem("", step)), criterion=text) for text, step in shown
+        )
+        evidence.results = tuple(done.values())[-RESULTS:]
+    return evidence
 
 
 _KINDS = frozenset(
     kind.kind for kind in (ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.DecisionMade, ev.StepEnded)
 )
-
-
-def _see(ends: _Ends, event: Event, goal: str) -> None:
-    payload = ev.payload_of(event)
-    match payload:
-        case ev.GoalAdopted(goal=ident) if ident == goal:
-            ends.adopted, ends.text, ends.ref = payload, payload.text, event.ref
-        case ev.GoalChanged(goal=ident) if ident == goal:
-            ends.text = payload.text
-        case ev.GoalEnded(goal=ident) if ident == goal:
-            ends.status, ends.reason, ends.ref = payload.status, payload.reason, event.ref
-        case ev.DecisionMade(goal=ident) if ident == goal and payload.decision.kind is DecisionKind.FINISH:
-            ends.named = payload.decision.evidence
-        case ev.StepEnded(goal=ident) if ident == goal:
-            ends.done.pop(payload.step, None)
-            if payload.status is StepStatus.COMPLETED:
-                ends.done[payload.step] = EvidenceItem("", payload.step, payload.summary, event.ref)
-
-
-def _shown(ends: _Ends, criterion: str, step: str) -> EvidenceItem:
-    done = ends.done.get(step)
-    return EvidenceItem(criterion, step, done.summary if done else "", done.ref if done else "")
 
 
 LINES = 200
@@ -149,7 +128,7 @@ class Link:
     again: bool = False
     """True where it is listed in another place too, with what belongs to it."""
     level: int = 0
-    """How many branches off the trunk it is. Of what belongs to a line, the longest part goes on at its
+    """How many branches off the trunk it is. Of what belongs to a line, the longest part continues at its
     level, behind the others, which branch off one level further: so even a long story stays narrow."""
     branches: bool = False
     """Whether a branch begins with it."""

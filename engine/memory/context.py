@@ -161,7 +161,7 @@ async def _thoughts(memory: Memory, question: ContextQuestion) -> Sequence[Item]
 
 
 async def _links(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
-    """What bears on the memory in focus; without one on the first in mind, else on the most important."""
+    """What relates to the memory in focus; without one on the first in mind, else on the most important."""
     mind = await memory.do(GetWorkingMemory(context_id=question.workflow))
     starts = [item.memory.id for item in sorted(mind.items, key=lambda item: not item.focal)]
     starts = starts or [str(item["id"]) for item in await _important(memory, question)]

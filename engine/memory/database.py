@@ -16,9 +16,6 @@ from engine.memory import fold
 from engine.memory.errors import MemoryUnavailable
 from engine.memory.tables import FORMAT, create
 
-STREAM = "workspace@memory"
-"""The stream of memory's events; its name keeps it apart from those of agents."""
-
 
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """A connection for one thread; only one at a time may be for writing."""

@@ -35,7 +35,7 @@ from engine.memory.tables import (
 
 
 class Rows:
-    """Births and deaths of rows at one event."""
+    """Inserts and ends rows at one event."""
 
     def __init__(self, connection: sqlite3.Connection, number: int, at: float) -> None:
         self.connection = connection
@@ -44,12 +44,12 @@ class Rows:
         self.reading = Reading(connection, at)
 
     def put(self, table: Table[Any], value: Any) -> int:
-        """A value is born; one with the same key dies. Answers the number of its row."""
+        """Insert a value; it ends the one with the same key. Answers the number of its row."""
         self._die(table, [getattr(value, name) for name in table.key])
-        return self.bear(table, value)
+        return self.insert(table, value)
 
-    def bear(self, table: Table[Any], value: Any) -> int:
-        """A value is born whose key is new. Answers the number of its row."""
+    def insert(self, table: Table[Any], value: Any) -> int:
+        """Insert a value whose key is new. Answers the number of its row."""
         return self._insert(table, table.row_of(value))
 
     def change(self, table: Table[Any], key: str, changes: Mapping[str, Any]) -> int:
@@ -68,7 +68,7 @@ class Rows:
         return self._insert(table, fresh)
 
     def end(self, table: Table[Any], *key: str) -> None:
-        """A value dies."""
+        """End a value."""
         self._die(table, key)
 
     def _die(self, table: Table[Any], key: Iterable[Any]) -> None:
@@ -88,8 +88,8 @@ class Rows:
                 self.put(TAGGINGS, Tagging(owner, tag))
 
     def remember(self, memory: MemoryItem) -> None:
-        """A memory is born, with its words and tags; its id is new."""
-        self._index(self.bear(MEMORIES, memory), memory)
+        """Insert a memory with its words and tags; its id is new."""
+        self._index(self.insert(MEMORIES, memory), memory)
         tags = [(self.number, memory.id, tag) for tag in dict.fromkeys(memory.tags)]
         self.connection.executemany(TAGGINGS.birth, tags)
 
@@ -139,7 +139,7 @@ def seconds(at: str) -> float:
 
 
 def apply(connection: sqlite3.Connection, event: Event, payload: Payload) -> None:
-    """Bring the tables forward by one event of the memory's stream.
+    """Update the tables by one event of the memory's stream.
 
     Raises:
         MemoryUnavailable: the event does not fit what came before.

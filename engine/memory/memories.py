@@ -59,10 +59,10 @@ class StoreMemory(Request[MemoryItem]):
             # A thought knows its chain, and the chain its workflow.
             if reading.need(CHAINS, thought.chain, "thought_id").workflow != workflow:
                 raise MemoryInputError("thought_id", f"thought_id: {thought.id} belongs to another workflow.")
-        memory = MemoryItem(
-            id="",
-            workflow=workflow,
-            content=self.content,
+        return remember(
+            unit,
+            workflow,
+            self.content,
             level=self.memory_level,
             type=self.memory_type,
             importance=self.importance,
@@ -72,12 +72,12 @@ class StoreMemory(Request[MemoryItem]):
             source=self.source,
             context=self.context_data,
             tags=self.tags,
-            ttl=scoring.TTL_S[self.memory_level] if self.ttl is None else self.ttl,
+            ttl=self.ttl,
             action=self.action_id,
             thought=self.thought_id,
             artifact=self.artifact_id,
+            key=self.idempotency_key,
         )
-        return remember(unit, memory, self.idempotency_key)
 
 
 class UpdateMemory(Request[MemoryItem]):
@@ -146,7 +146,7 @@ class UseMemories(Request[int]):
 
 
 class CreateMemoryLink(Request[MemoryLink]):
-    """A memory bears on another one; a link of the same type takes the new strength."""
+    """A memory relates to another one; a link of the same type takes the new strength."""
 
     source_memory_id: rq.Ident
     target_memory_id: rq.Ident

@@ -1,4 +1,4 @@
-"""The memory of a workspace as others use it: available at once, answering once it is open.
+"""The memory of a workspace as others use it: available at once, and opened when it is first needed.
 
 Opening takes longer than the first screen may wait (what is missing in the tables is folded from the
 journal), so it runs in the background, and callers wait for it. Nothing heavy is imported before that.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engine.core.memory import MemoryStatus
 from engine.core.ports import Clock
@@ -28,40 +29,26 @@ R = TypeVar("R")
 
 
 class Memory:
-    """What a workspace's agents remember; make it with `begin` or `open`, and always `close` it."""
+    """What a workspace's agents remember; always `close` it.
 
-    def __init__(self, opening: asyncio.Task[OpenedMemory]) -> None:
-        self._opening = opening
-        # Callers get the error, and the status says it as well.
-        opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+    Args:
+        directory: the workspace; the tables are `.pilothouse/memory.db` in it.
+        store: its journal, open for writing.
+        clock: what time it is.
+    """
+
+    def __init__(self, directory: Path, store: JournalStore, *, clock: Clock) -> None:
+        self._open = partial(_open, directory, store, clock)
+        self._opening: asyncio.Task[OpenedMemory] | None = None
         self._closed = False
 
-    @classmethod
-    def begin(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
-        """Begin to open the memory of a workspace, and return at once.
-
-        Args:
-            directory: the workspace; the tables are `.pilothouse/memory.db` in it.
-            store: its journal, open for writing.
-            clock: what time it is.
-        """
-        return cls(asyncio.create_task(_open(directory, store, clock), name="memory opening"))
-
-    @classmethod
-    async def open(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
-        """Open the memory of a workspace; arguments as for `begin`.
-
-        Raises:
-            MemoryUnavailable: the journal is open for reading only, or the database cannot be made.
-            JournalError: the journal could not be read, or holds what this version does not know.
-        """
-        memory = cls.begin(directory, store, clock=clock)
-        try:
-            await asyncio.shield(memory._opening)
-        except BaseException:
-            await memory.close()
-            raise
-        return memory
+    def begin(self) -> asyncio.Task[OpenedMemory]:
+        """Begin to open it, where that is not begun; one caller's cancellation does not stop the opening."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open(), name="memory opening")
+            # Callers get the error, and the status says it as well.
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._opening
 
     async def ready(self) -> None:
         """Wait until memory is open.
@@ -74,6 +61,8 @@ class Memory:
     async def close(self) -> None:
         """Finish what waits, and close threads and connections; may be called again."""
         self._closed = True
+        if self._opening is None:
+            return
         if not self._opening.done():
             self._opening.cancel()
             await asyncio.wait([self._opening])
@@ -147,14 +136,6 @@ class Memory:
         """
         return await (await self._opened()).write(request, actor=actor, causes=causes)
 
-    async def last_recorded(self) -> int:
-        """Number of the last event of memory's that was written of an agent's; 0 when there is none.
-
-        Raises:
-            MemoryFault, JournalError: as `do`.
-        """
-        return await (await self._opened()).last_recorded()
-
     async def write_notes(self, noted: Sequence[Noted]) -> list[str]:
         """Write what was noted of agents' events in one unit of work; says of which ones nothing was kept.
 
@@ -166,7 +147,7 @@ class Memory:
     @property
     def status(self) -> MemoryStatus:
         """How memory is doing."""
-        if not self._opening.done():
+        if self._opening is None or not self._opening.done():
             return MemoryStatus(waiting=True, note="memory is being opened", open=False)
         if self._opening.cancelled():
             return MemoryStatus(note="memory is closed", open=False)
@@ -176,15 +157,15 @@ class Memory:
         return self._opening.result().status
 
     async def _opened(self) -> OpenedMemory:
-        """Memory once it is open; one caller's cancellation does not stop the opening."""
-        if not self._opening.done():
-            await asyncio.wait([self._opening])
-        if self._opening.cancelled() or self._closed:
+        if not self._closed and not self.begin().done():
+            await asyncio.wait([self.begin()])
+        opening = self._opening
+        if opening is None or opening.cancelled() or self._closed:
             raise MemoryUnavailable("Memory is closed: open the workspace again.")
-        error = self._opening.exception()
+        error = opening.exception()
         if error is not None:
             raise MemoryUnavailable(f"Memory could not be opened: {error}") from error
-        return self._opening.result()
+        return opening.result()
 
 
 async def _open(directory: Path, store: JournalStore, clock: Clock) -> OpenedMemory:

@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
+from engine.core import events
 from engine.core import memory_events as ev
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, canonical
@@ -87,9 +88,9 @@ def write_note(unit: Unit, agent: str, ref: str, note: noting.Note) -> None:
         MemoryFault: it cannot be written.
     """
     match note:
-        case noting.GoalAdopted():
+        case events.GoalAdopted():
             _adopted(unit, agent, note)
-        case noting.GoalEnded():
+        case events.GoalEnded():
             _goal_ended(unit, agent, ref, note)
         case noting.ThoughtNote():
             workflow = _open_workflow(unit, agent, note.goal, note.workflow)
@@ -98,20 +99,9 @@ def write_note(unit: Unit, agent: str, ref: str, note: noting.Note) -> None:
             _started(unit, agent, note)
         case noting.ActionEndNote():
             _ended(unit, agent, note)
-        case noting.AgentDeletedNote():
+        case events.AgentDeleted():
             for open_workflow in workflows_of(unit.reading, agent):
                 _end(unit, open_workflow.id, WorkflowStatus.ABANDONED, "the agent was deleted", _key(ref))
-
-
-def last_recorded(reading: Reading) -> int:
-    """Number of the last event of memory's that was written of an agent's; 0 when there is none."""
-    after = chr(ord(RECORDED_PREFIX) + 1)
-    ((number,),) = reading.rows(
-        "select coalesce(max(number), 0) from operations where key >= ? and key < ? and key <> ''",
-        RECORDED_PREFIX,
-        after,
-    )
-    return int(number)
 
 
 # ------------------------------------------------------------------ goals
@@ -187,7 +177,7 @@ def _workflow_of_thing(reading: Reading, ident: str) -> Workflow | None:
     return reading.find(WORKFLOWS, workflow)
 
 
-def _adopted(unit: Unit, agent: str, note: noting.GoalAdopted) -> None:
+def _adopted(unit: Unit, agent: str, note: events.GoalAdopted) -> None:
     text = _plain(note.text)
     above = workflow_of(unit.reading, agent, note.parent) if note.parent else ""
     if above:
@@ -210,7 +200,7 @@ def _create(unit: Unit, agent: str, goal: str, text: str) -> str:
     return made.id
 
 
-def _goal_ended(unit: Unit, agent: str, ref: str, note: noting.GoalEnded) -> None:
+def _goal_ended(unit: Unit, agent: str, ref: str, note: events.GoalEnded) -> None:
     workflow = workflow_of(unit.reading, agent, note.goal)
     if not workflow:
         return

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
-from engine.core.goals import GoalStatus
 from engine.core.journal import Event
 from engine.core.memory import Content
 from engine.core.plan import PlanStep
@@ -26,24 +25,6 @@ WRITES = frozenset({"write", "append", "replace"})
 """Commands of the sandbox tool that write the file they name."""
 SMALL = 4_000
 """Characters up to which what was written is kept, and not only where."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoalAdopted:
-    """A root goal begins a workflow; a sub-goal is a thought of its root's."""
-
-    goal: str
-    text: str
-    parent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GoalEnded:
-    """A root goal's end is its workflow's."""
-
-    goal: str
-    status: GoalStatus
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +78,8 @@ class ActionEndNote:
     file: WrittenFile | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentDeletedNote:
-    """The agent is gone; what it had begun stays undone."""
-
-
-Note = GoalAdopted | GoalEnded | ThoughtNote | ActionStartNote | ActionEndNote | AgentDeletedNote
+Note = ev.GoalAdopted | ev.GoalEnded | ThoughtNote | ActionStartNote | ActionEndNote | ev.AgentDeleted
+"""Of a goal and of a deleted agent, the event itself: a root goal has a workflow, a sub-goal is a thought."""
 
 Noted = tuple[Event, Note, dict[str, Content]]
 """An event, what is to be kept of it, and its big texts as they are kept."""
@@ -121,7 +98,7 @@ KINDS = frozenset(
 
 
 class NoteCollector:
-    """Goes along with one agent's stream."""
+    """Follows one agent's stream."""
 
     def __init__(self) -> None:
         self._goal = ""
@@ -173,7 +150,7 @@ class NoteCollector:
                     workflow for workflow in self._workflows if workflow.id != payload.workflow
                 )
             case ev.AgentDeleted():
-                return AgentDeletedNote()
+                return payload
             case ev.WorldPerceived() | ev.ChangesSettled():
                 self._cwd = payload.session.cwd if payload.session is not None else self._cwd
             case _:
@@ -187,7 +164,7 @@ class NoteCollector:
         match payload:
             case ev.GoalAdopted():
                 self._parents[goal] = payload.parent or ""
-                return GoalAdopted(goal, payload.text, payload.parent or "")
+                return payload
             case ev.GoalSelected():
                 self._goal = goal
                 return None
@@ -198,7 +175,7 @@ class NoteCollector:
                 self._goal = "" if self._goal == goal else self._goal
                 self._steps.pop(goal, None)
                 self._workflows = tuple(workflow for workflow in self._workflows if workflow.goal != goal)
-                return GoalEnded(goal, payload.status, payload.reason)
+                return payload
 
     def _note_action(self, payload: ev.Payload) -> Note | None:
         start = self._start
@@ -227,9 +204,7 @@ class NoteCollector:
             case ev.ActionCancelled():
                 ended = ActionEndNote(start, "skipped", f"cut off: {payload.reason}")
             case ev.ActionOutcomeUnknown():
-                ended = ActionEndNote(
-                    start, "failed", "the program ended meanwhile; what came of it is not known"
-                )
+                ended = ActionEndNote(start, "failed", "the program ended meanwhile; its result is not known")
             case _:
                 return None
         self._start = None

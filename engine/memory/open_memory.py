@@ -14,12 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from engine.core.journal import MEMORY
 from engine.core.memory import Content, MemoryStatus
 from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.memory import fold, memories, note_writer, upkeep
-from engine.memory.database import STREAM, Projection, connect, usable
+from engine.memory.database import Projection, connect, usable
 from engine.memory.embedding import EMBEDDER, NOTE
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.notes import Noted
@@ -73,7 +74,7 @@ class MemoryReader:
         thread = ThreadPoolExecutor(1, "memory-read")
         loop = asyncio.get_running_loop()
         try:
-            last = (await store.head(STREAM)).version
+            last = (await store.head(MEMORY)).version
             path = directory / DATA_DIRECTORY / DATABASE
             tables = await loop.run_in_executor(thread, partial(usable, path, writing=False))
             note = ""
@@ -85,7 +86,7 @@ class MemoryReader:
                 projection = await loop.run_in_executor(thread, Projection.temporary)
                 connection = projection.connection
                 for first in range(1, last + 1, CATCH_UP_PAGE):
-                    page = await store.read(STREAM, first, min(last, first + CATCH_UP_PAGE - 1))
+                    page = await store.read(MEMORY, first, min(last, first + CATCH_UP_PAGE - 1))
                     await loop.run_in_executor(thread, projection.apply, page)
                 if last:
                     note = f"there is no {DATABASE} to be read, so this was folded from the journal"
@@ -164,7 +165,7 @@ async def _event_hash(store: JournalStore, version: int) -> str:
     """The hash of an event of memory's stream; that of the beginning for 0, no hash where there is none."""
     if not version:
         return ""
-    event = await store.get(f"{STREAM}:{version}")
+    event = await store.get(f"{MEMORY}:{version}")
     return event.hash if event is not None else "none"
 
 
@@ -246,10 +247,6 @@ class OpenedMemory(MemoryReader):
     async def workflow_of(self, agent: str, goal: str) -> str:
         """See `Memory.workflow_of`."""
         return await self.ask(note_writer.FindWorkflow(agent=agent, goal=goal))
-
-    async def last_recorded(self) -> int:
-        """See `Memory.last_recorded`; waits for the writes before it."""
-        return (await self.writer.write(lambda unit: note_writer.last_recorded(unit.reading))).answer
 
     async def write_notes(self, noted: Sequence[Noted]) -> list[str]:
         """See `Memory.write_notes`."""

@@ -8,17 +8,27 @@ event that it recorded, and writes nothing twice.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from engine.core import events as ev
-from engine.core.journal import BlobError, Event, JournalClosed, JournalError, JournalRefused, of_agent
+from engine.core.journal import (
+    MEMORY,
+    BlobError,
+    Event,
+    JournalClosed,
+    JournalError,
+    JournalRefused,
+    of_agent,
+)
 from engine.core.memory import Content
 from engine.core.ports import Clock
 from engine.core.state import AgentState
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import JournalStore
+from engine.memory.commands import RECORDED_PREFIX
 from engine.memory.errors import MemoryFault, MemoryUnavailable
 from engine.memory.memory import Memory
 from engine.memory.notes import KINDS, ActionEndNote, NoteCollector, Noted
@@ -107,7 +117,6 @@ class MemoryRecorder:
 
     async def _run(self) -> None:
         try:
-            await self._memory.ready()
             self.place = await self._last_kept()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow(), name="memory recorder reading")
@@ -121,12 +130,14 @@ class MemoryRecorder:
 
     async def _last_kept(self) -> int:
         """The place of the last event that something was written of, as the journal has it."""
-        number = await self._memory.last_recorded()
-        if not number:
-            return 0
-        written = await self._store.get(f"workspace@memory:{number}")
-        source = await self._store.get(written.causes[0]) if written is not None and written.causes else None
-        return source.seq if source is not None else 0
+        last = (await self._store.head(MEMORY)).version
+        while last > 0:
+            for written in reversed(await self._store.read(MEMORY, max(1, last - BATCH + 1), last)):
+                if str(json.loads(written.body).get("key", "")).startswith(RECORDED_PREFIX):
+                    source = await self._store.get(written.causes[0]) if written.causes else None
+                    return source.seq if source is not None else 0
+            last -= BATCH
+        return 0
 
     async def _follow(self) -> None:
         async for event in self._store.events(self.place, follow=True):

@@ -20,6 +20,7 @@ from engine.memory.errors import MemoryInputError
 from engine.memory.search import MemorySearcher
 from engine.memory.tables import Reading
 from engine.memory.writer import Unit
+from engine.model import LateModel
 from engine.value import asdict, dataclass, is_dataclass
 
 R_co = TypeVar("R_co", covariant=True)
@@ -95,7 +96,7 @@ class View:
     finder: MemorySearcher
 
 
-class Request(BaseModel, Generic[R_co]):
+class Request(BaseModel, Generic[R_co], metaclass=LateModel):
     """Something asked of memory; `R_co` is its result.
 
     A subclass that defines `answer` only reads, one that defines `write` changes memory; either is then known
@@ -109,9 +110,8 @@ class Request(BaseModel, Generic[R_co]):
     big: ClassVar[tuple[str, ...]] = ()
     """Fields whose text may be of any size."""
 
-    @classmethod
-    def __pydantic_init_subclass__(cls, **options: Any) -> None:
-        super().__pydantic_init_subclass__(**options)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         own = vars(cls)
         if "answer" in own or "write" in own:
             cls.writes = "write" in own

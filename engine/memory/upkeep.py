@@ -107,20 +107,16 @@ class ConsolidateMemories(Request[MemoryItem]):
             raise MemoryRefused(f"{used_up[0].id} went into {used_up[0].consolidated} already: leave it out.")
         result = remember(
             unit,
-            MemoryItem(
-                id="",
-                workflow=workflow,
-                content=self.content,
-                level=self.memory_level,
-                type=self.consolidation_type.memory_type,
-                importance=scoring.consolidated_importance([source.importance for source in sources]),
-                confidence=scoring.consolidated_confidence([source.confidence for source in sources]),
-                description=f"Consolidated from {len(sources)} memories",
-                source="computed" if self.computed else "consolidation",
-                context={"sources": list(idents)},
-                tags=("consolidated",),
-                ttl=scoring.TTL_S[self.memory_level],
-            ),
+            workflow,
+            self.content,
+            level=self.memory_level,
+            type=self.consolidation_type.memory_type,
+            importance=scoring.consolidated_importance([source.importance for source in sources]),
+            confidence=scoring.consolidated_confidence([source.confidence for source in sources]),
+            description=f"Consolidated from {len(sources)} memories",
+            source="computed" if self.computed else "consolidation",
+            context={"sources": list(idents)},
+            tags=("consolidated",),
         )
         for source in sources:
             link = MemoryLink(result.id, source.id, LinkType.GENERALIZES, created_at=unit.now)
@@ -164,18 +160,14 @@ class RecordReflection(Request[Reflection]):
         unit.emit(ev.ReflectionRecorded(reflection=reflection))
         remember(
             unit,
-            MemoryItem(
-                id="",
-                workflow=workflow,
-                content=self.content,
-                level=MemoryLevel.SEMANTIC,
-                type=MemoryType.REFLECTION,
-                importance=scoring.THOUGHT_IMPORTANCE["reflection"],
-                description=f"Reflection ({self.reflection_type})",
-                source="computed" if self.computed else "reflection",
-                context={"reflection": reflection.id},
-                ttl=scoring.TTL_S[MemoryLevel.SEMANTIC],
-            ),
+            workflow,
+            self.content,
+            level=MemoryLevel.SEMANTIC,
+            type=MemoryType.REFLECTION,
+            importance=scoring.THOUGHT_IMPORTANCE["reflection"],
+            description=f"Reflection ({self.reflection_type})",
+            source="computed" if self.computed else "reflection",
+            context={"reflection": reflection.id},
         )
         return reflection
 

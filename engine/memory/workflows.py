@@ -14,8 +14,6 @@ from engine.core.memory import (
     ArtifactType,
     CognitiveState,
     Dependency,
-    MemoryItem,
-    MemoryLevel,
     MemoryType,
     RecordedAction,
     Thought,
@@ -24,6 +22,7 @@ from engine.core.memory import (
     Workflow,
     WorkflowStatus,
 )
+from engine.core.reasons import Reason
 from engine.memory import requests as rq
 from engine.memory import scoring
 from engine.memory.errors import MemoryInputError, MemoryRefused
@@ -63,7 +62,8 @@ class CreateWorkflow(Request[Workflow]):
         unit.emit(ev.WorkflowCreated(workflow=workflow, key=self.idempotency_key))
         chain = ThoughtChain(unit.new_id("c"), workflow.id, "main reasoning", created_at=unit.now)
         unit.emit(ev.ThoughtChainCreated(chain=chain))
-        unit.emit(ev.MindSet(state=CognitiveState(workflow.id, updated_at=unit.now), reason="new"))
+        state = CognitiveState(workflow.id, updated_at=unit.now)
+        unit.emit(ev.MindSet(state=state, reason=Reason("memory.new")))
         if self.goal:
             think(unit, chain, ThoughtType.GOAL, self.goal)
         return workflow
@@ -255,16 +255,12 @@ class RecordActionStart(Request[RecordedAction]):
         title = self.title or self.tool_name or str(self.action_type)
         memory = remember(
             unit,
-            MemoryItem(
-                id="",
-                workflow=workflow.id,
-                content=f"Action {title}" + (f": {self.reasoning}" if self.reasoning else ""),
-                type=MemoryType.ACTION_LOG,
-                ttl=scoring.TTL_S[MemoryLevel.EPISODIC],
-                description=f"Action {title}",
-                tags=("action_start", str(self.action_type)),
-                action=unit.new_id("a", ahead=1),
-            ),
+            workflow.id,
+            f"Action {title}" + (f": {self.reasoning}" if self.reasoning else ""),
+            type=MemoryType.ACTION_LOG,
+            description=f"Action {title}",
+            tags=("action_start", str(self.action_type)),
+            action=unit.new_id("a", ahead=1),
         )
         action = RecordedAction(
             id=unit.new_id("a"),
@@ -436,18 +432,14 @@ class RecordArtifact(Request[Artifact]):
         title = f"Artifact {self.name} ({self.artifact_type})"
         memory = remember(
             unit,
-            MemoryItem(
-                id="",
-                workflow=workflow.id,
-                content=title + (f": {self.description}" if self.description else ""),
-                type=MemoryType.ARTIFACT_CREATION,
-                importance=6.0 if self.is_output else 5.0,
-                ttl=scoring.TTL_S[MemoryLevel.EPISODIC],
-                description=title,
-                tags=self.tags,
-                action=self.action_id,
-                artifact=unit.new_id("f", ahead=1),
-            ),
+            workflow.id,
+            title + (f": {self.description}" if self.description else ""),
+            type=MemoryType.ARTIFACT_CREATION,
+            importance=6.0 if self.is_output else 5.0,
+            description=title,
+            tags=self.tags,
+            action=self.action_id,
+            artifact=unit.new_id("f", ahead=1),
         )
         artifact = Artifact(
             id=unit.new_id("f"),

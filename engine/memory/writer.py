@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from engine.core import memory_events as ev
-from engine.core.journal import Event, JournalError, Payload, chain_hash
+from engine.core.journal import MEMORY, Event, JournalError, Payload, chain_hash
 from engine.core.memory import (
     Content,
     MemoryItem,
@@ -31,7 +31,7 @@ from engine.core.memory import (
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore, parse_ref
 from engine.memory import fold, scoring
-from engine.memory.database import STREAM, Projection
+from engine.memory.database import Projection
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
 from engine.memory.tables import Reading
 
@@ -78,9 +78,9 @@ class Unit:
         version, previous = self._head[0] + 1, self._head[1]
         job, body = self._job, payload.body()
         digest = chain_hash(
-            previous, STREAM, version, job.at, job.tick, job.actor, job.causes, payload.kind, body
+            previous, MEMORY, version, job.at, job.tick, job.actor, job.causes, payload.kind, body
         )
-        event = Event(STREAM, version, job.at, job.tick, job.actor, job.causes, payload.kind, body, digest)
+        event = Event(MEMORY, version, job.at, job.tick, job.actor, job.causes, payload.kind, body, digest)
         fold.apply(self._connection, event, payload)
         self._head = (version, digest)
         self.events.append(event)
@@ -209,10 +209,10 @@ class Writer:
             JournalError: the journal could not be read.
         """
         loop = asyncio.get_running_loop()
-        last = (await self._store.head(STREAM)).version
+        last = (await self._store.head(MEMORY)).version
         version, digest = await loop.run_in_executor(self._thread, lambda: self._projection.head)
         while version < last:
-            page = await self._store.read(STREAM, version + 1, version + CATCH_UP_PAGE)
+            page = await self._store.read(MEMORY, version + 1, version + CATCH_UP_PAGE)
             try:
                 await loop.run_in_executor(self._thread, self._projection.apply, page)
             except sqlite3.Error as error:
@@ -313,15 +313,27 @@ def _as_fault(error: Exception) -> Exception:
     return error
 
 
-def remember(unit: Unit, memory: MemoryItem, key: str = "") -> MemoryItem:
-    """Store a memory with its tags, time to live and place among the vectors settled."""
-    tags = tuple(dict.fromkeys((*memory.tags, str(memory.type), str(memory.level))))
+def remember(
+    unit: Unit, workflow: str, content: str, *, ttl: int | None = None, key: str = "", **fields: Any
+) -> MemoryItem:
+    """Store a memory with its tags, time to live and place among the vectors settled.
+
+    Args:
+        unit: the work that it is part of.
+        workflow: where it belongs.
+        content: its text.
+        ttl: seconds to keep it, 0 for ever; None is its level's.
+        key: the idempotency key of the request.
+        fields: the other fields of `MemoryItem`; type and level come to the tags.
+    """
+    memory = MemoryItem(unit.new_id("m"), workflow, content, **fields)
+    ttl = scoring.TTL_S[memory.level] if ttl is None else ttl
     settled = replace(
         memory,
-        id=unit.new_id("m"),
-        tags=tags,
-        expires_at=scoring.expiry(unit.now, memory.ttl),
-        digest=scoring.text_digest(memory.description, memory.content),
+        tags=tuple(dict.fromkeys((*memory.tags, str(memory.type), str(memory.level)))),
+        ttl=ttl,
+        expires_at=scoring.expiry(unit.now, ttl),
+        digest=scoring.text_digest(memory.description, content),
         created_at=unit.now,
         updated_at=unit.now,
     )
@@ -359,17 +371,15 @@ def think(
     )
     unit.emit(ev.ThoughtAdded(workflow=chain.workflow, thought=thought, key=key))
     if kind in scoring.THOUGHT_IMPORTANCE:
-        record = MemoryItem(
-            id="",
-            workflow=chain.workflow,
-            content=content,
+        remember(
+            unit,
+            chain.workflow,
+            content,
             level=MemoryLevel.SEMANTIC,
             type=MemoryType.REASONING_STEP,
             importance=scoring.THOUGHT_IMPORTANCE[kind],
-            ttl=scoring.TTL_S[MemoryLevel.SEMANTIC],
             description=f"Thought ({kind})",
             action=action,
             thought=thought.id,
         )
-        remember(unit, record)
     return thought

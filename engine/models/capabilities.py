@@ -42,7 +42,7 @@ class Capabilities:
     thinking: Literal["adaptive", "budget", "none"] = "none"
     effort: bool = False
     """Whether it can be told how much to work."""
-    refuses: frozenset[str] = frozenset({"temperature", "top_p", "tool_choice"})
+    refuses: frozenset[str] = frozenset({"temperature", "tool_choice"})
     prices: tuple[Price, ...] = ()
     """Bands by `prompt_over`, smallest first; empty when the price is unknown."""
     known: bool = False
@@ -57,7 +57,7 @@ class Capabilities:
         """The request without what this model refuses, and a note on each change."""
         notes: list[str] = []
         changes: dict[str, Any] = {}
-        for name, absent in (("temperature", None), ("top_p", None), ("tool_choice", "")):
+        for name, absent in (("temperature", None), ("tool_choice", "")):
             if name in self.refuses and getattr(request, name) != absent:
                 changes[name] = absent
                 notes.append(f"{name} was left out: {self.model} {self._why}")
@@ -87,7 +87,7 @@ class Capabilities:
             changes["thinking_budget"] = limit - 1
             notes.append(f"the budget of thinking went from {budget} to {limit - 1}, below max_tokens")
         # While it thinks, the endpoint takes neither another temperature nor a forced tool.
-        for name, absent in (("temperature", None), ("top_p", None), ("tool_choice", "")):
+        for name, absent in (("temperature", None), ("tool_choice", "")):
             if getattr(request, name) != absent and name not in self.refuses:
                 changes[name] = absent
                 notes.append(f"{name} was left out: it cannot be combined with thinking")

@@ -14,7 +14,7 @@ from engine.models.endpoint import Endpoint, Retries, Timeouts
 from engine.value import dataclass
 
 if TYPE_CHECKING:
-    from engine.models.client import MessagesClient
+    from engine.models.completion import ModelProvider
 
 
 REPAIRS_KEY = "repairs"
@@ -74,7 +74,7 @@ class ModelChoice:
         """The name of the model of a tier; the one that thinks where none is named for it."""
         return self.tiers.get(tier, self.name)
 
-    def client(self) -> MessagesClient:
+    def client(self) -> ModelProvider:
         """A client of its endpoint; nothing is asked yet."""
         from engine.models.client import MessagesClient
 

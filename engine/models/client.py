@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from engine.core.ports import Clock, Randomness, SystemClock
 from engine.core.text import clean_line
 from engine.models.capabilities import Capabilities, capabilities_of
-from engine.models.completion import PieceSink, Recorder, ignore_call, ignore_piece
+from engine.models.completion import PieceSink, Recorder, RetryWait, ignore_call, ignore_piece
 from engine.models.endpoint import Endpoint, Retries, Timeouts, create_arguments
 from engine.models.errors import RETRIED, ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Piece
 from engine.models.request import ModelRequest
 from engine.models.stream import Assembly, EventReader, WireEvent, wire_event
-from engine.value import dataclass
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -29,17 +28,6 @@ if TYPE_CHECKING:
 
 _LETTING_GO_S = 0.2
 """Longest wait for a connection to close once an answer was cut off."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryWait:
-    """A call waits before it is tried again."""
-
-    why: str
-    """Kind of the error that it got."""
-    seconds: float
-    at: str
-    """Since when, ISO 8601 UTC."""
 
 
 class MessagesClient:

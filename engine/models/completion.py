@@ -13,6 +13,7 @@ from engine.models.cost import cost_of
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import Message, ModelAnswer, Piece, StopReason, Text, block_body, user_message
 from engine.models.request import ModelRequest
+from engine.value import dataclass
 
 PieceSink: TypeAlias = Callable[[Piece], None]
 """Takes each piece of an answer as it comes; must return at once."""
@@ -48,6 +49,27 @@ class ModelClient(Protocol):
         Raises:
             ModelError: no answer came, and retries would not or did not help.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RetryWait:
+    """A call waits before it is tried again."""
+
+    why: str
+    """Kind of the error that it got."""
+    seconds: float
+    at: str
+    """Since when, ISO 8601 UTC."""
+
+
+class ModelProvider(ModelClient, Protocol):
+    """A client that holds connections, of which it says what it waits for."""
+
+    rests: list[RetryWait]
+    """Calls that wait now before they are tried again, of all agents."""
+
+    async def close(self) -> None:
+        """Close all connections; whoever asks has ended their calls before."""
 
 
 PAUSES = 3

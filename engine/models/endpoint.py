@@ -5,16 +5,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.request import ModelRequest
 from engine.value import dataclass
-
-if TYPE_CHECKING:
-    pass
-
 
 DEFAULT_URL = "https://api.anthropic.com"
 
@@ -130,5 +126,5 @@ class Retries:
 def create_arguments(request: ModelRequest) -> dict[str, Any]:
     """The arguments of `messages.create`, whose signature has no sampling: that goes beside them."""
     body = request.body()
-    extra = {name: body.pop(name) for name in ("temperature", "top_p") if name in body}
-    return {**body, **({"extra_body": extra} if extra else {})}
+    extra = {"extra_body": {"temperature": body.pop("temperature")}} if "temperature" in body else {}
+    return {**body, **extra}

@@ -29,7 +29,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What a model thought before it answered; goes back unchanged when the exchange goes on."""
+    """What a model thought before it answered; goes back unchanged when the exchange continues."""
 
     text: str
     signature: str = ""
@@ -119,7 +119,7 @@ class StopReason(StrEnum):
     STOP_SEQUENCE = "stop_sequence"
     TOOL_USE = "tool_use"
     PAUSE_TURN = "pause_turn"
-    """The endpoint paused a long turn; sending the answer back lets the model go on."""
+    """The endpoint paused a long turn; sending the answer back lets the model continue."""
     REFUSAL = "refusal"
     CONTEXT_WINDOW = "model_context_window_exceeded"
     UNKNOWN = "unknown"

@@ -55,14 +55,12 @@ class ModelRequest:
     """Longest answer, thinking included, in tokens."""
     temperature: float | None = None
     """From 0 to 1; None leaves it to the model."""
-    top_p: float | None = None
     thinking_budget: int | None = None
     """Tokens for thinking, at least 1,024 and fewer than `max_tokens`; None leaves it to the model."""
     thinking_adaptive: bool = False
     """Set by `Capabilities.fit` where the model takes no budget and decides itself how much it thinks."""
     effort: str = ""
     """One of `EFFORTS`; empty leaves it to the model."""
-    stop_sequences: tuple[str, ...] = ()
     cache_tools: bool = False
     """Whether the tools are stable, so that the endpoint may cache them."""
 
@@ -77,9 +75,8 @@ class ModelRequest:
             yield "the first message must be the user's"
         if self.max_tokens < 1:
             yield f"max_tokens is {self.max_tokens} and must be at least 1"
-        for name, value in (("temperature", self.temperature), ("top_p", self.top_p)):
-            if value is not None and not 0 <= value <= 1:
-                yield f"{name} is {value} and must be from 0 to 1"
+        if self.temperature is not None and not 0 <= self.temperature <= 1:
+            yield f"temperature is {self.temperature} and must be from 0 to 1"
         if self.thinking_budget is not None and not LEAST_THINKING <= self.thinking_budget < self.max_tokens:
             yield f"thinking_budget must be from {LEAST_THINKING} to below max_tokens ({self.max_tokens})"
         if self.effort and self.effort not in EFFORTS:
@@ -123,10 +120,8 @@ class ModelRequest:
             body["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
         if self.effort:
             body["output_config"] = {"effort": self.effort}
-        sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        body |= {name: value for name, value in sampling.items() if value is not None}
-        if self.stop_sequences:
-            body["stop_sequences"] = list(self.stop_sequences)
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
         text = json.dumps(body, ensure_ascii=False, allow_nan=False)
         plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
         return plain
@@ -146,14 +141,10 @@ class ModelRequest:
         )
         return {"tools": tools, "tool_choice": {**which, "disable_parallel_tool_use": True}}
 
-    def canonical(self) -> str:
-        """The body as canonical JSON, for the journal."""
-        return canonical(self.body())
-
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical form; equal requests have equal digests."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
+        """SHA-256 of the body as canonical JSON; equal requests have equal digests."""
+        return hashlib.sha256(canonical(self.body()).encode()).hexdigest()
 
     def followed_by(self, *messages: Message) -> ModelRequest:
         """The same request with the exchange gone on by some turns."""

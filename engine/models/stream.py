@@ -371,9 +371,9 @@ def _out_of_order(what: str) -> ModelError:
     )
 
 
-def _stop_reason(said: str) -> StopReason:
+def _stop_reason(event: str) -> StopReason:
     try:
-        return StopReason(said)
+        return StopReason(event)
     except ValueError:
         return StopReason.UNKNOWN
 

@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from engine.core.plan import Op, PlanStep, Provenance
+from engine.core.reasons import Reason, free_text
 from engine.core.text import DuplicateKeyError, StrictJsonError, read_json
 from engine.tools.parameters.processing import uncorrectable_problems
 from engine.tools.registry import ToolRegistry
@@ -139,7 +140,7 @@ def _names(value: Any, where: str) -> tuple[str, ...]:
 
 def problems_of(
     steps: Sequence[PlanStep], registry: ToolRegistry, *, settled_later: bool = False
-) -> tuple[str, ...]:
+) -> tuple[Reason, ...]:
     """Every reason why the steps cannot be a plan, in order of the steps; empty when they can.
 
     Checked are: at least one step, not too many, unique ids, known tools and sub-commands,
@@ -152,43 +153,42 @@ def problems_of(
             each step's parameters; not those that an operator typed.
     """
     if not steps:
-        return ("the plan has no steps",)
+        return (Reason("plan.no-steps"),)
     if len(steps) > PLAN_LIMIT:
-        return (f"the plan has {len(steps)} steps; at most {PLAN_LIMIT} are allowed",)
-    problems: list[str] = []
+        return (Reason("plan.too-long", steps=len(steps), limit=PLAN_LIMIT),)
+    problems: list[Reason] = []
     ids = {step.id for step in steps}
     if len(ids) < len(steps):
         seen: set[str] = set()
         problems += [
-            f"step {n}: the id '{step.id}' is used twice"
+            Reason("plan.in-step", number=n, problem=Reason("plan.same-id", id=step.id))
             for n, step in enumerate(steps, 1)
             if step.id in seen or seen.add(step.id)  # type: ignore[func-returns-value]
         ]
     for number, step in enumerate(steps, 1):
-        problems += [f"step {number}: {problem}" for problem in step_problems(step, registry, settled_later)]
+        unmet = (Reason("plan.no-such-step", step=other) for other in step.depends_on if other not in ids)
         problems += [
-            f"step {number}: it depends on '{other}', which is not in the plan"
-            for other in step.depends_on
-            if other not in ids
+            Reason("plan.in-step", number=number, problem=problem)
+            for problem in (*step_problems(step, registry, settled_later), *unmet)
         ]
     try:
         TopologicalSorter({step.id: step.depends_on for step in steps}).prepare()
     except CycleError as error:
-        problems.append(f"the steps wait for each other in a circle: {' → '.join(error.args[1])}")
+        problems.append(Reason("plan.circle", steps=tuple(error.args[1])))
     return tuple(problems)
 
 
-def step_problems(step: PlanStep, registry: ToolRegistry, settled_later: bool = False) -> tuple[str, ...]:
+def step_problems(step: PlanStep, registry: ToolRegistry, settled_later: bool = False) -> tuple[Reason, ...]:
     """Every reason why this step cannot run; see `problems_of`."""
     if step.op is Op.ACT:
         problems = registry.validate(step.tool, step.command, step.args)
         if settled_later and step.provenance.by != "operator" and _is_command(step, registry):
             problems = list(uncorrectable_problems(registry.get(step.tool).commands[step.command], step.args))
-        return tuple(problem.message for problem in problems)
+        return tuple(free_text(problem.message) for problem in problems)
     if step.op is Op.ACHIEVE:
         return _needs(step, "goal")
     if step.op in (Op.ADD, Op.UPDATE):
-        return (*_needs(step, "key"), *(() if "value" in step.args else ("value is missing",)))
+        return (*_needs(step, "key"), *(() if "value" in step.args else (Reason("plan.no-value"),)))
     if step.op in (Op.REMOVE, Op.TEST):
         return _needs(step, "key")
     return ()
@@ -198,8 +198,8 @@ def _is_command(step: PlanStep, registry: ToolRegistry) -> bool:
     return step.tool in registry and step.command in registry.get(step.tool).commands
 
 
-def _needs(step: PlanStep, name: str) -> tuple[str, ...]:
+def _needs(step: PlanStep, name: str) -> tuple[Reason, ...]:
     value = step.args.get(name)
     if isinstance(value, str) and value.strip():
         return ()
-    return (f"{step.op} needs '{name}', a non-empty string",)
+    return (Reason("plan.no-text", op=step.op.value, name=name),)

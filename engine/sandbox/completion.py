@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def run_to_completion(work: Coroutine[Any, Any, T], on_cancel: Callable[[], None] | None = None) -> T:
+async def run_to_completion(work: Coroutine[Any, Any, T], on_cancel: Callable[[], object] | None = None) -> T:
     """The work's result; a cancellation is raised only once the work has ended.
 
     Args:

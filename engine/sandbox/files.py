@@ -15,7 +15,7 @@ import secrets
 import stat
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from pathlib import Path
 
@@ -30,10 +30,11 @@ from engine.sandbox.paths import (
     relative_path,
 )
 from engine.sandbox.policy import SandboxPolicy, size_text
+from engine.sandbox.snapshots.cursor import Cursor
+from engine.sandbox.snapshots.cursor import remove as remove_entry
 from engine.value import dataclass
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -236,7 +237,7 @@ class SandboxFiles:
 
     def _put(self, parent: int, name: str, data: bytes, mode: int | None) -> None:
         """Write under a passing name, then rename."""
-        passing = _passing_name()
+        passing = f".pilothouse-{secrets.token_hex(8)}.tmp"
         descriptor = os.open(passing, _CREATE, 0o666, dir_fd=parent)
         try:
             try:
@@ -279,13 +280,8 @@ class SandboxFiles:
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory with all it holds, however deep, never following a link."""
-        with self._parent(path) as (parent, name):
-            top = os.open(name, _DIRECTORY, dir_fd=parent)
-            try:
-                _empty(top)
-            finally:
-                os.close(top)
-            os.rmdir(name, dir_fd=parent)
+        with self._parent(path) as (parent, name), closing(Cursor(parent)) as cursor:
+            remove_entry(cursor, name, lambda: None)
 
     def move(self, source: str, target: str) -> str:
         """Rename a file or directory; returns where it is now. Nothing is ever overwritten.
@@ -325,38 +321,6 @@ class SandboxFiles:
         if self.entry(target) is not None:
             raise PathError(ErrorCode.EXISTS, f"{target!r} exists already; remove it or choose another name.")
         return target
-
-
-def _empty(top: int) -> None:
-    """Remove all that a directory holds.
-
-    What lies deeper is first moved up into it, so that no depth runs out of stack or descriptors.
-    """
-    waiting = _removed_or_directories(top)
-    while waiting:
-        name = waiting.pop()
-        below = os.open(name, _DIRECTORY, dir_fd=top)
-        try:
-            for deeper in _removed_or_directories(below):
-                waiting.append(_passing_name())
-                os.rename(deeper, waiting[-1], src_dir_fd=below, dst_dir_fd=top)
-        finally:
-            os.close(below)
-        os.rmdir(name, dir_fd=top)
-
-
-def _removed_or_directories(directory: int) -> list[str]:
-    """Remove the files of a directory and name the directories in it."""
-    with os.scandir(directory) as entries:
-        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_directory in names:
-        if not is_directory:
-            os.unlink(name, dir_fd=directory)
-    return [name for name, is_directory in names if is_directory]
-
-
-def _passing_name() -> str:
-    return f".pilothouse-{secrets.token_hex(8)}.tmp"
 
 
 def _refuse_shared(status: os.stat_result, path: str) -> None:

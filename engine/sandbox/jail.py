@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from engine.sandbox import kernel, landlock
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.sandbox.seccomp import FilterOptions, build_filter
-from engine.value import asdict, dataclass, field
+from engine.value import dataclass, field
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/homebrew")
 """Directories with programs; read and execute. Where one is a link, so it is in a mount namespace."""
@@ -125,21 +125,6 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class FileRules:
-    """A Landlock ruleset as numbers; see `engine.sandbox.landlock`."""
-
-    files: int
-    """Rights on files that are held back but for `paths`."""
-    ports: int
-    """Rights on TCP ports that are held back but for `connect`."""
-    scope: int
-    paths: tuple[tuple[str, int], ...]
-    """Path and the rights on it and all below; a path that is not there is passed over."""
-    connect: tuple[int, ...] = ()
-    """TCP ports that may be connected to."""
-
-
-@dataclass(frozen=True, slots=True)
 class Confined:
     """How one command is held."""
 
@@ -147,7 +132,10 @@ class Confined:
     """Program, absolute, with arguments, that starts the supervisor; none when it is started directly."""
     outer_arguments: tuple[str, ...] = ()
     """More arguments for it, in a descriptor named by `--args`: the process list shows no path."""
-    rules: FileRules | None = None
+    rules: Mapping[str, Any] | None = None
+    """The Landlock ruleset (`engine.sandbox.landlock`): rights on `files`, `ports` and in `scope` that are
+    held back, but for `paths` (a path, and the rights on it and below) and the TCP ports to `connect` to.
+    """
     filter: bytes = b""
     """The seccomp filter as BPF; none when empty."""
     broker: tuple[str, ...] = ()
@@ -221,7 +209,7 @@ def specification(
         "scope": confined.scope,
         "canary": _INIT if confined.namespaces else os.getpid(),
         "reserve": not confined.namespaces,
-        "landlock": None if confined.rules is None else asdict(confined.rules),
+        "landlock": confined.rules,
         "filter": confined.filter,
         "broker": list(confined.broker),
     }
@@ -347,7 +335,7 @@ class KernelJail:
         readable: tuple[str, ...],
         ports: tuple[int, ...],
         terminal: str,
-    ) -> FileRules:
+    ) -> Mapping[str, Any]:
         paths = [(path, landlock.READ) for path in (*SYSTEM, *readable)]
         paths += [(path, landlock.LOOK) for path in SETTINGS]
         paths += [(path, landlock.DEVICE) for path in DEVICES]
@@ -361,13 +349,13 @@ class KernelJail:
             paths += [(path, landlock.ALL_BUT_DEVICES) for path in SCRATCH]
         paths.append((str(root), landlock.ALL_BUT_DEVICES))
         open_network = policy.network is Network.ON
-        return FileRules(
-            files=landlock.handled_files(self.landlock_abi),
-            ports=0 if open_network else landlock.handled_ports(self.landlock_abi),
-            scope=landlock.scopes(self.landlock_abi),
-            paths=tuple(paths),
-            connect=tuple(dict.fromkeys(ports)) if policy.network is Network.PORTS else (),
-        )
+        return {
+            "files": landlock.handled_files(self.landlock_abi),
+            "ports": 0 if open_network else landlock.handled_ports(self.landlock_abi),
+            "scope": landlock.scopes(self.landlock_abi),
+            "paths": tuple(paths),
+            "connect": tuple(dict.fromkeys(ports)) if policy.network is Network.PORTS else (),
+        }
 
     def _options(self, policy: SandboxPolicy) -> FilterOptions:
         scoped = self.landlock_abi >= _SCOPE_ABI

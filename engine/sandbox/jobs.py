@@ -1,10 +1,10 @@
-"""Background jobs: programs that go on after the call that started them, each agent's in a table.
+"""Background jobs: programs that continue after the call that started them, each agent's in a table.
 
 A job is one run of the launcher, so it is confined and limited as any command, its whole tree ends with it,
 and it dies with this process: its supervisor hangs on a life line. Commands enter; their output in bounded
 pieces, their newest lines and how they ended leave.
 
-`Sessions` has what goes on in agents' sandboxes beside their calls; see `engine.core.ports.SessionControl`.
+`Sessions` has what continues in agents' sandboxes beside their calls; see `engine.core.ports.SessionControl`.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Sessions:
 
     # Processes
 
-    def plant(self, agent: str, kind: TreeKind, name: str, words: str) -> ProcessTree:
+    def new_tree(self, agent: str, kind: TreeKind, name: str, words: str) -> ProcessTree:
         """A tree for a run that is about to begin; it is forgotten once it is over."""
         tree = ProcessTree(kind, name, clean_line(words, limit=200))
         if agent in self._frozen:
@@ -191,7 +191,7 @@ class Sessions:
             tree.freeze()
 
     def thaw(self, agent: str) -> None:
-        """Let all of the agent's processes go on."""
+        """Let all of the agent's processes continue."""
         self._frozen.discard(agent)
         for tree in self.processes(agent):
             tree.thaw()
@@ -269,7 +269,7 @@ class Sessions:
             limit_s=policy.job_s,
             output=job.output,
             started=job.started,
-            tree=self.plant(agent, TreeKind.JOB, job.id, command),
+            tree=self.new_tree(agent, TreeKind.JOB, job.id, command),
         )
         job.run(run, policy)
         self._jobs.setdefault(agent, {})[job.id] = job

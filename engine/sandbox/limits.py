@@ -33,13 +33,13 @@ _PAGE = resource.getpagesize()
 _EACCES = 13
 
 
-def apply(wanted: dict[str, int]) -> None:
+def apply(target: dict[str, int]) -> None:
     """Set resource limits by name, never above the ones in force.
 
     Raises:
         OSError, ValueError: the kernel refused.
     """
-    for name, value in wanted.items():
+    for name, value in target.items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -10,6 +10,8 @@ import codecs
 from collections import deque
 from collections.abc import Callable
 
+from engine.sandbox.policy import SandboxPolicy
+
 _FLUSH_S = 0.03
 _PORTIONS = 64
 """All that a stream may pass on passes in so many portions, or more smaller ones: in about two seconds."""
@@ -20,29 +22,18 @@ class Capture(asyncio.Protocol):
 
     Args:
         name: `stdout` or `stderr`, as the sink is told.
-        head: bytes kept from the start.
-        tail: bytes kept from the end.
-        stream: bytes passed to the sink in all; after these it is told that there is more.
-        limit: bytes after which `overflow` is called, once.
+        policy: how much is kept and passed on, and after how much `overflow` is called, once.
         sink: called on the event loop, at most every 30 ms.
         overflow: ends the program.
     """
 
     def __init__(
-        self,
-        name: str,
-        *,
-        head: int,
-        tail: int,
-        stream: int,
-        limit: int,
-        sink: Callable[[str, str], None],
-        overflow: Callable[[], None],
+        self, name: str, policy: SandboxPolicy, sink: Callable[[str, str], None], overflow: Callable[[], None]
     ) -> None:
         self._name = name
-        self._head_size, self._tail_size = head, tail
-        self._stream_left, self._portion = stream, max(1, stream // _PORTIONS)
-        self._limit = limit
+        self._head_size, self._tail_size = policy.output_head_bytes, policy.output_tail_bytes
+        self._stream_left, self._portion = policy.streamed_bytes, max(1, policy.streamed_bytes // _PORTIONS)
+        self._limit = policy.output_bytes
         self._sink, self._overflow = sink, overflow
         self._head, self._tail = bytearray(), bytearray()
         self.total = 0

@@ -178,7 +178,7 @@ class SandboxPolicy:
         Raises:
             PolicyError: a field is unknown or its value is of the wrong kind.
         """
-        return self.tightened(self._asked(data)) if data else self
+        return self.tightened(self.changed(data)) if data else self
 
     def check_narrowing(self, data: Mapping[str, Any]) -> None:
         """Refuse fields that ask for more than this policy allows.
@@ -186,7 +186,7 @@ class SandboxPolicy:
         Raises:
             PolicyError: names the fields, or says what is wrong with one.
         """
-        asked, given = self._asked(data), self.narrowed(data)
+        asked, given = self.changed(data), self.narrowed(data)
         beyond = [name for name in data if _items(getattr(asked, name)) != _items(getattr(given, name))]
         if beyond:
             words = ", ".join(f"{name} {data[name]!r}" for name in beyond)
@@ -194,7 +194,12 @@ class SandboxPolicy:
                 f"sandbox policy: {words} is more than the workspace allows; it can only be less"
             )
 
-    def _asked(self, data: Mapping[str, Any]) -> SandboxPolicy:
+    def changed(self, data: Mapping[str, Any]) -> SandboxPolicy:
+        """The policy with some of its fields, as JSON; only for what the operator asks.
+
+        Raises:
+            PolicyError: a field is unknown or its value is of the wrong kind.
+        """
         values = _values(data)
         if "require" in values:  # whoever requires a jail does not do without one
             values.setdefault("accept_paths", False)
@@ -232,15 +237,6 @@ class SandboxPolicy:
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
         }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SandboxPolicy:
-        """The policy of such an object; fields left out have their defaults.
-
-        Raises:
-            PolicyError: a field is unknown or its value is of the wrong kind.
-        """
-        return cls(**_values(data))
 
     def facts(self) -> dict[str, str]:
         """What commands may do, in words by subject."""

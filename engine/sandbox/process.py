@@ -2,25 +2,19 @@
 
 Each command has a supervisor process of its own (see `engine.sandbox.supervisor`). A confinement, such as
 a kernel jail, slots in as one object that says how the command is held.
-
-Notifying the operator's desktop: the one program that is started for the operator and not for an agent. It is
-the desktop's own, takes no shell, and no text of an agent's but as one argument behind `--`; nothing waits
-for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import html
 import marshal
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -37,41 +31,6 @@ from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process_trees import ProcessTree, Status
 from engine.sandbox.programs import BASE_PYTHON
 from engine.value import dataclass, replace
-
-DESKTOP_S = 5.0
-"""How long the desktop's program may take."""
-
-
-def desktop_notifier(environ: Mapping[str, str]) -> Callable[[str, str], Awaitable[None]] | None:
-    """What notifies the desktop; None where there is none, or no program for it."""
-    session = environ.get("DBUS_SESSION_BUS_ADDRESS") or environ.get("XDG_RUNTIME_DIR")
-    screen = environ.get("WAYLAND_DISPLAY") or environ.get("DISPLAY")
-    program = shutil.which("notify-send", path=environ.get("PATH"))
-    if not (session and screen and program):
-        return None
-
-    async def notify(title: str, text: str) -> None:
-        await _run(program, "--app-name=pilothouse", "--", title, html.escape(text, quote=False))
-
-    return notify
-
-
-async def _run(*command: str) -> None:
-    quiet = asyncio.subprocess.DEVNULL
-    try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)
-    except OSError:
-        return
-    try:
-        async with asyncio.timeout(DESKTOP_S):
-            await process.wait()
-    except TimeoutError:
-        pass
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
 
 BOOT = str(Path(__file__).resolve().with_name("boot.py"))
 _MARK = "PILOTHOUSE_RUN"
@@ -174,7 +133,7 @@ class Launcher:
         try:
             await tree.may_start()
             running.start(launch, confined, cwd, standard)
-            tree.began(running)
+            tree.mark_started(running)
             result = await run_to_completion(running.follow(output, started), on_cancel=running.stop)
         finally:
             running.stop()
@@ -322,25 +281,14 @@ class _Running:
     async def _connect(
         self, output: OutputSink, started: Callable[[], None]
     ) -> tuple[Capture, Capture, Status, list[asyncio.BaseTransport]]:
-        out, err = (self._capture(name, output) for name in ("stdout", "stderr"))
-        status = Status(started, self._tree.told)
+        out, err = (Capture(name, self._policy, output, self._overflow) for name in ("stdout", "stderr"))
+        status = Status(started, self._tree.set_census)
         loop = asyncio.get_running_loop()
         transports: list[asyncio.BaseTransport] = []
         for reader, end in zip((out, err, status), self._ends, strict=True):
             transport, _ = await loop.connect_read_pipe(partial(_same, reader), os.fdopen(end, "rb"))
             transports.append(transport)
         return out, err, status, transports
-
-    def _capture(self, name: str, output: OutputSink) -> Capture:
-        return Capture(
-            name,
-            head=self._policy.output_head_bytes,
-            tail=self._policy.output_tail_bytes,
-            stream=self._policy.streamed_bytes,
-            limit=self._policy.output_bytes,
-            sink=output,
-            overflow=self._overflow,
-        )
 
     def _result(
         self, report: dict[str, Any] | None, out: Capture, err: Capture, duration_s: float

@@ -2,7 +2,7 @@
 
 SIGSTOP cannot be caught, blocked or ignored, and a stopped process cannot fork. So the tree is whole when
 every process that was found is stopped, and a second look, begun after that, finds no other. The supervisor
-itself goes on: it keeps the life line, and SIGKILL ends stopped processes as any.
+itself continues: it keeps the life line, and SIGKILL ends stopped processes as any.
 
 The processes of a command, however they forked, and ending all of them.
 
@@ -201,7 +201,7 @@ class ProcessFreezer:
         return None if going else result
 
     def thaw(self) -> None:
-        """Let all go on that did before, children first: a shell is not to find its children stopped."""
+        """Let all continue that did before, children first: a shell is not to find its children stopped."""
         self._before, self.frozen, self.whole = self.total_s, False, False
         result = ProcessTable().below(os.getpid())[::-1]
         signal_each([pid for pid in result if pid not in self._own], SIGCONT)

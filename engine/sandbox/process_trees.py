@@ -34,9 +34,9 @@ class Status(asyncio.Protocol):
         told: called with each look at the processes, and whether it answers a letter.
     """
 
-    def __init__(self, started: Callable[[], None], told: Callable[[Look, bool], None]) -> None:
+    def __init__(self, started: Callable[[], None], message: Callable[[Look, bool], None]) -> None:
         self._started = started
-        self._told = told
+        self._told = message
         self._rest = b""
         self.up = False
         """Whether the supervisor came to life."""
@@ -94,7 +94,7 @@ class Supervised(Protocol):
         """Ask the supervisor for something; False when its life line is cut already."""
 
     def hold_clock(self, held: bool) -> None:
-        """Let the time that the supervisor is waited for stand still, or go on."""
+        """Let the time that the supervisor is waited for stand still, or continue."""
 
 
 class ProcessTree:
@@ -145,7 +145,7 @@ class ProcessTree:
                 self._run.hold_clock(True)
 
     def thaw(self) -> None:
-        """Let its processes go on."""
+        """Let its processes continue."""
         if self.frozen:
             self._warm.set()
             self._tell(b"t")
@@ -176,11 +176,11 @@ class ProcessTree:
         """Return when the run may begin."""
         await self._warm.wait()
 
-    def began(self, run: Supervised) -> None:
+    def mark_started(self, run: Supervised) -> None:
         """There are processes from now on."""
         self._run = run
 
-    def told(self, look: Look, answers: bool) -> None:
+    def set_census(self, look: Look, answers: bool) -> None:
         """Take in what the supervisor saw; the names are the processes' own choice."""
         names = tuple(clean_line(name, limit=NAME_LIMIT) or "?" for name in look["names"])
         self.last = Census(look["alive"], look["going"], look["frozen"], names)

@@ -249,10 +249,10 @@ def _unless(program: Assembler, offset: int, values: Iterable[int], action: int)
     program.end(action)
 
 
-def _only(program: Assembler, wanted: Iterable[tuple[int, int]], otherwise: int, action: int = ALLOW) -> None:
+def _only(program: Assembler, target: Iterable[tuple[int, int]], otherwise: int, action: int = ALLOW) -> None:
     """The action when each word at an offset has its value."""
     other = program.fresh()
-    for offset, value in wanted:
+    for offset, value in target:
         program.load(offset)
         program.equal(value, no=other)
     program.end(action)

@@ -18,7 +18,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.core.actions import ErrorCode, SandboxSession
@@ -90,11 +90,7 @@ class OperatorShell:
                 tree=tree,
             )
         )
-
-        def cut() -> None:
-            run.cancel()
-
-        return await run_to_completion(self._until_end(run), on_cancel=cut)
+        return await run_to_completion(self._until_end(run), on_cancel=run.cancel)
 
     async def _until_end(self, run: asyncio.Task[ProcessResult]) -> ProcessResult | None:
         asked = asyncio.create_task(self._asked.wait())
@@ -185,23 +181,15 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
-class Variables:
-    """Names of the variables that a shell set, by what became of them."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ShellNotes:
     """What is known of a shell after its end."""
 
     session: SandboxSession
-    """Where it stood; parts of it that no agent could go on with are as they were before."""
+    """Where it stood; parts of it that no agent could continue with are as they were before."""
     commands: tuple[str, ...] = ()
     """The newest lines that were typed at its prompt, oldest first."""
-    variables: Variables = field(default_factory=Variables)
+    variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the variables that it set: added, changed and removed ones."""
 
 
 class ShellNotesDirectory:
@@ -251,11 +239,11 @@ class ShellNotesDirectory:
         """
         noted = [os.fsdecode(part) for part in self._bytes("notes", NOTES_LIMIT).split(b"\0")]
         where, venv, *text = noted if len(noted) > 2 else ["", "", ""]
-        names = {sign: _names(sign, text) for sign in "+*-"}
+        signs = {"added": "+", "changed": "*", "removed": "-"}
         return ShellNotes(
             session=self._venv(self._cwd(before, where), venv) if where else before,
             commands=_commands(self._bytes("history", HISTORY_LIMIT)),
-            variables=Variables(names["+"], names["*"], names["-"]),
+            variables={name: _names(sign, text) for name, sign in signs.items()},
         )
 
     def _bytes(self, name: str, limit: int) -> bytes:
@@ -283,8 +271,8 @@ class ShellNotesDirectory:
         return replace(before, venv=path)
 
 
-def _names(sign: str, said: list[str]) -> tuple[str, ...]:
-    names = {entry[1:] for entry in said if entry[:1] == sign and _NAME.fullmatch(entry[1:])}
+def _names(sign: str, event: list[str]) -> tuple[str, ...]:
+    names = {entry[1:] for entry in event if entry[:1] == sign and _NAME.fullmatch(entry[1:])}
     return tuple(sorted(names)[:VARIABLES])
 
 

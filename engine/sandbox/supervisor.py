@@ -195,7 +195,7 @@ class Watch:
         return kind, problem
 
     def _meet_broker(self, ours: int) -> None:
-        """Take the filter's listener and let the child go on; without a word it must not run."""
+        """Take the filter's listener and let the child continue; without a word it must not run."""
         channel = _socket.socket(fileno=ours)
         try:
             results = channel.recvmsg(1, _socket.CMSG_SPACE(4))[1]

@@ -34,7 +34,7 @@ _PIECE = 4096
 _TURN, _REST_S = 32 * 1024, 0.02
 """Bytes read before the other tasks of the loop get a rest: a flood costs at most 1.6 MB/s."""
 _LAST_READS = 64
-"""Reads of what was printed last; without a jail a stranger could go on printing."""
+"""Reads of what was printed last; without a jail a stranger could keep printing."""
 _SIDE_LIMIT = 1000
 _TIOCGSID, _IUTF8 = 0x5429, 0o40000
 """Linux: the terminal's session; input is UTF-8."""

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -210,25 +209,25 @@ class JailRefusal:
     """The first sentence of the message."""
 
 
-def best_tier(found: Layers) -> Tier:
+def best_tier(known: Layers) -> Tier:
     """The firmest tier that these layers make."""
     for tier, needs in _NEEDS.items():
-        if all(found[name].ok for name in needs):
+        if all(known[name].ok for name in needs):
             return tier
     return Tier.PATHS
 
 
 def best_jail(
-    policy: SandboxPolicy, found: Layers | None = None, *, at_most: Tier = Tier.FULL
+    policy: SandboxPolicy, known: Layers | None = None, *, at_most: Tier = Tier.FULL
 ) -> Confinement | JailRefusal:
     """The firmest jail that this machine gives, when the policy is content with it; blocking at first.
 
     Args:
         policy: what is required; PATHS is given only where the operator accepted it.
-        found: the layers; those of this machine by default, tried once in a process.
+        known: the layers; those of this machine by default, tried once in a process.
         at_most: a firmer tier is not used, as where a program needs what it takes away.
     """
-    here = found or layers()
+    here = known or layers()
     tier = max((best_tier(here), at_most), key=lambda item: -item.strength)
     if tier.strength < policy.lowest.strength:
         return _refusal(policy, here, tier)
@@ -239,19 +238,19 @@ def best_jail(
     return jail
 
 
-def _made(tier: Tier, found: Layers) -> Confinement:
+def _made(tier: Tier, known: Layers) -> Confinement:
     match tier:
         case Tier.FULL:
-            return KernelJail(found.landlock_abi, found["broker"].ok, found.bwrap)
+            return KernelJail(known.landlock_abi, known["broker"].ok, known.bwrap)
         case Tier.KERNEL:
-            return KernelJail(found.landlock_abi, found["broker"].ok)
+            return KernelJail(known.landlock_abi, known["broker"].ok)
         case _:
             return Unconfined()
 
 
-def _refusal(policy: SandboxPolicy, found: Layers, tier: Tier) -> JailRefusal:
+def _refusal(policy: SandboxPolicy, known: Layers, tier: Tier) -> JailRefusal:
     expected = policy.lowest
-    missing = [found[name] for name in _NEEDS[expected] if not found[name].ok]
+    missing = [known[name] for name in _NEEDS[expected] if not known[name].ok]
     text = "; ".join(
         f"{report.name}: {report.reason}" + (f" — {report.fix}" if report.fix else "") for report in missing
     )
@@ -264,34 +263,14 @@ def _refusal(policy: SandboxPolicy, found: Layers, tier: Tier) -> JailRefusal:
     )
 
 
-def remaining_access(tier: Tier, found: Layers) -> tuple[str, ...]:
+def remaining_access(tier: Tier, known: Layers) -> tuple[str, ...]:
     """What a command in this tier can still learn or do outside, in words."""
     if tier is Tier.PATHS:
         return ("everything that the user running Pilothouse can do",)
-    held = found["broker"].ok
+    held = known["broker"].ok
     if tier is Tier.KERNEL:
         return _SEEN if held else (*_SEEN, _CHANGED)
     return () if held or tier is not Tier.FULL else (_NODES,)
-
-
-class Mark(StrEnum):
-    """How a row of the report is to be read."""
-
-    HEADING = ""
-    FACT = " "
-    GOOD = "✓"
-    BAD = "✗"
-    WARNING = "!"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the report."""
-
-    mark: Mark
-    label: str
-    """Empty where the row goes on with what the one before says."""
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +328,7 @@ class SandboxReport:
 
     @property
     def missing(self) -> tuple[LayerReport, ...]:
-        """The layers for want of which no program may run."""
+        """The missing layers without which no program may run."""
         names = self.jail.missing if isinstance(self.jail, JailRefusal) else ()
         return tuple(self.found[name] for name in names)
 
@@ -358,23 +337,20 @@ class SandboxReport:
         """What a program here can still learn or do outside; nothing where none may run."""
         return () if self.refusal else remaining_access(self.tier, self.found)
 
-    def rows(self) -> list[Row]:
-        """The whole report: what holds programs, each layer, what gets through, and the policy."""
-        mark = Mark.BAD if self.refusal else Mark.WARNING if self.unconfined else Mark.GOOD
-        rows = [Row(mark, "now", self.standing), Row(Mark.HEADING, "Layers of the jail", "")]
-        for layer in self.layers:
-            rows.append(Row(Mark.GOOD if layer.ok else Mark.BAD, layer.name, layer.reason))
-            rows += [Row(Mark.FACT, "", f"fix: {layer.fix}")] if layer.fix else []
-        if self.gets_through:
-            rows.append(Row(Mark.HEADING, f"What gets through in {self.tier}", ""))
-            rows += [Row(Mark.WARNING, "", what) for what in self.gets_through]
-        held = "; nothing holds them to files and network here" if self.unconfined else ""
-        rows.append(Row(Mark.HEADING, f"What programs may do{held}", ""))
-        return rows + [Row(Mark.FACT, subject, words) for subject, words in self.policy.facts().items()]
-
     def text(self) -> str:
-        """The rows as lines for a terminal."""
-        return "\n".join(f"  {row.mark or '—'} {row.label:<14} {row.text}".rstrip() for row in self.rows())
+        """The report for a terminal: what holds programs, each layer, what gets through, and the policy."""
+        mark = "✗" if self.refusal else "!" if self.unconfined else "✓"
+        rows = [(mark, "now", self.standing), ("—", "Layers of the jail", "")]
+        for layer in self.layers:
+            rows.append(("✓" if layer.ok else "✗", layer.name, layer.reason))
+            rows += [(" ", "", f"fix: {layer.fix}")] if layer.fix else []
+        if self.gets_through:
+            rows.append(("—", f"What gets through in {self.tier}", ""))
+            rows += [("!", "", what) for what in self.gets_through]
+        held = "; nothing holds them to files and network here" if self.unconfined else ""
+        rows.append(("—", f"What programs may do{held}", ""))
+        rows += [(" ", subject, words) for subject, words in self.policy.facts().items()]
+        return "\n".join(f"  {mark} {label:<14} {text}".rstrip() for mark, label, text in rows)
 
 
 @cache

@@ -175,43 +175,43 @@ def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: 
 
 
 def _failure(
-    argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy
+    argv: list[str], result: ProcessResult, limit_s: float, policy: SandboxPolicy
 ) -> tuple[ErrorCode, str]:
-    match outcome.ended:
+    match result.ended:
         case Ended.TIMEOUT:
             return ErrorCode.TIMEOUT, f"Ended after {limit_s:g} s, the time limit, with all of its processes."
         case Ended.OUTPUT:
             size = size_text(policy.output_bytes)
             return ErrorCode.TOO_LARGE, f"Ended: it wrote more than {size} of output, the limit."
         case Ended.MEMORY | Ended.PROCESSES:
-            return ErrorCode.TOO_LARGE, f"Ended: {outcome.problem}."
+            return ErrorCode.TOO_LARGE, f"Ended: {result.problem}."
         case Ended.DISK:
-            return ErrorCode.NO_SPACE, f"Ended: {outcome.problem}."
+            return ErrorCode.NO_SPACE, f"Ended: {result.problem}."
         case Ended.LOST:
             return ErrorCode.INTERNAL, "Its supervisor was killed; all of its processes were ended."
         case Ended.CANCELLED:
             return ErrorCode.CANCELLED, "Cancelled."
         case Ended.SIGNAL:
-            return ErrorCode.EXIT_STATUS, f"Ended by signal {signal_name(outcome.return_code or 0)}."
+            return ErrorCode.EXIT_STATUS, f"Ended by signal {signal_name(result.return_code or 0)}."
         case _:
             pass
-    if is_network_failure(argv, outcome.stdout, outcome.stderr) or (
-        policy.network is Network.OFF and is_install_without_index(argv, outcome.stdout + outcome.stderr)
+    if is_network_failure(argv, result.stdout, result.stderr) or (
+        policy.network is Network.OFF and is_install_without_index(argv, result.stdout + result.stderr)
     ):
         return ErrorCode.NETWORK, ""
     return ErrorCode.EXIT_STATUS, ""
 
 
-def _hint(outcome: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
+def _hint(result: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
     """What an agent should know when it was the jail that said no."""
-    if outcome.ended in (Ended.EXIT, Ended.TIMEOUT) and _NO_TERMINAL.search(outcome.stderr + outcome.stdout):
+    if result.ended in (Ended.EXIT, Ended.TIMEOUT) and _NO_TERMINAL.search(result.stderr + result.stdout):
         return (
             "There is no terminal here and nothing to read. Give the input as arguments or in a file; the "
             "operator can take the shell, which has a terminal (key t)."
         )
     if code is ErrorCode.NETWORK and policy.network is not Network.ON:
         return f"The network is {policy.network} in this sandbox; only the operator can grant more."
-    if outcome.tier is Tier.PATHS or not _REFUSALS.search(outcome.stderr + outcome.stdout):
+    if result.tier is Tier.PATHS or not _REFUSALS.search(result.stderr + result.stdout):
         return ""
     return "The jail may have refused something. Do not work around it: ask the operator; see `policy`."
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from engine.core.actions import ErrorCode
 from engine.core.ports import CommandSpec, Parameter, Tool
+from engine.tools.belief_tool import BeliefTool
+from engine.tools.worlds.world import WORLDS
 from engine.value import dataclass
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
@@ -64,7 +66,7 @@ def check_arguments(spec: CommandSpec, args: Mapping[str, Any]) -> Checked:
         if name not in known and spec.open:
             checked[name] = args[name]
         elif name not in known:
-            expected = f"It takes {_names(known)}." if known else "It takes no arguments."
+            expected = f"It takes {', '.join(map(repr, known))}." if known else "It takes no arguments."
             text = f"{spec.name} has no argument {name!r}.{suggestion(name, known)} {expected}"
             problems.append(Problem(ErrorCode.BAD_ARGUMENTS, text, name))
     for name, parameter in known.items():
@@ -124,10 +126,6 @@ def fits(parameter: Parameter, value: Any) -> bool:
     return isinstance(value, _PYTHON_TYPES[parameter.type])
 
 
-def _names(known: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in known)
-
-
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:60] + "…"
@@ -135,6 +133,11 @@ def _shown(value: Any) -> str:
 
 class UnknownToolError(LookupError):
     """A tool was asked for that is not registered."""
+
+
+def built_in_tools() -> tuple[Tool, ...]:
+    """The tools that need nothing of a workspace, as every registry and every replay has them."""
+    return (BeliefTool(), *WORLDS.values())
 
 
 class ToolRegistry:

@@ -40,27 +40,25 @@ class SharedCoder:
     def __init__(self, coder: SimpleCoder) -> None:
         self._shared = coder
         self._narrowed: dict[str, Mapping[str, Any]] = {}
-        self._own: dict[str, SimpleCoder] = {}
         self._apart: dict[str, SimpleCoder] = {}
         """Coders of agents that work on files of their own."""
         self.lent: Callable[[str], Path | None] = lambda _agent: None
         """A directory that an agent's programs may read besides what its policy says; None for nothing."""
-        self._reading: dict[str, tuple[SimpleCoder, Path, SimpleCoder]] = {}
-        """Coders of those to whom one is lent, each with what it was made of."""
+        self._made: dict[str, tuple[SimpleCoder, Mapping[str, Any], Path | None, SimpleCoder]] = {}
+        """Coders under policies of agents' own, each behind what it was made of."""
 
     def apart(self, agent: str, root: Path) -> None:
-        """Let an agent work on files of its own, under the workspace's policy; `narrow` comes after this.
+        """Let an agent work on files of its own, under the workspace's policy.
 
         Raises:
             PathError: the root is no directory.
         """
         policy, sessions = self._shared.policy, self._shared.sessions
-        self._own[agent] = self._apart[agent] = SimpleCoder(root, policy, sessions=sessions)
+        self._apart[agent] = SimpleCoder(root, policy, sessions=sessions)
 
     def remove(self, agent: str) -> None:
         """Forget an agent, and close its files where it had its own."""
-        self._own.pop(agent, None)
-        self._reading.pop(agent, None)
+        self._made.pop(agent, None)
         self._narrowed.pop(agent, None)
         coder = self._apart.pop(agent, None)
         if coder is not None:
@@ -73,16 +71,17 @@ class SharedCoder:
 
     def of(self, agent: str = "") -> SimpleCoder:
         """The agent's coder; the workspace's for an agent without a policy of its own."""
-        coder = self._own.get(agent, self._shared)
+        base, fields = self._apart.get(agent, self._shared), self._narrowed.get(agent, {})
         folder = self.lent(agent) if agent else None
-        if folder is None:
-            return coder
-        base, where, made = self._reading.get(agent, (None, None, coder))
-        if base is not coder or where != folder:
-            policy = replace(coder.policy, read_only=(*coder.policy.read_only, str(folder)))
-            made = coder.under(policy)
-            self._reading[agent] = (coder, folder, made)
-        return made
+        if not fields and folder is None:
+            return base
+        made = self._made.get(agent)
+        if made is None or made[:3] != (base, fields, folder):
+            policy = base.policy.narrowed(fields)
+            if folder is not None:
+                policy = replace(policy, read_only=(*policy.read_only, str(folder)))
+            made = self._made[agent] = (base, fields, folder, base.under(policy))
+        return made[3]
 
     def report(self, agent: str = "") -> SandboxReport:
         """How the agent's programs are held."""
@@ -95,19 +94,15 @@ class SharedCoder:
         Raises:
             PolicyError: a field is unknown or its value is of the wrong kind.
         """
-        if not fields:
-            return
-        base = self._apart.get(agent, self._shared)
-        self._own[agent] = base.under(base.policy.narrowed(fields))
-        self._narrowed[agent] = fields
+        if fields:
+            self._apart.get(agent, self._shared).policy.narrowed(fields)
+            self._narrowed[agent] = fields
 
     def accept(self, tier: Tier) -> None:
         """Let programs run in this jail or a firmer one, because the operator said so."""
         self._shared = self._shared.under(self._shared.policy.accepting(tier))
         for agent, coder in self._apart.items():
-            self._own[agent] = self._apart[agent] = coder.under(coder.policy.accepting(tier))
-        for agent, fields in self._narrowed.items():
-            self.narrow(agent, fields)
+            self._apart[agent] = coder.under(coder.policy.accepting(tier))
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Run one command; see `engine.core.ports.Tool.call`."""

@@ -33,7 +33,7 @@ from engine.sandbox.tier import PROMISES, JailRefusal, best_jail
 from engine.tools.command_line import CommandLineError, run_result, split_command
 from engine.tools.registry import check_arguments, unknown_command
 from engine.tools.simple_coder_commands import COMMANDS, help_text
-from engine.tools.simple_coder_programs import Handler, JobCommands, PreparedLaunch, ShellCommand
+from engine.tools.simple_coder_programs import Handler, PreparedLaunch, ProgramCommands
 
 T = TypeVar("T")
 _VENV_NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -77,11 +77,9 @@ class SimpleCoder:
         self.files = files or SandboxFiles(root, self.policy)
         self.launcher = Launcher(self.files.root, self.policy)
         self.sessions = sessions or Sessions()
-        jobs = JobCommands(self.sessions, self.launcher, self._prepared)
-        shell = ShellCommand(self.sessions, self.launcher, self.files, self._held)
+        programs = ProgramCommands(self.sessions, self.launcher, self.files, self._prepared, self._held)
         self._waiting: Mapping[str, Handler] = {
-            **jobs.handlers,
-            "shell": shell.call,
+            **programs.handlers,
             "run": self._run,
             "create_venv": self._create_venv,
         }
@@ -304,14 +302,14 @@ class SimpleCoder:
         complete = False
         try:
             plain = replace(context, session=replace(context.session, venv=None))
-            outcome = await self._launch(self._held(argv, plain), context, limit_s)
-            complete = outcome.ended is Ended.EXIT and outcome.return_code == 0
+            result = await self._launch(self._held(argv, plain), context, limit_s)
+            complete = result.ended is Ended.EXIT and result.return_code == 0
         finally:
             if not complete:  # half an environment would stand in the way of a second try
                 await _in_thread(lambda: self._remove_partial(path))
         if complete:
             return _done(f"Venv '{name}' created. Activate it with: activate_venv '{name}'")
-        failed = run_result(["create_venv", name], outcome, limit_s, self.policy)
+        failed = run_result(["create_venv", name], result, limit_s, self.policy)
         return replace(failed, beliefs={})
 
     def _remove_partial(self, path: str) -> None:
@@ -321,8 +319,8 @@ class SimpleCoder:
     async def _run(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         words = split_command(args["command"])
         limit_s = _limit(self._time_for(words), context)
-        outcome = await self._launch(self._prepared(words, context), context, limit_s)
-        return run_result(words, outcome, limit_s, self.policy)
+        result = await self._launch(self._prepared(words, context), context, limit_s)
+        return run_result(words, result, limit_s, self.policy)
 
     def _time_for(self, argv: list[str]) -> float:
         installs = argv[0] in _SLOW_PROGRAMS or argv[1:3] == ["-m", "pip"] or argv[:2] == ["git", "clone"]
@@ -334,7 +332,7 @@ class SimpleCoder:
         async with prepared as (launch, cwd, jail):
             program, *rest = launch.argv
             words = shlex.join([PurePath(program).name, *rest])
-            tree = self.sessions.plant(context.agent, TreeKind.CALL, context.action, words)
+            tree = self.sessions.new_tree(context.agent, TreeKind.CALL, context.action, words)
             return await self.launcher.run(
                 launch, cwd, jail=jail, limit_s=limit_s, output=context.output, tree=tree
             )

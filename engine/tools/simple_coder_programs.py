@@ -10,7 +10,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
@@ -36,25 +36,29 @@ LINES_MOST = 500
 _WAIT_LINES = 20
 
 
-class JobCommands:
-    """The handlers, by command.
+class ProgramCommands:
+    """The handlers of commands on background jobs and of the operator's shell, by command.
 
     Args:
-        sessions: where the jobs are.
+        sessions: where jobs and open shells can be reached.
         launcher: starts programs under the policy that holds for these commands.
+        files: the sandbox.
         prepare: makes the words of a command line ready, as for `run`.
+        hold: makes a program ready, whatever programs are allowed.
     """
 
-    def __init__(self, sessions: Sessions, launcher: Launcher, prepare: Prepare) -> None:
-        self._sessions = sessions
-        self._launcher = launcher
-        self._prepare = prepare
+    def __init__(
+        self, sessions: Sessions, launcher: Launcher, files: SandboxFiles, prepare: Prepare, hold: Prepare
+    ) -> None:
+        self._sessions, self._launcher, self._files = sessions, launcher, files
+        self._prepare, self._hold = prepare, hold
         self.handlers: Mapping[str, Handler] = {
             "start": self._start,
             "jobs": self._list,
             "job_output": self._output,
             "wait_job": self._wait,
             "stop_job": self._stop,
+            "shell": self._shell,
         }
 
     async def _start(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
@@ -123,36 +127,7 @@ class JobCommands:
             raise PathError(ErrorCode.BAD_ARGUMENTS, f"Several jobs run; name one of {jobs_text(running)}.")
         return (running or jobs)[-1]
 
-
-def _state(job: BackgroundJob) -> str:
-    return job.told or f"running for {duration_text(job.age_s)}"
-
-
-def _line(job: BackgroundJob) -> str:
-    last = next((line for line in reversed(job.newest(_WAIT_LINES)) if line.strip()), "")
-    parts = [job.id, _state(job), clean_line(job.command, limit=80), clean_line(last, limit=120)]
-    return " | ".join(part for part in parts if part)
-
-
-def _answer(job: BackgroundJob, code: ErrorCode | None, *, message: str) -> ToolResult:
-    data = {"job": job.id, "message": message, "content": "\n".join(job.newest(_WAIT_LINES))}
-    return ToolResult(ResultStatus.SUCCESS if code is None else ResultStatus.FAILURE, data, code)
-
-
-class ShellCommand:
-    """The handler of the command.
-
-    Args:
-        sessions: where an open shell can be reached.
-        launcher: runs it.
-        files: the sandbox.
-        prepare: makes a program ready, with its jail and environment.
-    """
-
-    def __init__(self, sessions: Sessions, launcher: Launcher, files: SandboxFiles, prepare: Prepare) -> None:
-        self._sessions, self._launcher, self._files, self._prepare = sessions, launcher, files, prepare
-
-    async def call(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    async def _shell(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Open the shell and stay until it has ended."""
         if not context.by_operator:
             return _refused("The shell is the operator's; an agent cannot take it. Use `run`.")
@@ -170,9 +145,9 @@ class ShellCommand:
         place = ShellNotesDirectory(self._files, context.agent)
         self._sessions.shells[context.agent] = shell
         try:
-            outcome = await self._live(shell, place, context)
+            result = await self._live(shell, place, context)
             shell.terminal.close()
-            return await run_to_completion(asyncio.to_thread(self._answer, shell, place, context, outcome))
+            return await run_to_completion(asyncio.to_thread(self._left, shell, place, context, result))
         finally:
             shell.terminal.close()
             del self._sessions.shells[context.agent]
@@ -184,37 +159,52 @@ class ShellCommand:
     ) -> ProcessResult | None:
         program, script = shell_command()
         plain = replace(context, session=replace(context.session, venv=None))  # the shell activates its own
-        async with self._prepare([program], plain) as (launch, cwd, jail):
+        async with self._hold([program], plain) as (launch, cwd, jail):
             rc = await run_to_completion(asyncio.to_thread(place.prepare, context.session, script))
             limit_s = self._launcher.policy.shell_s
-            tree = self._sessions.plant(context.agent, TreeKind.SHELL, context.action, "your shell")
+            tree = self._sessions.new_tree(context.agent, TreeKind.SHELL, context.action, "your shell")
             return await shell.live(self._launcher, shell_launch(launch, rc), cwd, jail, limit_s, tree)
 
-    def _answer(
+    def _left(
         self,
         shell: OperatorShell,
         place: ShellNotesDirectory,
         context: CallContext,
-        outcome: ProcessResult | None,
+        result: ProcessResult | None,
     ) -> ToolResult:
         policy = self._launcher.policy
-        if outcome is not None and outcome.ended in (Ended.LAUNCH, Ended.JAIL):
-            return run_result(["shell"], outcome, policy.shell_s, policy)
+        if result is not None and result.ended in (Ended.LAUNCH, Ended.JAIL):
+            return run_result(["shell"], result, policy.shell_s, policy)
         notes = place.read(context.session)
         processes = shell.programs(notes.commands)
         data: dict[str, Any] = {
-            "message": _message(shell, len(shell.running) or (outcome.leftover if outcome else 0)),
+            "message": _message(shell, len(shell.running) or (result.leftover if result else 0)),
             "commands": list(notes.commands),
             "cwd": notes.session.cwd,
             "venv": notes.session.venv,
-            "variables": asdict(notes.variables),
+            "variables": dict(notes.variables),
             "processes": processes,
             "note": shell.note,
         }
-        if outcome is None or outcome.ended in (Ended.EXIT, Ended.SIGNAL):
+        if result is None or result.ended in (Ended.EXIT, Ended.SIGNAL):
             return ToolResult(ResultStatus.SUCCESS, data)
-        failed = run_result(["shell"], outcome, policy.shell_s, policy)
+        failed = run_result(["shell"], result, policy.shell_s, policy)
         return ToolResult(failed.status, {**data, "message": failed.message}, failed.code)
+
+
+def _state(job: BackgroundJob) -> str:
+    return job.told or f"running for {duration_text(job.age_s)}"
+
+
+def _line(job: BackgroundJob) -> str:
+    last = next((line for line in reversed(job.newest(_WAIT_LINES)) if line.strip()), "")
+    parts = [job.id, _state(job), clean_line(job.command, limit=80), clean_line(last, limit=120)]
+    return " | ".join(part for part in parts if part)
+
+
+def _answer(job: BackgroundJob, code: ErrorCode | None, *, message: str) -> ToolResult:
+    data = {"job": job.id, "message": message, "content": "\n".join(job.newest(_WAIT_LINES))}
+    return ToolResult(ResultStatus.SUCCESS if code is None else ResultStatus.FAILURE, data, code)
 
 
 def _message(shell: OperatorShell, ended: int) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.cli.main import main
-from app.cli.sessions import query_sessions
 from app.commands.command_runner import run_command
 from app.commands.comparison import PastError, read_ref, refs_of
 from app.commands.headless import open_engine
@@ -52,33 +49,37 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]
     return workspace, asyncio.run(_story(workspace))
 
 
-def signs(changes: list[dict[str, str]]) -> dict[str, str]:
-    return {change["what"]: change["sign"] for change in changes}
+def lines(answer: dict[str, Any], title: str) -> list[tuple[str, str]]:
+    """Sign and words of one part of a comparison."""
+    return next(part["lines"] for part in answer["parts"] if part["title"].startswith(title))
+
+
+def signs(answer: dict[str, Any], title: str) -> dict[str, str]:
+    return {words.partition(":")[0]: sign for sign, words in lines(answer, title)}
 
 
 async def test_everything_that_differs_between_two_points_is_told(told: tuple[Path, dict[str, int]]) -> None:
     """Issue 7, item 6: plan, beliefs, goals, counters, memory and files."""
     workspace, at = told
     answer = await _done(workspace, f"compare {at['believed']} {at['more']}")
-    assert signs(answer["goals"]) == {"g1": "+"}
-    assert signs(answer["beliefs"])["sky"] == "-"
-    assert signs(answer["plan"])["plan of g1"] == "+"
-    assert signs(answer["plan"])["s1"] == "+"
-    counters = {change["what"]: change["text"] for change in answer["counters"]}
-    assert "operator_actions" in counters
-    assert [(one["sign"], one["text"]) for one in answer["memory"] if "proxy" in one["text"]] == [
-        ("+", "the proxy listens on port 3128")
+    assert signs(answer, "Goals") == {"g1": "+"}
+    assert signs(answer, "Beliefs")["sky"] == "-"
+    assert signs(answer, "Plan")["plan of g1"] == "+"
+    assert signs(answer, "Plan")["s1"] == "+"
+    assert "operator_actions" in signs(answer, "Counters")
+    assert [sign for sign, words in lines(answer, "Memory") if "the proxy listens on port 3128" in words] == [
+        "+"
     ]
-    assert signs(answer["files"]) == {"a.txt": "+", "b.txt": "+"}
+    assert signs(answer, "Files") == {"a.txt": "+", "b.txt": "+"}
 
 
 async def test_a_belief_that_changed_is_told_with_both_values(told: tuple[Path, dict[str, int]]) -> None:
     workspace, at = told
     answer = await _done(workspace, f"compare {at['believed']} {at['corrected']}")
-    (sky,) = [change for change in answer["beliefs"] if change["what"] == "sky"]
-    assert sky["sign"] == "~"
-    assert "blue" in sky["text"]
-    assert "grey" in sky["text"]
+    (sky,) = [line for line in lines(answer, "Beliefs") if line[1].startswith("sky")]
+    assert sky[0] == "~"
+    assert "blue" in sky[1]
+    assert "grey" in sky[1]
 
 
 async def test_files_are_compared_by_the_snapshots_nearest_to_both_points(
@@ -86,8 +87,8 @@ async def test_files_are_compared_by_the_snapshots_nearest_to_both_points(
 ) -> None:
     workspace, at = told
     answer = await _done(workspace, f"compare {at['wrote']} {at['rewrote']}")
-    assert signs(answer["files"]) == {"a.txt": "~"}
-    assert "as saved at pilot-1:" in answer["files_note"]
+    assert signs(answer, "Files") == {"a.txt": "~"}
+    assert "as saved at pilot-1:" in answer["parts"][-1]["note"]
 
 
 async def test_the_order_of_the_points_does_not_matter_and_one_is_compared_with_now(
@@ -98,14 +99,14 @@ async def test_the_order_of_the_points_does_not_matter_and_one_is_compared_with_
     other = await _done(workspace, f"compare pilot-1:{at['forgot']} {at['made']}")
     assert one == other
     with_now = await _done(workspace, f"compare {at['made']}")
-    assert int(with_now["other"]["ref"].partition(":")[2]) > at["last"]
+    assert int(with_now["title"].partition("→ pilot-1:")[2].split()[0]) > at["last"]
 
 
 async def test_the_same_point_twice_has_no_difference(told: tuple[Path, dict[str, int]]) -> None:
     workspace, at = told
     code, answer, text = await run_command(workspace, f"compare {at['planned']} {at['planned']}")
     assert code == 0
-    assert not any(answer[part] for part in ("goals", "plan", "beliefs", "counters", "memory", "files"))
+    assert not any(part["lines"] for part in answer["parts"])
     assert text.count("no difference") == 6
 
 
@@ -132,46 +133,16 @@ async def test_what_is_no_point_in_time_is_refused_with_what_to_type(
 
 async def test_the_state_at_an_event_is_shown_without_a_screen(told: tuple[Path, dict[str, int]]) -> None:
     workspace, at = told
-    code, answer, text = await query_sessions(workspace, "show", "pilot-1", str(at["corrected"]))
+    code, answer, text = await run_command(workspace, f"past {at['corrected']}")
     assert code == 0
     assert answer["at"] == f"pilot-1:{at['corrected']}"
     assert answer["state"]["beliefs"]["sky"]["value"] == "grey"
     assert "sky = grey" in text
     assert "create a directory named 'shop'" in text
-    _code, before, text = await query_sessions(workspace, "show", "", f"pilot-1:{at['believed']}")
+    _code, before, text = await run_command(workspace, f"past pilot-1:{at['believed']}")
     assert before["state"]["goals"] == {}
     assert "sky = blue" in text
     assert before["newest"] > at["last"]
-    same = await _done(workspace, f"past {at['corrected']}")
-    assert same["state"] == answer["state"]
-
-
-async def test_a_state_of_nobody_is_refused_with_the_agents_there_are(
-    told: tuple[Path, dict[str, int]],
-) -> None:
-    code, _answer, text = await query_sessions(told[0], "show", "workspace", "3")
-    assert code == 2
-    assert "pilot-1" in text
-    code, _answer, text = await query_sessions(told[0], "show", "pilot-1", "soon")
-    assert (code, "no point in time" in text) == (2, True)
-
-
-def test_the_command_line_takes_the_event(
-    told: tuple[Path, dict[str, int]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    workspace, at = told
-    asked = [
-        "sessions",
-        "show",
-        "pilot-1",
-        "--at",
-        str(at["believed"]),
-        "--json",
-        "--workspace",
-        str(workspace),
-    ]
-    assert main(asked) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["at"] == f"pilot-1:{at['believed']}"
 
 
 async def test_what_an_agent_believes_brings_no_control_characters_into_a_comparison(tmp_path: Path) -> None:

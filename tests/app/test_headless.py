@@ -36,7 +36,7 @@ async def test_a_run_out_of_loops_is_timed_out_and_goes_on_with_the_same_plan(tm
     result = await _run(tmp_path, "create the directories src, tests and docs", max_loops=1)
     assert (result["status"], result["reason"]) == ("TIMED_OUT", "MAX_LOOPS")
     assert EXIT_CODES[Status(str(result["status"]))] == 5
-    assert "g1 stays open, and `pilothouse do run` goes on with it" in str(result["message"])
+    assert "g1 stays open, and `pilothouse do run` resumes it" in str(result["message"])
     assert (await run_command(tmp_path, "run"))[0] == 0
     assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["docs", "src", "tests"]
     engine = await Engine.open(tmp_path)

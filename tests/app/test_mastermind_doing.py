@@ -22,7 +22,7 @@ from engine.api.engine import Engine
 from engine.core.campaigns import StartJob
 from engine.core.improvement import JobStatus
 from engine.improve.ports import JobRefused, JobRequest, JobResult, Progress
-from tests.mastermind.running.words import lay, plug
+from tests.engine.improve.running.words import lay, plug
 from tests.patience import PATIENCE_S
 
 
@@ -64,13 +64,13 @@ async def test_what_is_refused_or_fails_bears_no_mark_of_success(engine: Engine)
 
     mastermind = await engine.mastermind()
     mastermind.register("evolve", broken)
-    mastermind.register("coord_query", refuses)
+    mastermind.register("coord_analyze", refuses)
     code, answer, text = await run_command_in(engine, "evolve it")
     assert (code, answer["ok"], answer["status"]) == (1, False, "failed")
     assert answer["error"] in text
     assert answer["error"] in (engine.workspace / ".pilothouse/mastermind.log").read_text()
     assert "✓" not in text
-    code, answer, text = await run_command_in(engine, "query why?")
+    code, answer, text = await run_command_in(engine, "coord_analyze why?")
     assert (code, answer["status"], text) == (1, "refused", "✗ j2 refused: not so")
 
 
@@ -96,7 +96,7 @@ async def test_a_preview_shows_what_is_understood_and_changes_nothing(engine: En
 
 async def test_two_close_readings_are_asked_about(engine: Engine) -> None:
     """Behaviour 36: nothing is done before it is said which one is meant."""
-    from tests.mastermind.running.words import WordAuditor, component
+    from tests.engine.improve.running.words import WordAuditor, component
 
     mastermind = await engine.mastermind()
     plug(mastermind, WordAuditor((component("first_texts"), component("second_texts"))))
@@ -162,8 +162,8 @@ from engine.improve import mastermind as room
 async def waits(self, asked, progress):
     pathlib.Path({str(begun)!r}).write_text("x")
     await asyncio.Event().wait()
-room.Coordinator.query = waits
-sys.exit(main(["--workspace", {str(workspace)!r}, "do", "coord_query what?"]))
+room.Coordinator.analyze = waits
+sys.exit(main(["--workspace", {str(workspace)!r}, "do", "coord_analyze what?"]))
 """
     running = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
     while not begun.exists():
@@ -202,7 +202,7 @@ async def test_a_fault_of_the_program_is_told_under_an_id(tmp_path: Path) -> Non
 def test_the_history_is_the_operators_alone_and_keeps_no_secrets(tmp_path: Path) -> None:
     history = InputHistory(tmp_path)
     kept = "note two  blanks"
-    for line in (kept, "coord_query sk-ant-REDACTED", "believe api_key=123", "! run PASSWORD=x make"):
+    for line in (kept, "coord_analyze sk-ant-REDACTED", "believe api_key=123", "! run PASSWORD=x make"):
         history.add(line)
     file = tmp_path / ".pilothouse/history"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -22,7 +22,7 @@ async def test_a_note_stands_in_the_journal_on_the_timeline_and_in_a_report(tmp_
         assert event.actor.startswith("operator")
         marks = await engine.past("pilot").marks()
         assert [mark.kind for mark in marks if mark.version == event.version] == [MarkKind.OPERATOR]
-    code, _, _ = await run_sessions_command(tmp_path, "report", "pilot", None, "", tmp_path / "report.md")
+    code, _, _ = await run_sessions_command(tmp_path, "report", "pilot", None, tmp_path / "report.md")
     assert code == 0
     assert "wrong branch from here" in (tmp_path / "report.md").read_text()
 

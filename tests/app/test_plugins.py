@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -129,3 +130,19 @@ async def test_help_and_doctor_name_what_plugins_there_are(tmp_path: Path) -> No
     assert (code, text) == (2, "the plugin 'counted' failed: RuntimeError: oh")
     code, _, text = await run_command(tmp_path / "ws", "counted")
     assert (code, text) == (2, "a number is missing · usage: counted UPTO")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("app.verb", "app.commands.verb", "Verb"),
+        ("engine.domain.commands", "engine.core.commands", "AdoptGoal"),
+    ],
+)
+def test_a_module_of_0_1_gives_the_same_values_and_says_what_replaces_it(
+    old: str, new: str, name: str
+) -> None:
+    sys.modules.pop(old, None)
+    with pytest.warns(DeprecationWarning, match=f"{old} is deprecated: "):
+        module = importlib.import_module(old)
+    assert getattr(module, name) is getattr(importlib.import_module(new), name)

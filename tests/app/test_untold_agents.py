@@ -35,17 +35,17 @@ async def test_a_story_that_is_read_late_is_the_one_that_was_followed(tmp_path: 
         whole, late = Projector(), Projector()
         whole.add("alpha", AgentState(), events)
         half, more = len(events) // 2, len(events) - 3
-        late.add_untold("alpha", await engine.view("alpha", half))
+        late.add_without_story("alpha", await engine.view("alpha", half))
         assert late.mind().notice is not None
         assert late.session() == ([], late.session()[1])
-        assert late.begin_story() == "alpha"
-        assert late.begin_story() == ""  # one reads it
+        assert late.story_to_read() == "alpha"
+        assert late.story_to_read() == ""  # one reads it
         for event in events[half:more]:
             assert late.take(event) is not None
         # What is durable may be ahead of what was followed: that is taken in its turn.
-        for _ in late.tell("alpha", AgentState(), events):
+        for _ in late.read_story_into("alpha", AgentState(), events):
             pass
-        assert late.told
+        assert late.story_read
         assert late.state is not None
         assert late.state.version == more
         assert [late.take(event) is not None for event in events[more:]] == [True] * 3

@@ -9,6 +9,7 @@ NAMES = (
     "journal",
     "memory",
     "opening",
+    "starting",
     "looking_back",
     "cockpit",
     "screen",

@@ -1,12 +1,10 @@
-"""What reading a whole tree of Python costs, and what trying changes of a failing test costs.
+"""What trying changes of a failing test costs. Baseline: for each change a `pytest` of its own.
 
-The tree is this project's own. Baselines: parsing each file once; reading each file once; for each change a
-`pytest` of its own. Run it with `python -m tests.benchmarks.code`.
+Run it with `python -m tests.benchmarks.code`.
 """
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import os
@@ -20,11 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.improve.code.analysis import analyze
 from engine.improve.code.findings import examine_project
 from engine.improve.code.projects import find_projects
 from engine.improve.code.repair import repair_test
-from engine.improve.code.source import SkippedFiles, walk_files
 from engine.improve.judge.box import Boxes
 
 HERE = Path(__file__).resolve().parents[2]
@@ -49,12 +45,7 @@ def _seconds(work: Any) -> float:
 
 def rows() -> list[dict[str, Any]]:
     """Seconds of each, beside its baseline."""
-    paths = [HERE / path for path in walk_files(HERE, SkippedFiles())]
-    code = [path for path in paths if path.suffix == ".py"]
     load = os.getloadavg()[0]
-    parse = _seconds(lambda: [ast.parse(path.read_bytes()) for path in code])
-    boxes = Boxes()
-    report = _seconds(lambda: asyncio.run(analyze(HERE, boxes=boxes)))
     with tempfile.TemporaryDirectory() as directory:
         shutil.copytree(SAMPLE, Path(directory, "sandbox", "sample"))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."]
@@ -64,10 +55,7 @@ def rows() -> list[dict[str, Any]]:
     machine = (
         f"{platform.system()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}"
     )
-    found = [
-        (f"analyze_codebase of {len(code)} files, beside parsing them", report, parse, 1),
-        (f"{tried} changes of a failing test, beside a pytest each", tried_s, one * tried, tried),
-    ]
+    found = [(f"{tried} changes of a failing test, beside a pytest each", tried_s, one * tried, tried)]
     return [
         {
             "name": name,

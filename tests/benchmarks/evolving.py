@@ -26,7 +26,7 @@ from engine.improve.search.components import PLANS, PLANS_FILE
 from engine.improve.search.plan_search import search_library
 from engine.improve.search.suites import PlansSuite
 from tests.benchmarks.long_session import make
-from tests.mastermind.planted import GOOD, PLANTED, null
+from tests.engine.improve.planted import GOOD, PLANTED, null
 
 PLANTED_RUNS, NULL_RUNS, GOOD_RUNS = 20, 100, 10
 COMPONENT = Component(PLANS, ComponentKind.PLANS, "the explorer's plans", (PLANS_FILE,))

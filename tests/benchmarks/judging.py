@@ -1,6 +1,6 @@
 """Whether the sealed judge is right: planted cheats, candidates that are no better, and better ones.
 
-* cheats: every planted one (`tests/mastermind/cheats/planted.py`) has to be rejected under its name;
+* cheats: every planted one (`tests/engine/improve/cheats/planted.py`) has to be rejected under its name;
 * null: a candidate that changes names and comments only may be promoted in at most 5 of 100 runs;
 * better: one that saves a fifth of the work has to be promoted in at least 18 of 20;
 * both by processor time, which is never the same twice.
@@ -19,9 +19,9 @@ from typing import Any
 from engine.core.improvement import Ruling, Verdict
 from engine.improve.ports import Measure
 from tests.benchmarks.cockpit import row
-from tests.mastermind.cheats.__main__ import caught, judged
-from tests.mastermind.cheats.grounds import FILES, MODULE, SUMS, WASTEFUL, Grounds, SumsSuite, null
-from tests.mastermind.cheats.planted import PLANTED
+from tests.engine.improve.cheats.__main__ import caught, judged
+from tests.engine.improve.cheats.grounds import FILES, MODULE, SUMS, WASTEFUL, Grounds, SumsSuite, null
+from tests.engine.improve.cheats.planted import PLANTED
 
 NULLS, BETTER = 100, 20
 MOST_NULLS, FEWEST_BETTER = 5, 18

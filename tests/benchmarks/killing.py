@@ -1,8 +1,8 @@
 """Kills of a busy engine at random moments: acknowledged events that are lost, and actions that are repeated.
 
-Each kill is checked (`tests/engine/kill_flight.py`): all that was acknowledged is in the journal, its chain
-verifies, at most one action was under way, and reopening says so and starts nothing. The baseline is what was
-acknowledged. Source: spec steering §4 T6. All of them: `python -m tests.benchmarks.killing --times 1000`.
+Each kill is checked (`tests/engine/agent/kill_flight.py`): all that was acknowledged is in the journal, its
+chain verifies, at most one action was under way, and reopening says so and starts nothing. The baseline is
+what was acknowledged. Source: spec steering §4 T6. All: `python -m tests.benchmarks.killing --times 1000`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.engine.kill_flight import Tally, kill_often
+from tests.engine.agent.kill_flight import Tally, kill_often
 
 TIMES = 30
 

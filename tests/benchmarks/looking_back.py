@@ -25,12 +25,12 @@ from engine.core.streams import StreamHistory
 from engine.inquiry.event_search import EventSearch
 from engine.inquiry.index_writer import JournalIndex
 from engine.inquiry.indexed_record import record_of
-from engine.inquiry.search import Batch, FileSearch, Source, parse_query, run_search
+from engine.inquiry.search import Batch, Source, parse_query, run_search
 from engine.inquiry.why import backward
 from tests.benchmarks.long_session import AGENT, make, named
 
 EVENTS = int(os.environ.get("PILOTHOUSE_BENCH_EVENTS", "100000"))
-POINTS, TRIES, FILES = 60, 5, 1_000
+POINTS, TRIES = 60, 5
 PREPARE_MS = 60_000.0
 SEEK_MS, SCRUB_MS, SEARCH_MS, WHY_MS = 200.0, 50.0, 300.0, 200.0
 ABSENT = "quetzalcoatlus"
@@ -103,7 +103,7 @@ async def _first(workspace: Path, text: str) -> float:
         if batch.hits and not first:
             first = time.perf_counter() - begin
 
-    searches = [(Source.EVENT, EventSearch(workspace)), (Source.FILE, FileSearch(workspace / "sandbox"))]
+    searches = [(Source.EVENT, EventSearch(workspace))]
     await run_search(parse_query(text), searches, tell)
     return first or time.perf_counter() - begin
 
@@ -119,17 +119,8 @@ async def _asking(store: SqliteJournal, workspace: Path, note: str, count: int) 
     return row(f"why of {head} events{note}, back to its source, p95", found, WHY_MS, count)
 
 
-def _files(root: Path) -> None:
-    """A sandbox with as many files as some projects have."""
-    for number in range(FILES):
-        path = root / f"part{number % 40}" / f"file{number}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"file {number}\n" * 100)
-
-
 async def _measure(workspace: Path, count: int, *, back: bool) -> list[dict[str, Any]]:
     await asyncio.to_thread(make, workspace, count)
-    _files(workspace / "sandbox")
     store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         found = await _looking_back(store, random.Random(7)) if back else []
@@ -139,7 +130,7 @@ async def _measure(workspace: Path, count: int, *, back: bool) -> list[dict[str,
             await _asking(store, workspace, ", no index yet", 1),
         ]
         index, begin = JournalIndex(workspace), time.perf_counter()
-        await index.bring_forward(seq)
+        await index.update(seq)
         await index.close()
         took = time.perf_counter() - begin
         found.append(row(f"indexing {seq} events, behind the screen", [took], PREPARE_MS, 1))

@@ -52,7 +52,7 @@ def _queries(texts: list[str]) -> list[str]:
 
 async def _measure(directory: Path, texts: list[str], queries: list[str]) -> dict[str, list[float]]:
     store = await SqliteJournal.open(directory, clock=SystemClock())
-    memory = await Memory.open(directory, store, clock=SystemClock())
+    memory = Memory(directory, store, clock=SystemClock())
     try:
         workflow = (await memory.do(CreateWorkflow(title="bench"))).id
         begin = time.perf_counter()

@@ -27,7 +27,7 @@ from typing import Any
 
 from app.cli.sessions import query_sessions
 from tests.benchmarks.cockpit import Screen, pilothouse, row
-from tests.engine.recorded_sessions import Recorded, record
+from tests.engine.agent.recorded_sessions import Recorded, record
 from tests.messages_server import MessagesServer, Reply, Seen
 
 CUTS = 24

@@ -22,7 +22,7 @@ from engine.inquiry.index import INDEX
 from engine.inquiry.index_writer import JournalIndex
 from tests.benchmarks.cockpit import _flown
 from tests.benchmarks.long_session import make
-from tests.engine.recorded_sessions import record
+from tests.engine.agent.recorded_sessions import record
 
 LIMIT_BYTES = 5 * 1024
 
@@ -87,7 +87,7 @@ def rows() -> list[dict[str, Any]]:
 
 async def _index(workspace: Path, seq: int) -> None:
     index = JournalIndex(workspace)
-    await index.bring_forward(seq)
+    await index.update(seq)
     await index.close()
 
 

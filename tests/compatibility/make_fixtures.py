@@ -39,7 +39,7 @@ from engine.core.ports import Ports
 from engine.core.state import AgentState
 from engine.core.store.sqlite import SqliteJournal
 from tests.compatibility.reading import expected_of, settings_expected
-from tests.mastermind.running.words import lay, plug
+from tests.engine.improve.running.words import lay, plug
 from tests.messages_server import MessagesServer, Reply, object_call, plan_call
 from tests.messages_server.server import Seen
 
@@ -212,7 +212,7 @@ async def _steer_pilot(on: Ground) -> None:
         await line(f"skip {state.intervention.step} there is none")
         await line("run")
     await on.until(pilot, lambda s: not s.open_goals)
-    await line("breaks b1 off")
+    await line("break off b1")
     # Approvals: denied, granted once, granted for good, and revoked.
     await line("pause")
     await line("goal list the files")
@@ -474,13 +474,12 @@ async def _improve(on: Ground, workspace: Path) -> None:
     line = on.line
     lay(workspace)
     shutil.copytree(
-        Path(__file__).parents[1] / "mastermind/sample",
+        Path(__file__).parents[1] / "engine/improve/sample",
         workspace / "sandbox/sample",
         ignore=shutil.ignore_patterns(*LEFT_OUT),
     )
     await line("coord_suggest !7 mastermind.toml say it shorter")
     await line("coord_suggest sample use fewer words", code=None)
-    await line("analyze_codebase sample", code=None)
     # A small campaign with a judge of its own: that of Python projects takes minutes.
     plug(await on.engine.mastermind())
     await line("coord_improve --seed 7 texts", code=3)

@@ -19,8 +19,8 @@ from engine.core.journal import CREW, MASTERMIND, of_agent
 from engine.core.ports import Ports, SystemClock
 from engine.core.state import AgentState
 from engine.core.store.sqlite import SqliteJournal
-from engine.crew.event_stream import fold as crew_fold
-from engine.improve.state import fold as mastermind_fold
+from engine.crew.event_stream import EventStream as CrewStream
+from engine.improve.state import EventStream as MastermindStream
 from engine.memory.open_memory import MemoryReader
 from tests.compatibility.summaries import (
     agent_summary,
@@ -79,9 +79,9 @@ async def _states(workspace: Path) -> dict[str, Any]:
             answer["agents"][name] = agent_summary(fold(events[here:], state))
             answer["places"][name] = places
         if CREW in streams:
-            answer["crew"] = crew_summary(crew_fold(await store.read(CREW)))
+            answer["crew"] = crew_summary(CrewStream.fold(await store.read(CREW)))
         if MASTERMIND in streams:
-            answer["mastermind"] = mastermind_summary(mastermind_fold(await store.read(MASTERMIND)))
+            answer["mastermind"] = mastermind_summary(MastermindStream.fold(await store.read(MASTERMIND)))
         answer["memory"] = await _memory(workspace, store)
         return plain(answer)
     finally:

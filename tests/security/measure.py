@@ -18,7 +18,7 @@ import pytest
 
 from engine.sandbox.policy import Tier
 from engine.sandbox.tier import best_tier, layers
-from tests.sandbox.jail_runs import ORDINARY, REPOSITORY, USERS, environment, ids, python_of, room
+from tests.engine.sandbox.jail_runs import ORDINARY, REPOSITORY, USERS, environment, ids, python_of, room
 from tests.security.case import Case, Column, Outcome, Result
 from tests.security.inside import script
 from tests.security.race import NAIVE

@@ -10,31 +10,32 @@ from textual.filter import LineFilter
 from textual.message import Message
 
 from themes.loading import load_themes
+from widgets.base.facts import ListModel
 from widgets.base.line_pane import Requested
 from widgets.base.text_layout import CONTROL_FILTER
-from widgets.panes.beliefs import MemoryLine, RememberedLine, WorkingMemory, WorkingMemoryModel
-from widgets.panes.command_bar import CommandBar, CommandBarModel, Completion
-from widgets.panes.errors import ErrorLine, ErrorPanel, ErrorsModel
-from widgets.panes.goals import AgentLine, GoalLine, GoalStack, GoalStackModel
-from widgets.panes.mind_stream import MindLine, MindModel, MindStream
+from widgets.panes.beliefs import WorkingMemory, entry_row, memory_row, memory_rows
+from widgets.panes.command_bar import CommandBar, Completion
+from widgets.panes.errors import ErrorPanel, error_rows
+from widgets.panes.goals import GoalStack, agent_row, goal_row, stacked
+from widgets.panes.mind_stream import MindStream, mind_row
 from widgets.panes.plan import PlanModel, PlanPane, StepLine
 from widgets.panes.session import SandboxPane, SessionChunk, SessionModel
 from widgets.panes.status_bar import StatusBar, StatusModel
 
-GOALS = GoalStackModel(
+GOALS = stacked(
     goals=(
-        GoalLine("g1", "build a project with a virtual environment that fetches JSON", "active", 0, 3, 7),
-        GoalLine("g2", "write main.py", "active", 1, 1, 2),
-        GoalLine("g3", "list the files of the project", "pending", 1),
-        GoalLine("g4", "explore the empty directory", "achieved"),
-        GoalLine("g5", "reach the old server", "failed"),
-        GoalLine("g6", "polish", "dropped"),
+        goal_row("g1", "build a project with a virtual environment that fetches JSON", "active", "", 3, 7),
+        goal_row("g2", "write main.py", "active", "├ ", 1, 2),
+        goal_row("g3", "list the files of the project", "pending", "└ "),
+        goal_row("g4", "explore the empty directory", "achieved"),
+        goal_row("g5", "reach the old server", "failed"),
+        goal_row("g6", "polish", "dropped"),
     ),
     agents=(
-        AgentLine("explorer-1", "running", selected=True),
-        AgentLine("builder-2", "asks", "asks to delete"),
-        AgentLine("reviewer-3", "paused"),
-        AgentLine("scribe-4", "stopped"),
+        agent_row("explorer-1", "running", selected=True),
+        agent_row("builder-2", "asks", "asks to delete"),
+        agent_row("reviewer-3", "paused"),
+        agent_row("scribe-4", "stopped"),
     ),
 )
 PLAN = PlanModel(
@@ -66,48 +67,46 @@ PLAN = PlanModel(
         StepLine("s8", "read notes.md", "failed"),
     ),
 )
-MEMORY = WorkingMemoryModel(
+MEMORY = memory_rows(
     capacity=20,
     entries=(
-        MemoryLine("m1", "goal", "build api_client", focused=True),
-        MemoryLine("m2", "belief", "pip is available in .venv", confidence=0.9, fresh=True),
-        MemoryLine("m3", "fact", "httpx 0.28 needs anyio", confidence=0.75),
-        MemoryLine("m4", "result", "mkdir made api_client", confidence=1.0),
+        entry_row("m1", "goal", "build api_client", focused=True),
+        entry_row("m2", "belief", "pip is available in .venv", confidence=0.9, fresh=True),
+        entry_row("m3", "fact", "httpx 0.28 needs anyio", confidence=0.75),
+        entry_row("m4", "result", "mkdir made api_client", confidence=1.0),
     ),
     memories=(
-        RememberedLine("m7", "the index answers slowly before noon", "fact", 8.2, "3h", focal=True),
-        RememberedLine("m5", "create_venv took 4 s", "action_log", 6.1, "4m", pinned=True),
-        RememberedLine("m6", "is there a proxy?", "question", 0.4, "now"),
+        memory_row("m7", "the index answers slowly before noon", "fact", 8.2, "3h", focal=True),
+        memory_row("m5", "create_venv took 4 s", "action_log", 6.1, "4m", pinned=True),
+        memory_row("m6", "is there a proxy?", "question", 0.4, "now"),
     ),
 )
-ERRORS = ErrorsModel(
-    errors=(
-        ErrorLine(
+ERRORS = ListModel(
+    rows=(
+        *error_rows(
             "e1",
             "NETWORK_ERROR",
             "run pip install httpx",
             "Temporary failure in name resolution",
-            "RETRY_WITH_DELAY",
-            2,
-            3,
-            4.0,
+            ("RETRY_WITH_DELAY", "2/3", "4s"),
         ),
-        ErrorLine(
+        *error_rows(
             "e2",
             "PERMISSION_ERROR",
             "write /etc/hosts",
             "outside the sandbox",
-            "FALLBACK_MANUAL",
-            needs_operator=True,
+            ("FALLBACK_MANUAL",),
+            waits=True,
         ),
-        ErrorLine(
-            "e3", "TOOL_EXECUTION_ERROR", "run python main.py", "", "SIMPLIFIED_APPROACH", resolved=True
+        *error_rows(
+            "e3", "TOOL_EXECUTION_ERROR", "run python main.py", "", ("SIMPLIFIED_APPROACH",), resolved=True
         ),
-    )
+    ),
+    caption="2 open",
 )
-MIND = MindModel(
-    entries=tuple(
-        MindLine(f"d{at}", kind, text, f"14:03:{at:02d}")  # type: ignore[arg-type]
+MIND = ListModel(
+    rows=tuple(
+        mind_row(f"d{at}", kind, text, f"14:03:{at:02d}")  # type: ignore[arg-type]
         for at, (kind, text) in enumerate(
             [
                 ("deliberation", "two goals are open; build api_client has priority 3 and is older"),
@@ -198,7 +197,7 @@ class Cockpit(App[None]):
         self.booms += 1
 
     def fill(self) -> None:
-        self.goals.show(GOALS)
+        self.goals.show(ListModel(rows=GOALS))
         self.plan.show(PLAN)
         self.memory.show(MEMORY)
         self.errors.show(ERRORS)
@@ -206,7 +205,7 @@ class Cockpit(App[None]):
         self.status.show(STATUS)
         self.session.append(SESSION)
         self.session.show(SessionModel(exit_status=0, duration_s=3.42, bytes_hidden=12_345))
-        self.bar.show(CommandBarModel("step 3 runs next", "ok"))
+        self.bar.show("step 3 runs next", "ok")
 
 
 def requests(messages: Sequence[Message]) -> list[tuple[object, ...]]:

@@ -9,11 +9,13 @@ from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.message import Message
 
+from engine.core.reasoner import ProposedPlan
 from themes.loading import load_themes
+from widgets.base.facts import ListModel
 from widgets.base.text_layout import CONTROL_FILTER
-from widgets.dialogs.generated_plans import GeneratedPlansModel, ProposedPlan
-from widgets.panes.beliefs import BeliefLine, BeliefsModel, BeliefsPane
-from widgets.panes.goals import FrameLine, GoalStack, GoalStackModel, IntentionLine, IntentionsModel
+from widgets.dialogs.generated_plans import GeneratedPlansModel
+from widgets.panes.beliefs import BeliefsPane, belief_row
+from widgets.panes.goals import FrameLine, GoalStack, intention_rows
 from widgets.panes.world import WorldModel, WorldPane, WorldSign
 
 WORLD = WorldModel(
@@ -29,33 +31,27 @@ WORLD = WorldModel(
     trail=((2, 2), (1, 1), (2, 1), (3, 1), (2, 2)),
     moved="east",
 )
-BELIEFS = BeliefsModel(
-    beliefs=(
-        BeliefLine("direction(north)", ("percept",), 1, "WorldPerceived"),
-        BeliefLine("object(rock)", ("percept",), 1, "WorldPerceived"),
-        BeliefLine("visited(2, 2)", ("self",), 3, "+!reach(home)"),
-        BeliefLine("there_is(rock, north_west)", ("percept", "scout-2"), 12, "WorldPerceived"),
-        BeliefLine("home_is(south_east)", ("scout-2",), 40, "MessageReceived"),
-        BeliefLine("free(south_east)", ("percept",), 42, "WorldPerceived", fresh=True),
-    )
+BELIEFS = (
+    belief_row("free(south_east)", ("percept",), 42, True),
+    belief_row("home_is(south_east)", ("scout-2",), 40),
+    belief_row("there_is(rock, north_west)", ("percept", "scout-2"), 12),
+    belief_row("visited(2, 2)", ("self",), 3),
+    belief_row("object(rock)", ("percept",), 1),
+    belief_row("direction(north)", ("percept",), 1),
 )
-INTENTIONS = IntentionsModel(
-    intentions=(
-        IntentionLine(
-            "1",
-            "waiting",
-            "action",
-            "move(east)",
-            (
-                FrameLine("+!reach(home)", "reach_by_search", "!step_towards(home)", (("Object", "home"),)),
-                FrameLine(
-                    "+!step_towards(home)", "wander", "move(D)", (("Object", "home"), ("D", "east")), 41
-                ),
-            ),
+INTENTIONS = (
+    *intention_rows(
+        "1",
+        "waiting",
+        "action",
+        "move(east)",
+        (
+            FrameLine("+!reach(home)", "reach_by_search", "!step_towards(home)", (("Object", "home"),)),
+            FrameLine("+!step_towards(home)", "wander", "move(D)", (("Object", "home"), ("D", "east")), 41),
         ),
-        IntentionLine("4", "running", frames=(FrameLine("+there_is(rock, D)", "note", "+seen(rock)"),)),
-        IntentionLine("5", "suspended", reason="held by the operator", frames=(FrameLine("+!rest", "p12"),)),
-    )
+    ),
+    *intention_rows("4", "running", frames=(FrameLine("+there_is(rock, D)", "note", "+seen(rock)"),)),
+    *intention_rows("5", "suspended", reason="held by the operator", frames=(FrameLine("+!rest", "p12"),)),
 )
 SEARCH = """@search
 +!reach(Object) : not there_is(Object, _) <-
@@ -70,7 +66,7 @@ GENERATED = GeneratedPlansModel(
     plans=(
         ProposedPlan("@arrived\n+!reach(Object) : there_is(Object, here)."),
         ProposedPlan(SEARCH),
-        ProposedPlan(TELEPORT, False, ("teleport/1 is no action; did you mean move/1?",)),
+        ProposedPlan(TELEPORT, ("teleport/1 is no action; did you mean move/1?",)),
     ),
     model="a-model-1",
     attempt=2,
@@ -114,5 +110,5 @@ class ReasonerApp(App[None]):
 
     def fill(self) -> None:
         self.world.show(WORLD)
-        self.beliefs.show(BELIEFS)
-        self.intentions.show(GoalStackModel(intentions=INTENTIONS))
+        self.beliefs.show(ListModel(rows=BELIEFS))
+        self.intentions.show(ListModel(rows=INTENTIONS))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from test_dialogs import OPEN, DialogApp
 
-from widgets.base.dialog import ListModel, RowsDialog
+from widgets.base.dialog import RowsDialog
+from widgets.base.facts import ListModel
 from widgets.base.line_pane import LinePane, Notice, Requested
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece

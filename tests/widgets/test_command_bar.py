@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from widgets.base.line_pane import Requested
-from widgets.panes.command_bar import CommandBar, CommandBarModel, Completion
+from widgets.panes.command_bar import CommandBar, Completion
 
 
 class BarApp(App[None]):
@@ -146,7 +146,7 @@ async def test_the_message_tells_success_from_error_by_sign() -> None:
     app = BarApp(CommandBar())
     async with app.run_test():
         assert "tab completes" in app.message()
-        app.bar.show(CommandBarModel("breakpoint set on step 3", "ok"))
+        app.bar.show("breakpoint set on step 3", "ok")
         assert app.message() == "✓ breakpoint set on step 3"
-        app.bar.show(CommandBarModel("no step 9\nin this plan", "error"))
+        app.bar.show("no step 9\nin this plan", "error")
         assert app.message() == "✗ error: no step 9 in this plan"

@@ -11,22 +11,13 @@ from textual.app import App
 from textual.binding import Binding
 
 from engine.crew.ontology.kinds import HandoffState
+from widgets.base.asked import Asked, AskOption
 from widgets.base.dialog import WriteDialog
 from widgets.base.facts import Fact
 from widgets.base.line_pane import Requested
-from widgets.base.text_layout import plain
 from widgets.dialogs.fleet import FleetDialog, FleetModel
-from widgets.dialogs.handoffs import (
-    CandidateRow,
-    HandoffLine,
-    HandoffsDialog,
-    HandoffsModel,
-    SelectionDialog,
-    SelectionModel,
-    Span,
-    bar_of,
-)
-from widgets.panes.fleet_grid import LABELS, Asked, AskOption, FleetRow, label_at
+from widgets.dialogs.handoffs import HandoffLine, HandoffsDialog, HandoffsModel
+from widgets.panes.fleet_grid import LABELS, FleetRow, label_at
 
 EVIL = "[red]x[/] \x1b[2J\u202e[@click=app.quit]here[/]"
 
@@ -144,18 +135,18 @@ async def test_what_is_asked_is_answered_in_place_by_number_or_in_words() -> Non
         await pilot.press("1", "9", "2", "enter", *"mine", "enter", "0", *"both", "enter", "0", "x", "escape")
         await pilot.pause()
         assert app.posted == [("hr-7", 1, ""), ("hr-7", 2, "mine"), ("hr-7", 0, "both")]
-        await pilot.press("down", "1", "d", *"look at it", "enter", "t", "x", "b", "h")
+        await pilot.press("down", "1", "d", *"look at it", "enter", "t", "x", "h")
         await pilot.pause()
         assert app.posted[3:] == [
             ("type a1", "look at it"),
-            *(("type a1", wish) for wish in ("transfer", "toggle", "rebuild", "handoffs")),
+            *(("type a1", request) for request in ("transfer", "toggle", "handoffs")),
         ]
         await pilot.press("up", "0", *"late")
         board.show(FleetModel(tuple(rest)))
         await pilot.press("enter")
         await pilot.pause()
         assert "hr-7 is open no longer" in app.text
-        assert len(app.posted) == 8
+        assert len(app.posted) == 7
         await pilot.press("escape")
         await pilot.pause()
         assert not isinstance(app.screen, FleetDialog)
@@ -197,22 +188,15 @@ async def test_the_names_of_the_columns_stand_above_them(size: tuple[int, int], 
             assert there == [one.start() for one in re.finditer(text, first)], title
 
 
-def test_a_bar_tells_the_kinds_of_time_apart_without_colour() -> None:
-    spans = (Span("queued", 0, 5), Span("running", 5, 10), Span("waiting", 10, 15), Span("paused", 15, 20))
-    assert plain(bar_of(spans, 20, 8)) == "░░██▒▒╌╌"
-    assert plain(bar_of((Span("queued", 10, 10), Span("running", 10, 10.1)), 20, 8)) == "    █   "
-    assert plain(bar_of((Span("queued", 0, 0),), 0, 4)) == "░   "
-
-
 @pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24), (40, 10)])
 async def test_the_timeline_posts_only_what_can_be_asked_of_a_handoff(size: tuple[int, int]) -> None:
     """Line 59: the timeline."""
     app = CrewApp()
     lines = (
         HandoffLine("b-1", "P b-1 parallel: pws, jtbd", mark="✗", style="error", state="failed", tail=EVIL),
-        HandoffLine("h-1", "D h-1 pws", " ┌ ", "▶", "accent", "running", "12s", (Span("running", 0, 12),), 12,
+        HandoffLine("h-1", "D h-1 pws", " ┌ ", "▶", "accent", "running", "12s",
                     may=frozenset({"cancel", "raise"})),
-        HandoffLine("h-2", f"D h-2 {EVIL}", " └ ", "✗", "error", "failed", "3s", (Span("running", 0, 3),), 12,
+        HandoffLine("h-2", f"D h-2 {EVIL}", " └ ", "✗", "error", "failed", "3s",
                     tail="QUALITY_GATE: no emotional job", may=frozenset({"retry", "error"})),
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:
@@ -229,22 +213,6 @@ async def test_the_timeline_posts_only_what_can_be_asked_of_a_handoff(size: tupl
             assert "no agent of the engine works on it" in app.text
             assert "┌ D h-1 pws" in app.text
         assert "\u202e" not in app.text
-
-
-async def test_a_selection_tells_every_part_of_a_score() -> None:
-    app = CrewApp()
-    rows = (
-        CandidateRow("pws", 1.24, (0.6, 0.4, 0.24, 0.0), ("Trigger validate: +0.60.", EVIL), 1),
-        CandidateRow("minto", 0.4, (0.0, 0.4, 0.0, -0.03), (), 0, "It has finished already."),
-    )
-    async with app.run_test(size=(100, 30)) as pilot:
-        await app.push_screen(SelectionDialog(SelectionModel(EVIL, rows, "validate · it goes to pws")))
-        await pilot.pause()
-        for shown in ("1.24 T ▓▓▓▓▓ P ▓▓▓▓▓ C ▓▓▓▓░ R +0.000", "R -0.030", "finished"):
-            assert shown in app.text
-        await pilot.press("down", "enter")
-        await pilot.pause()
-        assert app.posted == ["minto"]
 
 
 async def test_a_text_is_sent_only_when_there_is_one() -> None:

@@ -9,10 +9,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from widgets.base import dialog as box
-from widgets.base.dialog import ConfirmDialog, ConfirmModel
+from widgets.base.dialog import ConfirmDialog
 from widgets.base.facts import FactsPane
 from widgets.base.text_layout import plain
-from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
+from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, args_text, parse_args
 from widgets.dialogs.turn import (
     ChangeLine,
@@ -245,7 +245,7 @@ def test_wrong_arguments_are_explained(text: str, says: str) -> None:
 
 @pytest.mark.parametrize(("key", "result"), [("y", True), ("n", False), ("escape", False)])
 async def test_confirming_needs_its_own_key(key: str, result: bool) -> None:
-    app = DialogApp(ConfirmDialog(ConfirmModel("Stop it?")))
+    app = DialogApp(ConfirmDialog("Stop it?"))
     async with app.run_test() as pilot:
         await pilot.press("enter", "space")
         assert app.result is OPEN
@@ -254,17 +254,11 @@ async def test_confirming_needs_its_own_key(key: str, result: bool) -> None:
         assert app.result is result
 
 
-HELP = HelpModel(
-    (
-        HelpGroup("Steering", (HelpKey("space", "run or pause"), HelpKey("s", "step one action"))),
-        HelpGroup("Panes", (HelpKey("y", "copy the row"),)),
-    ),
-    "## Goals\nWhat the agent wants.",
-)
+HELP = {"Steering": [("space", "run or pause"), ("s", "step one action")], "Panes": [("y", "copy the row")]}
 
 
 async def test_help_shows_groups_and_what_the_pane_says() -> None:
-    app = DialogApp(HelpDialog(HELP))
+    app = DialogApp(HelpDialog(HELP, "## Goals\nWhat the agent wants."))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         lines = [plain(line).strip() for line in app.dialog.query_one(FactsPane).lines_for(60)]
@@ -275,7 +269,7 @@ async def test_help_shows_groups_and_what_the_pane_says() -> None:
 
 
 async def test_help_can_be_filtered_and_escape_closes_it() -> None:
-    app = DialogApp(HelpDialog(HELP))
+    app = DialogApp(HelpDialog(HELP, "## Goals\nWhat the agent wants."))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("slash", *"copy", "enter")
         await pilot.pause()
@@ -312,7 +306,7 @@ async def test_a_handover_accepts_everything_unless_told_otherwise() -> None:
         first, second, third = handover_lines(app)
         assert first.startswith("✓ changed: cart.py")
         assert second.startswith("✓ added: [red]evil[/] gnp.txt")
-        assert third == "✓ goes on in ./shop with .venv"
+        assert third == "✓ continues in ./shop with .venv"
 
         await pilot.press("enter")
         assert app.result == HandoverDecision(("files.changed", "files.added"), follow=True)
@@ -323,7 +317,7 @@ async def test_a_handover_takes_only_what_is_marked() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("down", "space", "down", "space")
         assert [line[0] for line in handover_lines(app)] == ["✓", "–", "–"]
-        assert handover_lines(app)[2] == "– goes on in ./"
+        assert handover_lines(app)[2] == "– continues in ./"
 
         await pilot.press("enter")
         assert app.result == HandoverDecision(("files.changed",), follow=False)

@@ -7,6 +7,7 @@ from reasoner_samples import GENERATED, SEARCH
 from test_dialogs import OPEN, DialogApp
 from textual.widgets import TextArea
 
+from engine.core.reasoner import ProposedPlan
 from widgets.base import dialog as box
 from widgets.base.facts import LongText
 from widgets.base.text_layout import plain
@@ -15,7 +16,6 @@ from widgets.dialogs.generated_plans import (
     GeneratedPlansDialog,
     GeneratedPlansModel,
     GeneratedPlansOffer,
-    ProposedPlan,
 )
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
@@ -36,7 +36,7 @@ def read(app: DialogApp) -> list[str]:
 
 
 def editor(app: DialogApp) -> TextArea:
-    return app.dialog.query_one("#plans", TextArea)
+    return app.screen.query_one(TextArea)
 
 
 async def test_the_plans_are_read_first_with_verdicts_reasons_and_problems() -> None:
@@ -98,9 +98,8 @@ async def test_an_answer_without_plans_says_so() -> None:
         await pilot.pause()
         assert read(app) == ["The answer holds no plans."]
         assert app.text("#head") == "model unknown · attempt 1 of 1"
-        await pilot.press("e", "ctrl+s")
+        await pilot.press("e", "ctrl+s", "escape")
         assert app.result is OPEN
-        assert "reject them" in app.text("#problems")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -109,35 +108,26 @@ async def test_edited_plans_are_checked_as_they_are_typed_and_sent_only_when_sou
 ) -> None:
     app = opened()
     async with app.run_test(size=size) as pilot:
-        await pilot.press("e")
-        assert app.text("#problems") == "✗ line 12: teleport/1 is no action"
-        await pilot.press("ctrl+s")
+        await pilot.press("e", "ctrl+s")
+        await pilot.pause()
+        assert "✗ line 12: teleport/1 is no action" in "".join(
+            strip.text for strip in app.screen._compositor.render_strips()
+        )
         assert app.result is OPEN
 
         editor(app).text = SEARCH
         await pilot.pause()
-        assert app.text("#problems") == "✓ can be installed"
         await pilot.press(*"//ae", "ctrl+s")
         assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.EDIT, "//ae" + SEARCH)
 
 
-async def test_an_edit_is_kept_when_the_operator_looks_at_the_answer_and_dropped_only_on_purpose() -> None:
+async def test_an_edit_is_dropped_only_on_purpose() -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "x", "escape", "G")
-        assert app.result is OPEN
-        await pilot.press("a")
-        assert app.result is OPEN
-        assert "the plans were edited" in app.text("#line")
-
-        await pilot.press("escape")
-        assert app.result is OPEN
-        assert "drops your edit" in app.text("#line")
-        await pilot.press("e")
+        await pilot.press("e", "x", "escape")
         assert editor(app).text.startswith("x@arrived")
-
-        await pilot.press("escape", "escape")
-        assert app.result is OPEN
+        await pilot.press("escape", "G")
+        assert app.screen is app.dialog
         await pilot.press("escape")
         assert app.result is None
 
@@ -175,13 +165,6 @@ async def test_escape_goes_back_from_writing_and_then_leaves_the_plans_waiting()
         assert app.result is OPEN
         await pilot.press("escape")
         assert app.result is None
-
-
-async def test_a_disabled_offer_tells_why() -> None:
-    app = opened(replace(GENERATED, disabled={GeneratedPlansOffer.ASK_AGAIN: "no attempt is left"}))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("r")
-        assert app.text("#line") == "Not possible now: no attempt is left"
 
 
 async def test_offers_can_be_clicked() -> None:

@@ -12,17 +12,17 @@ from cockpit_samples import Cockpit
 from rich.segment import Segment
 from textual.color import Color
 
-from widgets.base.dialog import ConfirmDialog, ConfirmModel
+from widgets.base.dialog import ConfirmDialog
+from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice
 from widgets.base.text_layout import ControlCharacterFilter
-from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
+from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepDraft, StepEditor
 from widgets.dialogs.turn import InterventionDialog, InterventionModel, Offer
-from widgets.panes.beliefs import MemoryLine, WorkingMemoryModel
-from widgets.panes.command_bar import CommandBarModel
-from widgets.panes.errors import ErrorLine, ErrorsModel
-from widgets.panes.goals import AgentLine, GoalLine, GoalStackModel
-from widgets.panes.mind_stream import MindLine, MindModel
+from widgets.panes.beliefs import entry_row, memory_rows
+from widgets.panes.errors import error_rows
+from widgets.panes.goals import agent_row, goal_row, stacked
+from widgets.panes.mind_stream import mind_row
 from widgets.panes.plan import PlanModel, StepLine
 from widgets.panes.session import SessionChunk, SessionModel
 from widgets.panes.status_bar import StatusModel
@@ -30,37 +30,26 @@ from widgets.panes.status_bar import StatusModel
 MARKUP = ["[/x]", "[@click=app.boom]x[/]"]
 HOSTILE = [
     *MARKUP,
-    "[/]",
-    "[",
-    "$text {0} %s",
-    "\x1b]52;c;aGVsbG8=\x1b\\",
-    "\x1b]0;title\x07",
-    "\x1b[2J",
-    "\x9b2J",
+    "[/] $text {0} %s [",
+    "\x1b]52;c;aGVsbG8=\x1b\\ \x1b]0;title\x07 \x1b[2J",
+    "\x9b2J safe\u202egnp.exe \u2066isolated \ud800",
     "\x1b",
     "\x1b[31",
-    "\x00\x07\x08\x0b\x0c\x0e\x7f\x85",
-    "abc\rdef",
-    "safe\u202egnp.exe",
-    "\u2066isolated",
+    "\x00\x07\x08\x0b\x0c\x0e\x7f\x85 abc\rdef",
     "x" * 10_000,
-    "👩‍👩‍👧‍👦 family",
-    "日本語の文字列" * 20,
-    "e\u0301\u0327 combining",
-    "two\nlines\n\n",
-    "\t tab",
-    "\ud800 surrogate",
+    "👩‍👩‍👧‍👦 e\u0301\u0327 " + "日本語の文字列" * 20,
+    "\t two\nlines\n\n",
     "",
 ]
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def fill_with(app: Cockpit, text: str) -> None:
-    app.goals.show(
-        GoalStackModel(
-            (GoalLine("g", text, "active", 1, 1, 2),), (AgentLine("a", "asks", text), AgentLine(text))
-        )
+    goals, agents = (
+        [goal_row("g", text, "active", "└ ", 1, 2)],
+        [agent_row("a", "asks", text), agent_row(text)],
     )
+    app.goals.show(ListModel(rows=stacked(goals, (), agents)))
     app.plan.show(
         PlanModel(
             steps=(
@@ -74,13 +63,16 @@ def fill_with(app: Cockpit, text: str) -> None:
             revision=2,
         )
     )  # fmt: skip
-    app.memory.show(WorkingMemoryModel((MemoryLine("m", text, text, True, 0.5),)))
+    app.memory.show(memory_rows([entry_row("m", text, text, focused=True, confidence=0.5)]))
     app.errors.show(
-        ErrorsModel(
-            (ErrorLine("e", text, text, text, text, 1, 2, 3.0), ErrorLine("f", text, text, resolved=True))
+        ListModel(
+            rows=[
+                *error_rows("e", text, text, text, (text,), history=text),
+                *error_rows("f", text, text, resolved=True),
+            ]
         )
     )
-    app.mind.show(MindModel((MindLine("d", "thought", text, text),)))
+    app.mind.show(ListModel(rows=(mind_row("d", "thought", text, text),)))
     app.session.append(
         [
             SessionChunk(text, "prompt"),
@@ -91,7 +83,7 @@ def fill_with(app: Cockpit, text: str) -> None:
     )
     app.session.show(SessionModel(exit_status=1, held_by=text))
     app.status.show(StatusModel(text, text, "PAUSED", text, 1, text, sandbox=text, journal=text))
-    app.bar.show(CommandBarModel(text, "error"))
+    app.bar.show(text, "error")
     app.bar.set_text(text)
 
 
@@ -150,7 +142,7 @@ async def test_an_empty_pane_shows_hostile_notices_harmlessly() -> None:
     app = Cockpit(guarded=False)
     async with app.run_test(size=(120, 40)) as pilot:
         for text in HOSTILE:
-            app.goals.show(GoalStackModel(notice=Notice(text, "error")))
+            app.goals.show(ListModel(notice=Notice(text, "error")))
             app.plan.show(PlanModel(notice=Notice(text, "loading")))
             app.session.show(SessionModel(notice=Notice(text)))
             await pilot.pause()
@@ -163,8 +155,8 @@ async def test_no_dialog_lets_hostile_text_act() -> None:
         for text in HOSTILE:
             offers = {Offer.TAKE_SHELL: text}
             for dialog in (
-                ConfirmDialog(ConfirmModel(text, text, text, text)),
-                HelpDialog(HelpModel((HelpGroup(text, (HelpKey(text, text),)),), text)),
+                ConfirmDialog(text, text, text, text),
+                HelpDialog({text: [(text, text)]}, text),
                 InterventionDialog(InterventionModel(text, text, text, text, (text, text), offers)),
                 StepEditor(StepDraft(text, text, text, {text: text}), lambda *_call: [text]),  # noqa: B023
             ):

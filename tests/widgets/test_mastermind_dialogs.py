@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from textual.app import App
 
-from widgets.base.facts import Fact
+from engine.core.text import clean_line
+from widgets.base.facts import Fact, ListModel
 from widgets.base.line_pane import Requested
-from widgets.dialogs.backlog import BacklogDialog, BacklogModel, ItemLine, JobLine, JobsDialog, JobsModel
-from widgets.dialogs.campaign import CampaignDialog, CampaignModel, CandidateLine
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece
+from widgets.dialogs.backlog import BacklogDialog, JobsDialog
+from widgets.dialogs.campaign import CampaignDialog, CampaignModel
 from widgets.dialogs.preview import DO_IT, PreviewDialog, PreviewModel
 
 EVIL = "[red]x[/] \x1b[2J\u202e[@click=app.quit]here[/]"
@@ -28,64 +31,44 @@ class DialogApp(App[None]):
         return "\n".join(strip.text for strip in self.screen._compositor.render_strips())
 
 
-async def test_jobs_are_cancelled_only_while_they_run() -> None:
+def row(key: str) -> Row:
+    return Row(key, (Piece(key, "strong"), Piece(clean_line(EVIL))))
+
+
+async def test_jobs_and_items_are_asked_about_by_key() -> None:
     app = DialogApp()
-    lines = (
-        JobLine("j2", "▶", "accent", "running", f"evolve {EVIL}", EVIL, 0.25, "3/12"),
-        JobLine("j1", "✗", "error", "failed", "coord_query x", "boom", over=True),
-    )
     async with app.run_test(size=(100, 30)) as pilot:
-        await app.push_screen(JobsDialog(JobsModel(lines)))
-        await pilot.press("c", "down", "c", "enter")
+        await app.push_screen(JobsDialog(ListModel(rows=[row("j2"), row("j1")])))
+        await pilot.press("c", "down", "enter")
+        app.pop_screen()
+        facts = {"i2": (Fact("evidence", EVIL),)}
+        model = ListModel(rows=[row("i1"), row("i2")], standing="2 open of 2", facts=facts)
+        await app.push_screen(BacklogDialog(model))
+        await pilot.press("a", "down", "r", "C")
         await pilot.pause()
-        assert app.posted == ["j2", "j1"]
-        assert "▓▓▓░░░░░░░░░ 3/12" in app.text
-        assert "✗ j1" in app.text
-        assert "j1 has ended already" in app.text
-        assert "[red]x[/]" in app.text
+        assert app.posted == ["j2", "j1", "i1", "i2", "i2"]
+        assert "2 open of 2" in app.text
+        assert "evidence [red]x[/]" in app.text
         assert "\u202e" not in app.text
-
-
-async def test_marked_items_are_settled_together_and_those_that_cannot_be_are_named() -> None:
-    app = DialogApp()
-    items = tuple(
-        ItemLine(
-            f"i{at}",
-            "?",
-            "warning",
-            9 - at,
-            "pending approval" if at < 3 else "completed",
-            "sample",
-            EVIL,
-            (Fact("evidence", EVIL),),
-            approvable=at < 3,
-            rejectable=at < 3,
-        )
-        for at in (1, 2, 3)
-    )
-    async with app.run_test(size=(100, 30)) as pilot:
-        await app.push_screen(BacklogDialog(BacklogModel(items, "2 open of 3")))
-        await pilot.press("space", "space", "p", "a")
-        await pilot.pause()
-        assert app.posted == [(2, False), (("i1", "i2"), True)]
-        await pilot.press("end", "r")
-        await pilot.pause()
-        assert "i3 cannot be rejected any more: it is completed" in app.text
-        await pilot.press("P")
-        assert app.posted[-1] == (1, True)
 
 
 @pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24)])
 async def test_a_campaign_posts_only_what_can_be_asked_of_it(size: tuple[int, int]) -> None:
     app = DialogApp()
-    family = (
-        CandidateLine("k1.1", "", "✗", "error", "rejected", EVIL, 1, 1, diff="d1"),
-        CandidateLine("k1.2", "", "✓", "success", "better", "faster", 4, 2, (1.0, 2.0, 3.0), "+2 s",
-                      (Fact("because", EVIL),), chosen=True, diff="d2"),
-        CandidateLine("k1.3", "└ ", "·", "text", "no better", "slower", 1, 0, (-1.0, 0.0, 1.0), "0 s"),
-    )  # fmt: skip
-    may = frozenset({"apply", "decline"})
-    model = CampaignModel("k1", "on sample", "?", "needs you", "warning", (EVIL,), family, may=may)
+    family = [row("k1.1"), row("k1.2"), row("k1.3")]
+    model = CampaignModel(
+        "k1",
+        "on sample",
+        "?",
+        "needs you",
+        "warning",
+        (EVIL,),
+        family,
+        {"k1.2": (Fact("because", EVIL),)},
+        {"k1.2": "d2"},
+        "k1.2",
+        may=frozenset({"apply", "decline"}),
+    )
     async with app.run_test(size=size) as pilot:
         dialog = CampaignDialog(model)
         await app.push_screen(dialog)
@@ -101,8 +84,17 @@ async def test_a_campaign_posts_only_what_can_be_asked_of_it(size: tuple[int, in
         await pilot.pause()
         assert app.posted[-3:] == [("k1", "apply"), ("k1", "decline"), -1]
         assert "needs you" in app.text
-        assert "└ k1.3" in app.text
-        assert "✓ rejected" not in app.text
+        assert "k1.3" in app.text
+
+
+async def test_a_campaign_that_goes_on_before_its_dialog_is_drawn_is_shown_as_it_is_then() -> None:
+    app = DialogApp()
+    async with app.run_test() as pilot:
+        dialog = CampaignDialog(CampaignModel("k1", "texts", "1 of 2"))
+        app.push_screen(dialog)
+        dialog.show(CampaignModel("k2", "rules", "2 of 2"))
+        await pilot.pause()
+        assert "Campaign k2 rules" in app.text
 
 
 async def test_a_preview_is_done_by_enter_and_a_choice_is_the_one_under_the_cursor() -> None:

@@ -7,12 +7,13 @@ from cockpit_samples import GOALS, MEMORY, MIND, PLAN, Cockpit, requests
 from test_rows import shown
 from textual.message import Message
 
+from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice, Requested, RowMessage
 from widgets.base.text_layout import plain
-from widgets.panes.beliefs import WorkingMemoryModel
-from widgets.panes.errors import ErrorLine, ErrorsModel
-from widgets.panes.goals import AgentLine, GoalStackModel
-from widgets.panes.mind_stream import CAPACITY, MindLine, MindModel
+from widgets.panes.beliefs import entry_row, memory_rows
+from widgets.panes.errors import error_rows
+from widgets.panes.goals import agent_row, stacked
+from widgets.panes.mind_stream import mind_row
 from widgets.panes.plan import PlanModel, StepLine, detail_lines
 
 SIZE = (160, 45)
@@ -68,7 +69,7 @@ async def test_one_click_shows_an_agent() -> None:
     messages: list[Message] = []
     app = Cockpit()
     async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
-        app.goals.show(GoalStackModel(agents=(AgentLine("a"), AgentLine("b"))))
+        app.goals.show(ListModel(rows=stacked((), agents=(agent_row("a"), agent_row("b")))))
         await pilot.pause()
         await pilot.click(app.goals, offset=(8, 3))
 
@@ -81,7 +82,7 @@ async def test_updates_post_no_messages() -> None:
     async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
         app.fill()
         await pilot.pause()
-        app.goals.show(replace(GOALS, goals=GOALS.goals[2:]))
+        app.goals.show(ListModel(rows=GOALS[2:]))
         app.plan.show(replace(PLAN, steps=PLAN.steps[1:]))
         await pilot.pause()
 
@@ -226,9 +227,10 @@ async def test_an_open_failure_shows_the_next_try_what_was_tried_and_rates() -> 
     app = Cockpit()
     messages: list[Message] = []
     async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
-        line = ErrorLine("e1", "NETWORK_ERROR", "run pip", "", "RETRY_WITH_DELAY", 2, 3, 4.0)
-        told = {"next_at": "14:03:09", "tried": "RETRY_WITH_DELAY ✗", "rates": "RETRY_WITH_DELAY 35%"}
-        app.errors.show(ErrorsModel((replace(line, **told), replace(line, id="e2", resolved=True, **told))))
+        said = ("NETWORK_ERROR", "run pip", "", ("RETRY_WITH_DELAY", "2/3", "4s", "· next try 14:03:09"))
+        past = "tried RETRY_WITH_DELAY ✗ · rates RETRY_WITH_DELAY 35%"
+        rows = error_rows("e1", *said, history=past), error_rows("e2", *said, resolved=True, history=past)
+        app.errors.show(ListModel(rows=[*rows[0], *rows[1]]))
         app.errors.focus()
         await pilot.press("r", "X")
         await pilot.pause()
@@ -281,19 +283,20 @@ async def test_keys_pin_evict_focus_and_open_the_memory_under_the_cursor() -> No
         await pilot.press("p")
         await pilot.pause()
     assert requests(messages) == [
-        ("pin", "m5", False),
+        ("pin", "m5"),
         ("evict", "m5"),
         ("focus", "m5"),
         ("open", "m5"),
-        ("pin", "m7", True),
+        ("pin", "m7"),
     ]
 
 
 async def test_where_no_memory_is_in_mind_the_pane_says_how_one_comes_there() -> None:
     app = Cockpit()
     async with app.run_test(size=SIZE) as pilot:
-        model = WorkingMemoryModel(MEMORY.entries, (), 20, "press M to look for memories")
-        app.memory.show(model)
+        app.memory.show(
+            memory_rows([entry_row("m1", "goal", "build")], (), 20, "press M to look for memories")
+        )
         await pilot.pause()
         assert "press M to look for memories" in shown(app.memory)
         assert app.memory.border_subtitle == "0/20"
@@ -308,22 +311,11 @@ async def test_the_mind_shows_time_sign_and_text() -> None:
         assert "14:03:03 ◆ retry run pip install" in text(app.mind)
 
 
-async def test_the_mind_keeps_the_last_two_thousand_entries() -> None:
-    app = Cockpit()
-    async with app.run_test(size=SIZE) as pilot:
-        entries = tuple(MindLine(f"d{n}", "thought", f"thought {n}") for n in range(CAPACITY + 500))
-        app.mind.show(MindModel(entries))
-        await pilot.pause()
-
-        assert len(app.mind.rows) == CAPACITY
-        assert shown(app.mind)[-1].endswith(f"thought {CAPACITY + 499}")
-
-
 async def test_a_thought_that_is_still_being_said_grows_in_place() -> None:
     app = Cockpit()
     async with app.run_test(size=SIZE) as pilot:
-        app.mind.show(MindModel((MindLine("d", "thought", "I"),)))
-        app.mind.show(MindModel((MindLine("d", "thought", "I think"),)))
+        app.mind.show(ListModel(rows=(mind_row("d", "thought", "I"),)))
+        app.mind.show(ListModel(rows=(mind_row("d", "thought", "I think"),)))
         await pilot.pause()
 
         assert shown(app.mind)[0].endswith("I think")
@@ -358,7 +350,7 @@ async def test_every_empty_pane_says_what_will_appear_and_every_pane_has_title_a
 async def test_a_notice_replaces_an_empty_pane() -> None:
     app = Cockpit()
     async with app.run_test(size=SIZE) as pilot:
-        app.goals.show(GoalStackModel(notice=Notice("Opening the workspace", "loading")))
+        app.goals.show(ListModel(notice=Notice("Opening the workspace", "loading")))
         await pilot.pause()
 
         assert "… Opening the workspace" in text(app.goals)

@@ -11,10 +11,12 @@ from test_hostile_text import CONTROL, HOSTILE, MARKUP
 from test_sizes import SIZES
 from test_themes import COLOURED, contrast
 
+from engine.core.reasoner import ProposedPlan
+from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice
-from widgets.dialogs.generated_plans import GeneratedPlansDialog, GeneratedPlansModel, ProposedPlan
-from widgets.panes.beliefs import BeliefLine, BeliefsModel
-from widgets.panes.goals import FrameLine, GoalStackModel, IntentionLine, IntentionsModel
+from widgets.dialogs.generated_plans import GeneratedPlansDialog, GeneratedPlansModel
+from widgets.panes.beliefs import belief_row
+from widgets.panes.goals import FrameLine, intention_rows
 from widgets.panes.world import WorldModel, WorldSign
 
 TEXTS = [*HOSTILE, "x" * 100_000, "[b]" * 33_000]
@@ -30,15 +32,14 @@ def fill_with(app: ReasonerApp, text: str) -> None:
         )
     )
     app.beliefs.show(
-        BeliefsModel((BeliefLine(text, (text, text), 1, text), BeliefLine(f"b({text})", (), 2, text, True)))
+        ListModel(rows=[belief_row(text, (text, text), 1), belief_row(f"b({text})", (), 2, True)])
     )
     frames = (FrameLine(text, text, text, ((text, text),), 2), FrameLine(text))
-    intentions = IntentionsModel((IntentionLine(text, "waiting", text, text, frames),))
-    app.intentions.show(GoalStackModel(intentions=intentions))
+    app.intentions.show(ListModel(rows=list(intention_rows(text, "waiting", text, text, frames))))
 
 
 def plans_of(text: str) -> GeneratedPlansDialog:
-    plans = (ProposedPlan(text, False, (text,)), ProposedPlan(text))
+    plans = (ProposedPlan(text, (text,)), ProposedPlan(text))
     model = GeneratedPlansModel(text, plans, text, 1, 2, (text,), text, text, text, ((text, text),))
     return GeneratedPlansDialog(model, lambda plan: [text])
 
@@ -71,8 +72,8 @@ async def test_hostile_notices_are_harmless(text: str) -> None:
     app = ReasonerApp(guarded=False)
     async with app.run_test(size=(120, 40)) as pilot:
         app.world.show(WorldModel(notice=Notice(text, "error")))
-        app.beliefs.show(BeliefsModel(notice=Notice(text)))
-        app.intentions.show(GoalStackModel(notice=Notice(text, "loading")))
+        app.beliefs.show(ListModel(notice=Notice(text)))
+        app.intentions.show(ListModel(notice=Notice(text, "loading")))
         await pilot.pause()
         assert_clean(app)
 

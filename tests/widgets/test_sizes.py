@@ -6,8 +6,8 @@ import pytest
 from cockpit_samples import SESSION, Cockpit
 from rich.color import Color
 
-from widgets.base.dialog import ConfirmDialog, ConfirmModel
-from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
+from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepDraft, StepEditor
 from widgets.dialogs.turn import InterventionDialog, InterventionModel
 
@@ -43,8 +43,8 @@ async def test_dialogs_open_at_any_size(size: tuple[int, int]) -> None:
     app = Cockpit()
     async with app.run_test(size=size) as pilot:
         for dialog in (
-            ConfirmDialog(ConfirmModel("Really?")),
-            HelpDialog(HelpModel((HelpGroup("Keys", (HelpKey("a", "does a"),)),))),
+            ConfirmDialog("Really?"),
+            HelpDialog({"Keys": [("a", "does a")]}),
             InterventionDialog(InterventionModel("goal", "step", "NETWORK_ERROR", "message", ("tried",))),
             StepEditor(StepDraft("Edit"), lambda tool, command, args: []),
         ):

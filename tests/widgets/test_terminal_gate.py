@@ -139,7 +139,7 @@ def test_keyboard_modes_are_noted_and_mouse_modes_dropped_and_none_passed_on() -
 
 def test_unfinished_strings_are_not_kept() -> None:
     gate = OutputFilter()
-    for _ in range(200):
+    for _ in range(20):
         assert list(gate.tokens(b"\x1bP" + b"x" * 65_536)) == []
         assert list(gate.tokens(b"\x1b]" + b"x" * 65_536)) == []
         assert list(gate.tokens(b"\x1b[" + b"1;" * 32_768)) == []

@@ -5,12 +5,12 @@ from test_dialogs import DialogApp
 from test_hostile_text import CONTROL, HOSTILE
 
 from widgets.base.line_pane import LinePane, Requested
-from widgets.dialogs.review import WhyDialog, WhyModel, WhyRow
+from widgets.dialogs.review import WhyDialog, WhyModel, why_row
 
 ROWS = (
-    WhyRow("pilot:9", "", "✗", "error", "no network", "10:00:09"),
-    WhyRow("pilot:8", "├ ", "▶", "action", "a1 started", "10:00:08"),
-    WhyRow("gone:3", "│ ├ ", "?", "missing", "gone:3 is not in this journal"),
+    why_row(0, "pilot:9", "", "✗", "error", "no network", "10:00:09"),
+    why_row(1, "pilot:8", "├ ", "▶", "action", "a1 started", "10:00:08"),
+    why_row(2, "gone:3", "│ ├ ", "?", "missing", "gone:3 is not in this journal"),
 )
 MODEL = WhyModel("error", "backward", "why error", ROWS, ("2 more events are not listed",))
 
@@ -71,7 +71,7 @@ async def test_lines_that_only_name_their_events_are_no_answer_to_turn() -> None
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_text_is_shown_as_text(text: str) -> None:
-    rows = (WhyRow(text, "├ ", "·", "action", text, text),)
+    rows = (why_row(0, text, "├ ", "·", "action", text, text),)
     app = WhyApp(WhyModel(text, "backward", text, rows, (text,)))
     async with app.run_test() as pilot:
         await pilot.pause()

@@ -7,7 +7,7 @@ is not undone easily.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -23,8 +23,8 @@ from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.facts import FactsPane, LongText, Render, Section
-from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen
+from widgets.base.facts import FactsPane, ListModel, LongText, Render, Section
+from widgets.base.line_pane import LinePane, Requested, RowChosen
 from widgets.base.rows import Row
 
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ class DialogKey:
     keys: str
     """As Textual names them, separated by commas; empty where the focused pane has it."""
     action: str = ""
-    """What it runs; `wish('NAME')` for what can be asked for at times. Empty where it is only shown."""
+    """What it runs; `request('NAME')` for what can be asked for at times. Empty where it is only shown."""
     words: str = ""
     """What the last line says that it does."""
     shown: str = ""
@@ -53,9 +53,9 @@ class DialogKey:
     priority: bool = False
 
     @property
-    def wish(self) -> str:
+    def request(self) -> str:
         """What its action asks for; empty for actions that are always possible."""
-        return self.action[6:-2] if self.action.startswith("wish(") else ""
+        return self.action[9:-2] if self.action.startswith("request(") else ""
 
     @property
     def label(self) -> str:
@@ -115,7 +115,6 @@ class BoxDialog(ModalScreen[Result]):
         & > Vertical.-full { width: 98%; height: 98%; max-width: 220; max-height: 98%; }
         & LinePane { border: none; height: 1fr; min-height: 3; }
         & LinePane:focus { border: none; }
-        & ChoiceList { min-height: 2; max-height: 12; }
         & LinePane.-below, & LinePane.-below:focus { border-top: solid $border-blurred; }
         & LinePane.-below:focus { border-top: heavy $border; }
         & .-halves { height: 1fr; layout: vertical; }
@@ -167,13 +166,15 @@ class BoxDialog(ModalScreen[Result]):
         """What the last key did, or why it did nothing."""
         self.keys = Static(classes="-keys")
         """The last line; see `show_keys`."""
+        self._box: Vertical | None = None
+        """None until it is composed: what is shown before is shown again by `on_mount`."""
 
     def box(self, *parts: Widget, title: str = "", hint: str = "", classes: str = "") -> Vertical:
         """The box with its parts, and below them the keys, where the dialog has some."""
         if self.keys not in parts and (offered := keys_line(self.KEYS)):
             self.keys.update(offered)
             parts = (*parts, self.keys)
-        box = Vertical(*parts, classes=classes)
+        self._box = box = Vertical(*parts, classes=classes)
         box.border_title = Content(clean_line(title or self.TITLE_TEXT, limit=200))
         box.border_subtitle = Content(hint or self.HINT)
         return box
@@ -185,9 +186,9 @@ class BoxDialog(ModalScreen[Result]):
 
     def set_title(self, title: str, hint: str) -> None:
         """Show another title, and what the lower border says."""
-        box = self.query_one(Vertical)
-        box.border_title = Content(clean_line(title, limit=200).strip())
-        box.border_subtitle = Content(clean_line(hint).lstrip(" ·"))
+        if self._box is not None:
+            self._box.border_title = Content(clean_line(title, limit=200).strip())
+            self._box.border_subtitle = Content(clean_line(hint).lstrip(" ·"))
 
     def show_keys(self, keys: Iterable[DialogKey]) -> None:
         """Show the keys that do something now."""
@@ -195,11 +196,11 @@ class BoxDialog(ModalScreen[Result]):
 
     def show_possible(self, may: Collection[str], *more: DialogKey) -> None:
         """Show the keys of what can be asked for now, and some others."""
-        self.show_keys([*(key for key in self.KEYS if not key.wish or key.wish in may), *more])
+        self.show_keys([*(key for key in self.KEYS if not key.request or key.request in may), *more])
 
-    def key_of(self, wish: str) -> DialogKey:
+    def key_of(self, request: str) -> DialogKey:
         """The key that asks for something."""
-        return next(key for key in self.KEYS if key.wish == wish)
+        return next(key for key in self.KEYS if key.request == request)
 
     def request(self, what: str, *args: object) -> None:
         """Have something done that the dialog cannot do itself; see `Requested`."""
@@ -228,7 +229,7 @@ class BoxDialog(ModalScreen[Result]):
         if self.writing:
             self.writing, self.line.display = "", False
             self.remove_class("-writing")
-            self.query(LinePane).first().focus()
+            self.set_focus(self.query(LinePane).first())
 
     @on(Input.Submitted)
     def _line_entered(self, event: Input.Submitted) -> None:
@@ -248,7 +249,7 @@ class BoxDialog(ModalScreen[Result]):
         pane.styles.height = max(3, min(lines, self.size.height - others))
 
     @property
-    def unmeant(self) -> bool:
+    def is_accidental(self) -> bool:
         """Whether a choice made now was hardly meant for this dialog."""
         return self._opened is not None and monotonic() < self._opened + UNMEANT_S
 
@@ -304,25 +305,17 @@ class ListDialog(BoxDialog[None], Generic[Model]):
         yield self.box(*self.parts(), title=self.title_text(), classes=self.CLASSES)
 
     def on_mount(self) -> None:
-        """The list has the focus."""
+        """The list has the focus, unless the model has something written at once."""
+        self.set_focus(self.list)
         self.show(self.model)
-        self.list.focus()
 
     def show(self, model: Model) -> None:
-        """Show this model; the cursor stays on its row."""
-        self.model = model
+        """Show this model; the cursor stays on its row, and what the dialog itself said last stays, too."""
+        before, self.model = self.model, model
         self.list.set_notice(getattr(model, "notice", None))
         self.list.set_rows(self.rows())
-        self.say(getattr(model, "said", ""))
-
-
-@dataclass(frozen=True, slots=True)
-class ListModel:
-    """What a dialog of rows shows."""
-
-    title: str = ""
-    rows: Sequence[Row] = ()
-    notice: Notice | None = None
+        if (message := getattr(model, "said", "")) != getattr(before, "said", "") or before is model:
+            self.say(message)
 
 
 class RowsDialog(ListDialog[ListModel]):
@@ -359,19 +352,15 @@ def show_problems(status: Static, problems: Sequence[str], fine: str) -> None:
     status.update(Content("\n".join(lines)))
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmModel:
-    """What is asked."""
-
-    question: str
-    consequence: str = ""
-    """What will happen, and whether it can be undone."""
-    yes: str = "yes"
-    no: str = "no"
-
-
 class ConfirmDialog(BoxDialog[bool]):
-    """Asks; `y` agrees, all else that closes it does not. Enter does nothing, so that no habit agrees."""
+    """Asks; `y` agrees, all else that closes it does not. Enter does nothing, so that no habit agrees.
+
+    Args:
+        question: what is asked.
+        consequence: what will happen, and whether it can be undone.
+        yes: what agreeing is called.
+        no: what not agreeing is called.
+    """
 
     DEFAULT_CSS = """
     ConfirmDialog > Vertical { max-width: 72; padding: 1 2; }
@@ -380,19 +369,17 @@ class ConfirmDialog(BoxDialog[bool]):
     """
     KEYS = (DialogKey("y", "agree"), DialogKey("n", "close"))
 
-    def __init__(self, model: ConfirmModel) -> None:
+    def __init__(self, question: str, consequence: str = "", yes: str = "yes", no: str = "no") -> None:
         super().__init__()
-        self._model = model
+        self._parts = [Static(Content(clean(question)), id="question")]
+        if consequence:
+            self._parts.append(Static(Content(clean(consequence)), id="consequence"))
+        keys = (DialogKey("y", "agree", clean_line(yes)), DialogKey("n", "close", clean_line(no)))
+        self._parts.append(Static(keys_line(keys, "     "), classes="-keys"))
 
     def compose(self) -> ComposeResult:
         """The question, its consequence, and the keys."""
-        model = self._model
-        parts = [Static(Content(clean(model.question)), id="question")]
-        if model.consequence:
-            parts.append(Static(Content(clean(model.consequence)), id="consequence"))
-        keys = (DialogKey("y", "agree", clean_line(model.yes)), DialogKey("n", "close", clean_line(model.no)))
-        parts.append(Static(keys_line(keys, "     "), classes="-keys"))
-        yield self.box(*parts, title="Please confirm", hint=" ", classes="-question")
+        yield self.box(*self._parts, title="Please confirm", hint=" ", classes="-question")
 
     def action_agree(self) -> None:
         """Agree."""
@@ -441,8 +428,9 @@ class WriteDialog(BoxDialog[str]):
 
     Args:
         title: above the text.
-        about: what becomes of it.
+        about: what happens to it.
         text: what stands there at first; cleaned.
+        check: says what is wrong with a text, in sentences.
     """
 
     DEFAULT_CSS = """
@@ -453,27 +441,48 @@ class WriteDialog(BoxDialog[str]):
     HINT = "ctrl+s send · esc cancel"
     KEYS = (DialogKey("ctrl+s", "send", priority=True),)
 
-    def __init__(self, title: str, about: str, text: str = "") -> None:
+    def __init__(
+        self, title: str, about: str, text: str = "", check: Callable[[str], list[str]] = lambda text: []
+    ) -> None:
         super().__init__()
-        self._title, self._about = title, about
-        self._text = TextArea(clean(text))
+        self._title, self._about, self._check = title, about, check
+        self._before, self._warned = clean(text), False
+        self._text = TextArea(self._before)
         self._problem = Static(classes="-problems")
 
     def compose(self) -> ComposeResult:
-        """What becomes of it, the text, and the keys."""
+        """What happens to it, the text, and the keys."""
         about = Static(Content(clean(self._about)), id="about")
         yield self.box(about, self._text, self._problem, title=self._title)
 
     def on_mount(self) -> None:
         """It can be typed at once."""
         self._text.focus()
+        self._changed()
+
+    @on(TextArea.Changed)
+    def _changed(self) -> None:
+        self._warned = False
+        problems = self._check(self._text.text)
+        self._problem.update(Content("\n".join(f"✗ {clean_line(each)}" for each in problems[:4])))
+
+    def action_close(self) -> None:
+        """Leave; what was changed is dropped only by a second escape."""
+        if self._text.text != self._before and not self._warned:
+            self._warned = True
+            self._problem.update(Content("esc again drops what you wrote; ctrl+s sends it"))
+        else:
+            self.dismiss(None)
 
     def action_send(self) -> None:
-        """Give what was written."""
+        """Give everything that was typed before this key."""
+        self._text.call_later(self._send)
+
+    def _send(self) -> None:
         text = self._text.text.strip()
         if not text:
             self._problem.update(Content("there is nothing to send yet"))
         elif len(text) > TEXT_LIMIT:
             self._problem.update(Content(f"{len(text):,} characters; {TEXT_LIMIT:,} are taken"))
-        else:
+        elif not self._check(text):
             self.dismiss(text)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Generic, Protocol, TypeVar
 
 from engine.core.text import clean, clean_line
-from engine.value import dataclass
+from engine.value import dataclass, field
 from widgets.base.line_pane import LinePane, Notice
-from widgets.base.rows import BLANK_MARK
+from widgets.base.rows import BLANK_MARK, Row
 from widgets.base.text_layout import Piece, Pieces, break_line, escape_unprintable, labelled, wrap
 
 Render = Callable[[int], Iterable[Pieces]]
@@ -126,37 +125,36 @@ class FactsPane(LinePane):
         return tuple(self._lines.render(width))
 
 
-class Shown(Protocol):
-    """What a pane of rows shows."""
+@dataclass(frozen=True, slots=True)
+class ListModel:
+    """What a pane or a dialog of rows shows."""
 
-    @property
-    def notice(self) -> Notice | None:
-        """What is said instead of rows."""
+    title: str = ""
+    rows: Sequence[Row] = ()
+    notice: Notice | None = None
+    """What is said instead of rows."""
+    caption: str = ""
+    """What stands in a pane's lower border."""
+    standing: str = ""
+    """What is said above the rows of a dialog."""
+    facts: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
+    """What is known of each row, by its key."""
 
 
-ShownModel = TypeVar("ShownModel", bound=Shown)
+class RowsPane(LinePane):
+    """Rows that the projection made."""
 
-
-class ModelPane(LinePane, Generic[ShownModel]):
-    """Rows made from a model; they are made anew when another model comes."""
-
-    _model: ShownModel
-
-    def show(self, model: ShownModel) -> None:
-        """Show this model."""
-        if model != self._model:
-            self._model = model
-            self.set_notice(model.notice)
-            self.make_rows()
+    def show(self, model: ListModel) -> None:
+        """Show these rows; the cursor stays on its own."""
+        self.set_notice(model.notice)
+        self.set_caption_text(model.caption)
+        added = sum(row.key not in self.list.index for row in model.rows) if self.FOLLOWS else 0
+        self.set_rows(model.rows, added=added)
 
     def action_ask(self, what: str) -> None:
         """Request something of the row under the cursor."""
         if self.cursor:
             self.request(what, self.cursor)
-
-    def make_rows(self) -> None:
-        """Make the rows, as when the model or the room for it is another."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,18 +180,15 @@ class LongText(LinePane):
         self,
         *,
         title: str = "",
-        copied_as: str = "pane",
         id: str | None = None,  # noqa: A002 - Textual's name
-        classes: str | None = None,
     ) -> None:
         self._lines = TextLines(self.lines_for)
-        super().__init__(self._lines, title=title, id=id, classes=classes)
+        super().__init__(self._lines, title=title, id=id)
         self.sections: tuple[Section, ...] = ()
         """What is shown."""
         self._starts: tuple[int, ...] = ()
         """The line on which each section begins."""
         self._target = -1
-        self._copied_as = copied_as
 
     def go_to(self, section: int) -> None:
         """Put the section at this place, from 0, at the top of the pane, now or once there is a width."""
@@ -239,7 +234,7 @@ class LongText(LinePane):
         for part in self.sections:
             texts = (clean_line(part.title), *part.notes, escape_unprintable(part.text))
             parts.append("\n".join(filter(None, texts)))
-        self.copy("\n\n".join(parts), self._copied_as)
+        self.copy("\n\n".join(parts), "pane")
 
 
 STYLES = {"+": "success", "-": "error", "~": "warning", "!": "error"}

@@ -123,13 +123,6 @@ class LinePane(Widget, can_focus=True):
     MARKS: ClassVar[bool] = False
     STARTS_ON_FIRST: ClassVar[bool] = True
     """False for panes that show no cursor until the operator moves it."""
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"line--{name}" for name in STYLE_NAMES),
-        "line--cursor",
-        "line--cursor-blurred",
-        "line--track",
-        "line--thumb",
-    }
     DEFAULT_CSS = """
     LinePane {
         background: $background;

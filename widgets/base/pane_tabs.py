@@ -15,24 +15,8 @@ from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.text_layout import Piece, width_of
 
-
-@dataclass(frozen=True, slots=True)
-class TabLine:
-    """One tab."""
-
-    id: str
-    label: str
-    """Its key and name, such as `4 Errors`."""
-    badge: str = ""
-    """A word or number that wants to be seen, such as how many errors are open."""
-
-
-@dataclass(frozen=True, slots=True)
-class TabsModel:
-    """What the strip shows."""
-
-    tabs: tuple[TabLine, ...] = ()
-    current: str = ""
+Tab = tuple[str, str, str]
+"""Its id; its key and name, such as `4 Errors`; a word or number that wants to be seen."""
 
 
 class StripLine(Widget):
@@ -83,26 +67,25 @@ class PaneTabs(StripLine):
 
         tab_id: str
 
-    _model = TabsModel()
+    _tabs: tuple[Tab, ...] = ()
+    _current = ""
 
-    def show(self, model: TabsModel) -> None:
-        """Show this model."""
-        if model != self._model:
-            self._model = model
+    def show(self, tabs: tuple[Tab, ...], current: str) -> None:
+        """Show these, one of them as the current one."""
+        if (tabs, current) != (self._tabs, self._current):
+            self._tabs, self._current = tabs, current
             self.refresh()
-
-    def _labels(self, width: int) -> list[tuple[TabLine, str]]:
-        full = [(tab, clean_line(tab.label)) for tab in self._model.tabs]
-        if sum(width_of((Piece(label + tab.badge),)) + 3 for tab, label in full) <= width:
-            return full
-        return [(tab, label if tab.id == self._model.current else label[:1]) for tab, label in full]
 
     def parts(self, width: int) -> Iterator[tuple[str, str, str]]:
         """Each tab with its badge."""
+        full = (
+            sum(width_of((Piece(clean_line(label) + badge),)) + 3 for _, label, badge in self._tabs) <= width
+        )
         yield " ", "text", ""
-        for tab, label in self._labels(width):
-            yield label, "current" if tab.id == self._model.current else "text", tab.id
-            yield f" {clean_line(tab.badge)}" if tab.badge else "", "badge", tab.id
+        for tab, label, badge in self._tabs:
+            current, label = tab == self._current, clean_line(label)
+            yield label if full or current else label[:1], "current" if current else "text", tab
+            yield f" {clean_line(badge)}" if badge else "", "badge", tab
             yield "  ", "text", ""
 
     def on_click(self, event: events.Click) -> None:

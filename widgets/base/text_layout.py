@@ -19,6 +19,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
+from textual.dom import DOMNode
 from textual.filter import LineFilter
 from textual.strip import Strip
 from textual.widget import Widget
@@ -228,7 +229,11 @@ def bar(part: float, cells: int, *, style: str = "text") -> Pieces:
 
 
 class LinePainter:
-    """Draws the lines of one pane in the styles of its component classes."""
+    """Draws the lines of one pane in the styles that its style sheet has for `.line--NAME`.
+
+    Component classes would be resolved, all of them, whenever any style of the pane changes: a fifth of what
+    opening the cockpit takes. These are resolved when they are first drawn.
+    """
 
     def __init__(self, pane: Widget) -> None:
         self._pane = pane
@@ -239,9 +244,12 @@ class LinePainter:
         self._styles = {}
 
     def named(self, name: str) -> Style:
-        """The resolved style of a component class, by its short name."""
+        """The resolved style of `.line--NAME`."""
         if name not in self._styles:
-            self._styles[name] = self._pane.get_component_rich_style(f"line--{name}")
+            node = DOMNode(classes=f"line--{name}")
+            node._attach(self._pane)
+            self._pane.app.stylesheet.apply(node)
+            self._styles[name] = node.rich_style
         return self._styles[name]
 
     def bar(self) -> Style:

@@ -39,23 +39,12 @@ ScopeOf = Callable[[str], ScopeView]
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCall:
-    """One question."""
-
-    title: str
-    """Agent, action and command."""
-    text: str
-    """All arguments, as they would be used."""
-    notes: tuple[str, ...] = ()
-    """Why it is asked, whether it can be undone, since when."""
-
-
-@dataclass(frozen=True, slots=True)
 class ApprovalModel:
     """What the dialog shows."""
 
     title: str
-    questions: tuple[AskedCall, ...]
+    questions: tuple[Section, ...]
+    """Agent, action and command of each, all arguments as they would be used, and why it is asked."""
     rule: str = ""
     """The narrowest rule that covers them."""
     editable: bool = False
@@ -82,7 +71,7 @@ _ASKED: dict[str, str] = {
 
 
 class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
-    """Gives an `ApprovalChoice`, or None: then the agents go on waiting."""
+    """Gives an `ApprovalChoice`, or None: then the agents keep waiting."""
 
     HINT = "esc leaves it waiting"
     KEYS = (
@@ -120,9 +109,7 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
 
     def on_mount(self) -> None:
         """The questions are read first."""
-        self._text.show(
-            tuple(Section(call.title, call.text, notes=call.notes) for call in self._model.questions)
-        )
+        self._text.show(self._model.questions)
         self.stop_writing()
         if self._begin is None:
             self._text.focus()
@@ -137,7 +124,7 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
         """Allow once at once; ask for the scope or the reason of every other answer first."""
         if self.writing:
             return
-        if self.unmeant:
+        if self.is_accidental:
             self._asked.update(Content(JUST_OPENED))
         elif how == "edit" and not self._model.editable:
             self._asked.update(Content("The arguments of this cannot be changed here."))
@@ -198,7 +185,7 @@ _WARNING = (
 )
 
 
-class LeaveDialog(BoxDialog[bool]):
+class PermissionDialog(BoxDialog[bool]):
     """`t` allows it, `d` refuses it, escape leaves the question open.
 
     Enter does nothing, so that no habit agrees.
@@ -214,7 +201,7 @@ class LeaveDialog(BoxDialog[bool]):
         DialogKey("d", "dismiss(False)", "let it not start"),
         DialogKey("q", "close", "later", shown="esc"),
     )
-    DEFAULT_CSS = "LeaveDialog > Vertical { max-width: 110; height: 80%; max-height: 30; }"
+    DEFAULT_CSS = "PermissionDialog > Vertical { max-width: 110; height: 80%; max-height: 30; }"
 
     def __init__(self, server: str, facts: Sequence[tuple[str, str]]) -> None:
         super().__init__()
@@ -236,8 +223,8 @@ class PlanApprovalModel:
     """What the dialog shows."""
 
     title: str
-    sections: tuple[tuple[str, str], ...]
-    """Title and text: the steps, or what is added, removed and changed."""
+    sections: tuple[Section, ...]
+    """The steps, or what is added, removed and changed."""
     envelope: str
     """The proposed envelope, a part on a line."""
     replan: bool = False
@@ -291,7 +278,7 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
 
     def on_mount(self) -> None:
         """The plan is read first."""
-        self._text.show(tuple(Section(title, text) for title, text in self._model.sections))
+        self._text.show(self._model.sections)
         if self._rejects:
             self.action_reject()
         else:
@@ -303,7 +290,7 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
 
     def action_accept(self) -> None:
         """Accept the plan within the envelope as it stands."""
-        if self.unmeant:
+        if self.is_accidental:
             self._problems.update(Content(JUST_OPENED))
         elif self.writing:
             return

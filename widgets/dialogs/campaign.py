@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from rich.cells import cell_len
 from textual import on
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
-from engine.value import dataclass
+from engine.value import dataclass, field
 from widgets.base.dialog import DialogKey, ListDialog
 from widgets.base.facts import Fact, FactsPane, fact_lines
 from widgets.base.line_pane import RowChosen, RowHighlighted
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, Pieces, break_line, escape_unprintable
 
-Wish = Literal["shadow", "apply", "decline", "roll_back", "resume", "cancel"]
-GAIN_CELLS = 19
-"""Cells of the interval of a gain."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateLine:
-    """One candidate."""
-
-    id: str
-    lead: str
-    """The branches that it hangs on, drawn before it."""
-    mark: str
-    style: str
-    ruling: str
-    title: str
-    added: int = 0
-    removed: int = 0
-    gain: tuple[float, float, float] | None = None
-    """Low end, mean and high end of the interval; None where none was measured."""
-    figures: str = ""
-    facts: tuple[Fact, ...] = ()
-    """What the judge said, above the difference."""
-    chosen: bool = False
-    """Whether it waits for the operator or was applied."""
-    diff: str = ""
-    """Which difference it has; empty for none."""
+CampaignRequest = Literal["shadow", "apply", "decline", "roll_back", "resume", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +33,16 @@ class CampaignModel:
     style: str = "text"
     head: tuple[str, ...] = ()
     """Lines above the family: how it was understood, what it took, where it is."""
-    candidates: tuple[CandidateLine, ...] = ()
+    candidates: Sequence[Row] = ()
+    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    """What the judge said of each candidate."""
+    diffs: Mapping[str, str] = field(default_factory=dict)
+    """Which difference each has; empty for none."""
+    chosen: str = ""
+    """The candidate that waits for the operator or was applied."""
     log: tuple[Fact, ...] = ()
     """Findings and stages, shown where no candidate is."""
-    may: frozenset[Wish] = frozenset()
+    may: frozenset[CampaignRequest] = frozenset()
     """What can be asked of it now."""
     place: str = ""
     """Which of the campaigns it is, such as `2 of 5`."""
@@ -99,12 +78,12 @@ class CampaignDialog(ListDialog[CampaignModel]):
     CampaignDialog.-reading #difference:focus { width: 1fr; border: none; }
     """
     KEYS = (
-        DialogKey("s", "wish('shadow')", "shadow", why_not="no candidate of it waits for you"),
-        DialogKey("a", "wish('apply')", "apply", why_not="no candidate of it waits for you"),
-        DialogKey("d", "wish('decline')", "decline", why_not="no candidate of it waits for you"),
-        DialogKey("u", "wish('roll_back')", "roll back", why_not="it is not applied"),
-        DialogKey("o", "wish('resume')", "go on", why_not="there is nothing to go on with"),
-        DialogKey("c", "wish('cancel')", "cancel", why_not="nothing of it is under way"),
+        DialogKey("s", "request('shadow')", "shadow", why_not="no candidate of it waits for you"),
+        DialogKey("a", "request('apply')", "apply", why_not="no candidate of it waits for you"),
+        DialogKey("d", "request('decline')", "decline", why_not="no candidate of it waits for you"),
+        DialogKey("u", "request('roll_back')", "roll back", why_not="it is not applied"),
+        DialogKey("o", "request('resume')", "resume", why_not="there is nothing to resume"),
+        DialogKey("c", "request('cancel')", "cancel", why_not="nothing of it is under way"),
         DialogKey("left_square_bracket,n", "turn(-1)"),
         DialogKey("right_square_bracket,N", "turn(1)"),
         DialogKey("backspace,left", "back"),
@@ -121,9 +100,9 @@ class CampaignDialog(ListDialog[CampaignModel]):
         """The status, the candidates, the difference, and the keys."""
         return (self._head, self.halves(self.list, self._difference), self.said, self.keys)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Sequence[Row]:
         """The candidates, each below the one that it was made from."""
-        return _rows(self.model)
+        return self.model.candidates
 
     def show(self, model: CampaignModel) -> None:
         """Show this campaign; the cursor stays on its candidate, or goes to the chosen one."""
@@ -137,8 +116,8 @@ class CampaignDialog(ListDialog[CampaignModel]):
         )
         rest = [Content(clean_line(line, limit=300)) for line in model.head]
         self._head.update(Content("\n").join([head, *rest]))
-        if other and (chosen := next((line.id for line in model.candidates if line.chosen), "")):
-            self.list.move_cursor(chosen)
+        if other:
+            self.list.move_cursor(model.chosen)
         reading = DialogKey("", "read", "difference", shown="enter")
         between = DialogKey("", "", "between them", shown="tab ←")
         self.show_possible(model.may, *([reading] if model.candidates else []), between)
@@ -147,10 +126,11 @@ class CampaignDialog(ListDialog[CampaignModel]):
     @on(RowHighlighted, "#list")
     def show_candidate(self) -> None:
         """Show the judge's ruling on the candidate under the cursor, and its difference."""
-        line = next((line for line in self.model.candidates if line.id == self.list.cursor), None)
-        if line is not None and line.diff and line.diff not in self._diffs:
-            self.request("difference", line.id)
-        facts, diff = (self.model.log, "") if line is None else (line.facts, self._diffs.get(line.diff, ""))
+        candidate = self.list.cursor
+        diff = self.model.diffs.get(candidate, "")
+        if diff and diff not in self._diffs:
+            self.request("difference", candidate)
+        facts, diff = self.model.facts.get(candidate, self.model.log), self._diffs.get(diff, "")
         self._difference.show_text((facts, diff), partial(_candidate_lines, facts, diff))
 
     def show_difference(self, diff: str, text: str) -> None:
@@ -158,12 +138,12 @@ class CampaignDialog(ListDialog[CampaignModel]):
         self._diffs[diff] = text
         self.show_candidate()
 
-    def action_wish(self, wish: Wish) -> None:
+    def action_request(self, request: CampaignRequest) -> None:
         """Ask for something that can be asked for now."""
-        if wish in self.model.may:
-            self.request("wanted", self.model.id, wish)
+        if request in self.model.may:
+            self.request("wanted", self.model.id, request)
         elif self.model.id:
-            self.say(f"{self.model.id} is {self.model.status}: {self.key_of(wish).why_not}")
+            self.say(f"{self.model.id} is {self.model.status}: {self.key_of(request).why_not}")
 
     def action_turn(self, by: int) -> None:
         """See another campaign."""
@@ -187,37 +167,3 @@ class CampaignDialog(ListDialog[CampaignModel]):
             self.action_back()
         else:
             self.dismiss(None)
-
-
-def _rows(model: CampaignModel) -> list[Row]:
-    names = [f"{line.lead}{clean_line(line.id)}" for line in model.candidates]
-    widest = max(map(cell_len, names), default=0)
-    return [
-        _row(line, name + " " * (widest - cell_len(name)))
-        for line, name in zip(model.candidates, names, strict=True)
-    ]
-
-
-def _row(line: CandidateLine, name: str) -> Row:
-    """The interval of the gain is green above nothing, red below, plain across."""
-    gain = ""
-    style = "text"
-    if line.gain is not None:
-        low, _, high = line.gain
-        gain = f"{low:+.3g} … {high:+.3g}"
-        style = "success" if low > 0 else "error" if high < 0 else "text"
-    pieces = (
-        Piece(f"{name} ", "strong" if line.chosen else "text"),
-        Piece(f"{gain:^{GAIN_CELLS}}", style),
-        Piece(f" {clean_line(line.ruling):<10} ", line.style),
-        Piece(f"{clean_line(line.figures)} " if line.figures else "", "dim"),
-        Piece(clean_line(line.title), "strong" if line.chosen else "text"),
-    )
-    tail = (Piece(f"+{line.added}", "success"), Piece(f" -{line.removed}", "error")) if line.diff else ()
-    return Row(
-        line.id,
-        pieces,
-        tail=tail,
-        mark=Piece(line.mark, line.style),
-        copy=" ".join(map(clean_line, (line.id, line.ruling, line.title, line.figures))),
-    )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
-from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,13 +13,14 @@ from textual.widgets import Input, Static
 
 from engine.core.text import clean_line
 from engine.value import dataclass
+from widgets.base.asked import asked_lines
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import Notice, RowChosen
 from widgets.base.text_layout import Piece, Pieces, wrap
-from widgets.panes.fleet_grid import LETTERS, Asked, FleetGrid, FleetRow
+from widgets.panes.fleet_grid import LETTERS, FleetGrid, FleetRow
 
-FleetWish = Literal["open", "transfer", "toggle", "rebuild", "handoffs"]
+FleetRequest = Literal["open", "transfer", "toggle", "handoffs"]
 LOOKS_PER_S = 10
 """How often the board is brought up to date at most."""
 
@@ -43,49 +42,11 @@ def _agent_lines(row: FleetRow | None, height: int, width: int) -> tuple[Pieces,
     if row is None:
         return ()
     if row.asked is not None:
-        return _asked_lines(row, row.asked, width, height)
+        return asked_lines(row.asked, width, height, who=row.name)
     notes = [part for part in (row.work, row.note) if part]
     name = " ".join(filter(None, (clean_line(row.name, limit=80), row.badge, clean_line(row.version))))
     head = (Piece(name, "strong"), Piece(f" {row.mark} {row.state}", row.style))
     return (head, *(line for part in notes for line in wrap((Piece(clean_line(part)),), width, most=4)))
-
-
-def _asked_lines(row: FleetRow, asked: Asked, width: int, height: int) -> tuple[Pieces, ...]:
-    more = f" · {asked.more} more" if asked.more else ""
-    title, name = clean_line(asked.title, limit=200), clean_line(row.name, limit=60)
-    title = title if title.startswith(f"{name}:") else f"{name}: {title}"
-    head = (
-        Piece("? ", "warning"),
-        Piece(title, "strong"),
-        Piece(f" {clean_line(asked.id)} · {asked.waited}{more}", "dim"),
-    )
-    answers = [
-        (f"{number} ", clean_line(option.label, limit=80) + (" …" if option.text else ""))
-        for number, option in enumerate(asked.options[:9], 1)
-    ]
-    if asked.free:
-        answers.append(("0 ", "write an answer"))
-    below = tuple(_packed(answers, width))
-    room = max(1, height - 1 - len(below))
-    question = wrap((Piece(clean_line(asked.question, limit=8_000)),), width, most=room)
-    context = wrap((Piece(clean_line(asked.context, limit=8_000), "dim"),), width, most=20)
-    return (*wrap(head, width), *question, *below, *(context if asked.context else ()))
-
-
-def _packed(answers: Sequence[tuple[str, str]], width: int) -> Iterator[Pieces]:
-    """Answers beside each other, none of them broken between two lines where it fits on one."""
-    line: list[Piece] = []
-    used = 0
-    for number, label in answers:
-        size = cell_len(number + label)
-        if line and used + 3 + size > width:
-            yield tuple(line)
-            line, used = [], 0
-        gap = [Piece("   ")] if line else []
-        line += [*gap, Piece(number, "accent"), Piece(label)]
-        used += 3 * len(gap) + size
-    if line:
-        yield tuple(line)
 
 
 class FleetDialog(BoxDialog[None]):
@@ -99,10 +60,9 @@ class FleetDialog(BoxDialog[None]):
         DialogKey("", "", "answer", shown="1–9"),
         DialogKey("", "choose", "open", shown="enter"),
         DialogKey("d", "delegate", "delegate", priority=True),
-        DialogKey("t", "wish('transfer')", "give floor", priority=True),
-        DialogKey("h", "wish('handoffs')", "handoffs", priority=True),
-        DialogKey("x", "wish('toggle')", "off/on", priority=True),
-        DialogKey("b", "wish('rebuild')", "rebuild", priority=True),
+        DialogKey("t", "request('transfer')", "give floor", priority=True),
+        DialogKey("h", "request('handoffs')", "handoffs", priority=True),
+        DialogKey("x", "request('toggle')", "off/on", priority=True),
         DialogKey("slash", "filter", "filter", priority=True),
         DialogKey("left", "side(-1)"),
         DialogKey("right", "side(1)"),
@@ -159,8 +119,8 @@ class FleetDialog(BoxDialog[None]):
         self.call_after_refresh(self._show_asked)
 
     def show(self, model: FleetModel) -> None:
-        """Show these agents; the cursor stays on its own."""
-        self.model = model
+        """Show these agents; the cursor stays on its own, and what the board itself said last stays, too."""
+        before, self.model = self.model, model
         columns = self.grid.columns
         shown = tuple(row for row in model.rows if self._passes(row))
         none = "No agent yet." if not model.rows else f"No agent of {len(model.rows)} fits '{self._filter}'."
@@ -169,7 +129,8 @@ class FleetDialog(BoxDialog[None]):
         hidden = len(model.rows) - len(shown)
         filtered = f" · filter '{self._filter}' hides {hidden}" if self._filter else ""
         self._standing.update(Content(clean_line(model.standing + filtered)))
-        self.say(model.said)
+        if model.said != before.said or before is model:
+            self.say(model.said)
         self._show_asked()
         if columns != self.grid.columns:
             self._show_heading()
@@ -189,7 +150,7 @@ class FleetDialog(BoxDialog[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a line is written, its letters are the line's."""
-        if self.writing and action in ("delegate", "wish", "filter", "digit", "letter", "side"):
+        if self.writing and action in ("delegate", "request", "filter", "digit", "letter", "side"):
             return False
         return super().check_action(action, parameters)
 
@@ -213,15 +174,15 @@ class FleetDialog(BoxDialog[None]):
         else:
             self.request("answered", row.key, asked.id, number)
 
-    def action_wish(self, wish: FleetWish) -> None:
+    def action_request(self, request: FleetRequest) -> None:
         """Ask for something of the agent under the cursor."""
         self.grid.type("")
         if (row := self.grid.row) is not None:
-            self.request("wanted", row.key, wish)
+            self.request("wanted", row.key, request)
 
     def action_choose(self) -> None:
         """Open the agent under the cursor."""
-        self.action_wish("open")
+        self.action_request("open")
 
     @on(RowChosen)
     def _chosen(self, event: RowChosen) -> None:

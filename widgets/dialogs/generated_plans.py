@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 
-from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
+from engine.core.reasoner import ProposedPlan
 from engine.core.text import clean, clean_line
-from engine.value import dataclass, field
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey, show_problems
+from engine.value import dataclass
+from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey, WriteDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -38,17 +38,6 @@ WRITTEN: dict[GeneratedPlansOffer, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ProposedPlan:
-    """A plan of the answer."""
-
-    text: str
-    """As AgentSpeak, or as it stood in the answer where it could not be read."""
-    accepted: bool = True
-    reasons: tuple[str, ...] = ()
-    """Why it was refused, or what is to be noted."""
-
-
-@dataclass(frozen=True, slots=True)
 class GeneratedPlansModel:
     """What the operator is shown."""
 
@@ -67,8 +56,6 @@ class GeneratedPlansModel:
     """The user prompt."""
     facts: tuple[tuple[str, str], ...] = ()
     """Label and text, such as the cost."""
-    disabled: Mapping[GeneratedPlansOffer, str] = field(default_factory=dict)
-    """Offers that cannot be taken now, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,34 +76,23 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         DialogKey("e", "offer('edit')", "edit"),
         DialogKey("r", "offer('ask_again')", "ask again"),
         DialogKey("d", "offer('reject')", "reject"),
-        DialogKey("ctrl+s", "send", priority=True),
     )
     DEFAULT_CSS = """
     GeneratedPlansDialog > Vertical { height: 96%; }
     GeneratedPlansDialog #head { height: 1; color: $foreground-muted; }
-    GeneratedPlansDialog TextArea { display: none; height: 1fr; min-height: 3; }
-    GeneratedPlansDialog #problems { display: none; }
-    GeneratedPlansDialog.-editing {
-        & TextArea, & #problems { display: block; }
-        & LongText, & .-keys { display: none; }
-    }
     """
 
     def __init__(self, model: GeneratedPlansModel, check: PlansCheck, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
         self._model = model
         self._check = check
-        self._warned = False
         self._text = LongText()
         self._question = Static(Content(QUESTION), id="line")
-        self._before = "\n\n".join(escape_unprintable(plan.text).strip() for plan in model.plans)
-        self._plans = TextArea(self._before, id="plans", show_line_numbers=True)
-        self._problems = Static(id="problems", classes="-problems")
 
     def compose(self) -> ComposeResult:
         """Whence the plans are, all that there is to read, and what can be done."""
         head = Static(Content(_head(self._model)), id="head")
-        parts = (head, self._text, self._plans, self._problems, self._question, self.line)
+        parts = (head, self._text, self._question, self.line)
         title = f"Plans for {clean_line(self._model.goal, limit=180)}"
         yield self.box(*parts, title=title, classes="-question")
 
@@ -125,61 +101,34 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         self._text.show(_sections(self._model))
         self._text.focus()
 
-    @property
-    def _editing(self) -> bool:
-        return self.has_class("-editing")
-
-    @property
-    def _edited(self) -> bool:
-        return self._plans.text != self._before
-
     def action_offer(self, name: str) -> None:
         """Take an offer: ask for what is written with it, refuse one that is not possible and say why."""
         offer = GeneratedPlansOffer(name)
-        if self.writing or self._editing:
+        if self.writing:
             return
-        if self.unmeant:
+        if self.is_accidental:
             self._tell(JUST_OPENED)
         elif reason := self._refusal(offer):
             self._tell(f"Not possible now: {reason}")
         elif offer is GeneratedPlansOffer.APPROVE:
             self.dismiss(GeneratedPlansChoice(offer))
         elif offer is GeneratedPlansOffer.EDIT:
-            self._warned = False
-            self._tell("The plans as they will be installed — ctrl+s sends, esc goes back")
-            self._changed()
-            self.add_class("-editing")
-            self._plans.focus()
+            before = "\n\n".join(escape_unprintable(plan.text).strip() for plan in self._model.plans)
+            about = "The plans as they will be installed; to go on without plans, reject them."
+            self.app.push_screen(WriteDialog("Edit the plans", about, before, self._check), self._edited)
         else:
             self._tell(f"{WRITTEN[offer]} — enter sends, esc goes back")
             self.write(offer, "")
 
     def _refusal(self, offer: GeneratedPlansOffer) -> str:
         """Why an offer cannot be taken; empty when it can."""
-        if reason := self._model.disabled.get(offer):
-            return clean_line(reason)
-        if offer is GeneratedPlansOffer.APPROVE and self._edited:
-            return "the plans were edited: e goes back to them, ctrl+s there sends them"
         if offer is GeneratedPlansOffer.APPROVE and not any(plan.accepted for plan in self._model.plans):
             return "no plan was accepted; edit the plans, ask again, or reject them"
         return ""
 
-    def problems(self) -> list[str]:
-        """What is wrong with the edited plans; empty when they can be sent."""
-        text = self._plans.text
-        return (
-            self._check(text) if text.strip() else ["nothing is written: to go on without plans, reject them"]
-        )
-
-    @on(TextArea.Changed)
-    def _changed(self) -> None:
-        self._warned = False
-        show_problems(self._problems, self.problems(), "can be installed")
-
-    def action_send(self) -> None:
-        """Send the edited plans, if nothing is wrong with them."""
-        if self._editing and not self.problems():
-            self.dismiss(GeneratedPlansChoice(GeneratedPlansOffer.EDIT, self._plans.text))
+    def _edited(self, text: str | None) -> None:
+        if text:
+            self.dismiss(GeneratedPlansChoice(GeneratedPlansOffer.EDIT, text))
 
     def written(self, what: str, text: str) -> bool:
         """Send the words."""
@@ -190,15 +139,10 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         return False
 
     def action_close(self) -> None:
-        """Go back from writing; else leave, and choose nothing. Only a second escape drops an edit."""
-        if self.writing or self._editing:
+        """Go back from writing; else leave, and choose nothing."""
+        if self.writing:
             self.stop_writing()
-            self.remove_class("-editing")
-            self._tell("Your edit is kept, but not sent: e goes back to it." if self._edited else QUESTION)
-            self._text.focus()
-        elif self._edited and not self._warned:
-            self._warned = True
-            self._tell("esc again leaves and drops your edit; e goes back to it.")
+            self._tell(QUESTION)
         else:
             self.dismiss(None)
 

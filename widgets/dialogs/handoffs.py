@@ -1,4 +1,4 @@
-"""Handoffs as trees with a bar of time each, and why an agent would be selected for a text."""
+"""Handoffs as trees, and why an agent would be selected for a text."""
 
 from __future__ import annotations
 
@@ -14,34 +14,15 @@ from textual.widgets import Static
 
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.dialog import DialogKey, ListDialog
+from widgets.base.dialog import DialogKey, ListDialog, RowsDialog
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import RowChosen, RowHighlighted
 from widgets.base.rows import Row
-from widgets.base.text_layout import Piece, Pieces, bar, cut_text
+from widgets.base.text_layout import Piece, cut_text
 
-HandoffWish = Literal["cancel", "retry", "raise", "lower", "take_over", "pause", "prompt", "error", "open"]
-SpanKind = Literal["queued", "running", "waiting", "paused"]
+HandoffRequest = Literal["cancel", "retry", "raise", "lower", "take_over", "pause", "prompt", "error", "open"]
 NAME_CELLS = 34
-TOLD, BARE = 40, 20
-"""Cells that are left behind a bar: for times and states, and for why something failed."""
 LOOKS_PER_S = 10
-DRAWN: dict[str, tuple[str, str]] = {
-    "queued": ("░", "dim"),
-    "running": ("█", "accent"),
-    "waiting": ("▒", "warning"),
-    "paused": ("╌", "dim"),
-}
-"""Cells of each kind of time: what waits its turn is dim, what runs solid, what waits for you hatched."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of time that a handoff spent in one way, in seconds from the beginning of its tree."""
-
-    kind: SpanKind
-    begin: float
-    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +38,11 @@ class HandoffLine:
     style: str = "dim"
     state: str = ""
     time: str = ""
-    spans: tuple[Span, ...] = ()
-    length: float = 0.0
-    """Seconds of its whole tree, so that bars of a tree stand on one scale."""
+    heading: bool = False
+    """Whether it is a group."""
     tail: str = ""
     """Its confidence, or why it failed."""
-    may: frozenset[HandoffWish] = frozenset()
+    may: frozenset[HandoffRequest] = frozenset()
     """What can be asked of it now."""
 
 
@@ -82,7 +62,7 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
     """The trees of handoffs, the newest first; it asks for a newer state by itself."""
 
     TITLE_TEXT, LIST_TITLE, CLASSES = "Handoffs", "Handoffs", "-full"
-    HINT = "░ queued █ running ▒ waits for you ╌ paused · esc close"
+    HINT = "esc close"
     EMPTY = "Nothing was handed over yet: F, then d."
     WIDE = 140
     DEFAULT_CSS = """
@@ -91,28 +71,28 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
     HandoffsDialog.-wide #facts { width: 42%; }
     """
     KEYS = (
-        DialogKey("enter", "wish('open')", "go to it", why_not="no agent of the engine works on it"),
-        DialogKey("p", "wish('prompt')", "prompt", why_not="it has none of its own"),
-        DialogKey("c", "wish('cancel')", "cancel", why_not="there is nothing to cancel"),
+        DialogKey("enter", "request('open')", "go to it", why_not="no agent of the engine works on it"),
+        DialogKey("p", "request('prompt')", "prompt", why_not="it has none of its own"),
+        DialogKey("c", "request('cancel')", "cancel", why_not="there is nothing to cancel"),
         DialogKey(
-            "r", "wish('retry')", "retry", why_not="only what has ended without success is tried again"
+            "r", "request('retry')", "retry", why_not="only what has ended without success is tried again"
         ),
         DialogKey(
             "plus,equals_sign",
-            "wish('raise')",
+            "request('raise')",
             "priority",
             shown="+ -",
             why_not="only what is open has a priority",
         ),
-        DialogKey("m", "wish('take_over')", "take over", why_not="only what is open can be taken over"),
+        DialogKey("m", "request('take_over')", "take over", why_not="only what is open can be taken over"),
         DialogKey(
             "space",
-            "wish('pause')",
-            "pause/go on",
-            why_not="only what runs is paused, only what is paused goes on",
+            "request('pause')",
+            "pause/resume",
+            why_not="only what runs is paused, only what is paused is resumed",
         ),
-        DialogKey("o", "wish('error')", "error", why_not="it has no error"),
-        DialogKey("minus", "wish('lower')", why_not="only what is open has a priority"),
+        DialogKey("o", "request('error')", "error", why_not="it has no error"),
+        DialogKey("minus", "request('lower')", why_not="only what is open has a priority"),
         DialogKey("f", "fleet", "fleet"),
         DialogKey("q", "close"),
     )
@@ -127,8 +107,8 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
         return (self._standing, self.halves(self.list, self._facts), self.said, self.keys)
 
     def rows(self) -> list[Row]:
-        """The trees, with bars as wide as there is room for."""
-        return _rows(self.model.lines, self.list.text_width)
+        """The trees."""
+        return [_row(line) for line in self.model.lines]
 
     def on_mount(self) -> None:
         """The trees have the focus."""
@@ -138,10 +118,6 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
             # How many lines there is room for is known only then.
             self.call_after_refresh(lambda: self.list.reveal(self.list.cursor_lines()))
         self.set_interval(1 / LOOKS_PER_S, partial(self.request, "refresh"))
-
-    def on_resize(self) -> None:
-        """Draw the bars anew."""
-        self.call_after_refresh(lambda: self.show(self.model))
 
     def show(self, model: HandoffsModel) -> None:
         """Show these handoffs; the cursor stays on its own."""
@@ -160,153 +136,42 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
 
     @on(RowChosen, "#list")
     def _open(self) -> None:
-        self.action_wish("open")
+        self.action_request("open")
 
-    def action_wish(self, wish: HandoffWish) -> None:
+    def action_request(self, request: HandoffRequest) -> None:
         """Ask for something that can be asked for now."""
         line = self._line()
         if line is None:
             return
-        if wish in line.may:
-            self.request("wanted", line.key, wish)
+        if request in line.may:
+            self.request("wanted", line.key, request)
         else:
-            self.say(f"{line.name} is {line.state}: {self.key_of(wish).why_not}")
+            self.say(f"{line.name} is {line.state}: {self.key_of(request).why_not}")
 
     def action_fleet(self) -> None:
         """See the agents."""
         self.request("fleet")
 
 
-def _rows(lines: tuple[HandoffLine, ...], width: int) -> list[Row]:
-    """The trees, with bars as wide as there is room for."""
-    names = {
-        line.key: cut_text(f"{line.lead}{clean_line(line.name)}", NAME_CELLS) for line in lines if line.spans
-    }
-    widest = max(map(cell_len, names.values()), default=0)
-    names |= {line.key: f"{line.lead}{clean_line(line.name, limit=300)}" for line in lines if not line.spans}
-    room = TOLD if any(line.tail for line in lines) else BARE
-    cells = max(8, min(48, width - widest - room))
-    return [
-        _row(line, names[line.key] + " " * max(0, widest - cell_len(names[line.key])), cells)
-        for line in lines
-    ]
-
-
-def _row(line: HandoffLine, name: str, cells: int) -> Row:
-    state = Piece(f" {line.state}", line.style)
+def _row(line: HandoffLine) -> Row:
+    if line.heading:
+        name, time = f"{line.lead}{clean_line(line.name, limit=300)}", ""
+    else:
+        name, time = cut_text(f"{line.lead}{clean_line(line.name)}", NAME_CELLS), f"{line.time:>5} "
+        name += " " * (NAME_CELLS - cell_len(name))
     tail = (Piece(f" {clean_line(line.tail, limit=200)}", line.style if line.style == "error" else "dim"),)
     pieces = (
-        Piece(f"{name} ", "text" if line.spans else "strong"),
-        *(bar_of(line.spans, line.length, cells, line.style) if line.spans else ()),
-        Piece(f" {line.time:>5}" if line.spans else "", "dim"),
-        state,
+        Piece(f"{name} ", "strong" if line.heading else "text"),
+        Piece(time, "dim"),
+        Piece(line.state, line.style),
         *(tail if line.tail else ()),
     )
     copy = " ".join(filter(None, (clean_line(line.name), line.state, line.time, clean_line(line.tail))))
     return Row(line.key, pieces, mark=Piece(line.mark, line.style), copy=copy)
 
 
-def bar_of(spans: tuple[Span, ...], length: float, cells: int, style: str = "accent") -> Pieces:
-    """A bar of time: blank before it began and after it ended, each kind of time in cells of its own.
-
-    Args:
-        spans: in order, in seconds.
-        length: seconds of the whole bar.
-        cells: its width.
-        style: of the time in which it ran.
-    """
-    drawn: list[SpanKind | None] = [None] * cells
-    for span in spans:
-        first = int(span.begin / length * cells) if length > 0 else 0
-        last = int(span.end / length * cells) if length > 0 else 0
-        first = min(first, cells - 1)
-        # What was shorter than a cell is seen all the same, unless it was only its turn that it waited for.
-        last = max(last, first + (span.kind != "queued" or span is spans[-1]))
-        drawn[first : min(last, cells)] = [span.kind] * (min(last, cells) - first)
-    pieces: list[Piece] = []
-    for kind in drawn:
-        text, own = DRAWN[kind] if kind is not None else (" ", "dim")
-        own = style if kind == "running" and style in ("success", "error") else own
-        if pieces and pieces[-1].style == own and pieces[-1].text[-1] == text:
-            pieces[-1] = Piece(pieces[-1].text + text, own)
-        else:
-            pieces.append(Piece(text, own))
-    return tuple(pieces)
-
-
-CELLS = 5
-PARTS = (("T", 0.6), ("P", 0.4), ("C", 0.3))
-"""The parts that are shares, and how much each can be; R, the record, is signed and shown as a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateRow:
-    """An agent that was considered."""
-
-    agent: str
-    score: float
-    parts: tuple[float, float, float, float]
-    """T trigger, P problem, C chain, R record."""
-    why: tuple[str, ...] = ()
-    place: int = 0
-    """From 1; 0 for one that was not selected."""
-    lost: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionModel:
-    """What the dialog shows."""
-
-    text: str
-    rows: tuple[CandidateRow, ...] = ()
-    standing: str = ""
-    """What of the text counted, and where it goes."""
-
-
-class SelectionDialog(ListDialog[SelectionModel]):
+class SelectionDialog(RowsDialog):
     """The candidates, best first; enter offers to hand the text to the agent under the cursor."""
 
-    HINT, LIST_TITLE, MARKS = "enter hands it over · esc close", "Candidates", False
-    EMPTY = "Nothing speaks for any agent: it has to become clear first what is wanted."
-    DEFAULT_CSS = """
-    SelectionDialog > Vertical { height: 96%; max-width: 140; }
-    SelectionDialog #standing { height: auto; max-height: 4; }
-    """
-
-    def parts(self) -> Sequence[Widget]:
-        """What counted, the candidates, and the keys."""
-        return (Static(Content(clean_line(self.model.standing)), id="standing"), self.list)
-
-    def title_text(self) -> str:
-        """The text that is to be handed over."""
-        return f"Select: {clean_line(self.model.text, limit=90)}"
-
-    def rows(self) -> list[Row]:
-        """The best comes first."""
-        return [row for candidate in self.model.rows for row in _candidate_rows(candidate)]
-
-    @on(RowChosen)
-    def action_delegate(self) -> None:
-        """Hand the text to the agent under the cursor."""
-        if self.list.cursor:
-            self.request("chosen", self.list.cursor)
-            self.dismiss(None)
-
-
-def _candidate_rows(candidate: CandidateRow) -> list[Row]:
-    pieces: list[Piece] = [
-        Piece(f"{candidate.place or '·':>2} ", "dim"),
-        Piece(f"{cut_text(clean_line(candidate.agent), 18):<18} ", "strong" if candidate.place else "dim"),
-        Piece(f"{candidate.score:7.4g} ", "text"),
-    ]
-    for (name, most), value in zip(PARTS, candidate.parts[:3], strict=True):
-        pieces += [Piece(f"{name} ", "dim"), *bar(value / most, CELLS, style="accent"), Piece(" ")]
-    style = "success" if candidate.parts[3] > 0 else "error" if candidate.parts[3] < 0 else "dim"
-    pieces.append(Piece(f"R {candidate.parts[3]:+.3f}", style))
-    sentences = (*candidate.why, *((candidate.lost,) if candidate.lost else ()))
-    copy = " ".join((clean_line(candidate.agent), f"{candidate.score:.6g}", *map(clean_line, sentences)))
-    rows = [Row(candidate.agent, tuple(pieces), copy=copy)]
-    for at, sentence in enumerate(sentences):
-        words: Pieces = (Piece("   "), Piece(clean_line(sentence, limit=600), "dim"))
-        rows.append(Row(f"{candidate.agent} {at}", words, selectable=False, indent=3, most=3))
-    return rows
+    HINT, LIST_TITLE, CHOOSING = "enter hands it over · esc close", "Candidates", "chosen"
+    DEFAULT_CSS = "SelectionDialog > Vertical { height: 96%; max-width: 140; }"

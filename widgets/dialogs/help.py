@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from textual.app import ComposeResult
 from textual.widgets import Input
 
 from engine.core.text import clean_line
-from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import FactsPane
 from widgets.base.text_layout import Piece, Pieces, wrap
@@ -17,48 +16,27 @@ from widgets.base.text_layout import Piece, Pieces, wrap
 KEY_CELLS = 14
 
 
-@dataclass(frozen=True, slots=True)
-class HelpKey:
-    """A key and what it does."""
-
-    keys: str
-    does: str
+HelpGroups = Mapping[str, Sequence[tuple[str, str]]]
+"""Keys with what they do, by what they are listed under."""
 
 
-@dataclass(frozen=True, slots=True)
-class HelpGroup:
-    """Keys that belong together."""
-
-    title: str
-    keys: tuple[HelpKey, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HelpModel:
-    """What the help shows."""
-
-    groups: tuple[HelpGroup, ...]
-    about: str = ""
-    """What the focused pane says about itself; `## ` begins a heading."""
-
-
-def help_lines(model: HelpModel, filtered: str, width: int) -> Iterator[Pieces]:
+def help_lines(groups: HelpGroups, about: str, filtered: str, width: int) -> Iterator[Pieces]:
     """The keys whose name or description holds a text, below a heading for each group."""
     lines = 0
-    if model.about and not filtered:
-        yield from (about := _about(model.about, width))
-        lines = len(about)
-    for group in model.groups:
-        keys = [key for key in group.keys if filtered in f"{key.keys} {key.does}".casefold()]
-        if not keys:
+    if about and not filtered:
+        yield from (above := _about(about, width))
+        lines = len(above)
+    for title, keys in groups.items():
+        shown = [(key, does) for key, does in keys if filtered in f"{key} {does}".casefold()]
+        if not shown:
             continue
         if lines:
             yield (Piece(""),)
-        yield (Piece(clean_line(group.title), "heading"),)
+        yield (Piece(clean_line(title), "heading"),)
         lines += 1
-        for key in keys:
-            name = f"{clean_line(key.keys):<{KEY_CELLS}} "
-            pieces = (Piece("  " + name, "accent"), Piece(clean_line(key.does)))
+        for key, does in shown:
+            name = f"{clean_line(key):<{KEY_CELLS}} "
+            pieces = (Piece("  " + name, "accent"), Piece(clean_line(does)))
             yield from wrap(pieces, width, indent=KEY_CELLS + 3, most=4)
 
 
@@ -72,7 +50,12 @@ def _about(text: str, width: int) -> list[Pieces]:
 
 
 class HelpDialog(BoxDialog[None]):
-    """The help; typing after `/` filters it."""
+    """The help; typing after `/` filters it.
+
+    Args:
+        groups: the keys.
+        about: what the focused pane says about itself; `## ` begins a heading.
+    """
 
     TITLE_TEXT, HINT = "Help", "↑ ↓ scroll · / filter · esc close"
     DEFAULT_CSS = """
@@ -82,11 +65,11 @@ class HelpDialog(BoxDialog[None]):
     """
     KEYS = (DialogKey("question_mark,q", "close"), DialogKey("slash", "filter"))
 
-    def __init__(self, model: HelpModel) -> None:
+    def __init__(self, groups: HelpGroups, about: str = "") -> None:
         super().__init__()
-        self._model = model
+        self.groups, self._about = groups, about
         empty = "No key matches. Empty the filter to see all keys."
-        self._text = FactsPane(render=partial(help_lines, model, ""), title="Help", empty=empty)
+        self._text = FactsPane(render=partial(help_lines, groups, about, ""), title="Help", empty=empty)
         self._input = Input(placeholder="filter keys")
 
     def compose(self) -> ComposeResult:
@@ -105,7 +88,7 @@ class HelpDialog(BoxDialog[None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as the operator types."""
         text = event.value.strip().casefold()
-        self._text.show_text(text, partial(help_lines, self._model, text))
+        self._text.show_text(text, partial(help_lines, self.groups, self._about, text))
 
     def on_input_submitted(self) -> None:
         """Go back to the keys."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -31,20 +33,6 @@ STYLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class WhyRow:
-    """One event of the chain."""
-
-    ref: str
-    """Its reference; empty for a line that is no event."""
-    lead: str
-    """The branches that it lies on, drawn before its text."""
-    glyph: str
-    kind: str
-    text: str
-    time: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class WhyModel:
     """What the dialog shows."""
 
@@ -53,14 +41,15 @@ class WhyModel:
     way: str
     """`backward`, `forward` or `wrong`; any other word for lines that only name their events."""
     title: str
-    rows: tuple[WhyRow, ...] = ()
+    rows: Sequence[Row] = ()
+    """An event each, as `why_row` makes them."""
     notes: tuple[str, ...] = ()
     """What is to be said beside the chain."""
 
 
 def _rows(model: WhyModel) -> list[Row]:
     """The chain, an event a row, and the notes below it; above it where they say what is in doubt."""
-    rows = [_row(at, row) for at, row in enumerate(model.rows)]
+    rows = [*model.rows]
     notes = [
         Row(f"note:{at}", (Piece(clean_line(note), "warning"),), selectable=False, indent=2, most=3)
         for at, note in enumerate(model.notes)
@@ -69,16 +58,27 @@ def _rows(model: WhyModel) -> list[Row]:
     return [*notes, *between, *rows] if model.way == "wrong" else [*rows, *between, *notes]
 
 
-def _row(at: int, row: WhyRow) -> Row:
-    text = clean_line(row.text)
+def why_row(at: int, ref: str, lead: str, glyph: str, kind: str, text: str, time: str = "") -> Row:
+    """An event of the chain; its key names it, unless it is missing.
+
+    Args:
+        at: its place.
+        ref: its reference; empty for a line that is no event.
+        lead: the branches that it lies on, drawn before its text.
+        glyph: its sign.
+        kind: what it is; `missing` for an event that the journal lacks.
+        text: in words.
+        time: of day.
+    """
+    text, style = clean_line(text), STYLES.get(kind, "text")
     return Row(
-        f"{at}",
-        (Piece(row.lead, "dim"), Piece(text, STYLES.get(row.kind, "text"))),
-        tail=(Piece(f" {clean_line(row.ref)} {clean_line(row.time)}", "dim"),),
-        mark=Piece(clean_line(row.glyph) or " ", STYLES.get(row.kind, "text")),
-        indent=len(row.lead) + 2,
+        f"{at} {'' if kind == 'missing' else ref}",
+        (Piece(lead, "dim"), Piece(text, style)),
+        tail=(Piece(f" {clean_line(ref)} {clean_line(time)}", "dim"),),
+        mark=Piece(clean_line(glyph) or " ", style),
+        indent=len(lead) + 2,
         most=3,
-        copy=f"{clean_line(row.ref)} {text}",
+        copy=f"{clean_line(ref)} {text}",
     )
 
 
@@ -110,24 +110,23 @@ class WhyDialog(ListDialog[WhyModel]):
         """Show another chain, from its first line on."""
         super().show(model)
         self.set_title(clean_line(model.title, limit=120), self.HINT)
-        self.list.move_cursor("0")
+        self.list.move_cursor(model.rows[0].key if model.rows else "")
 
-    def _row(self) -> WhyRow | None:
-        """The event under the cursor."""
-        rows = enumerate(self.model.rows)
-        return next((row for at, row in rows if f"{at}" == self.list.cursor and row.ref), None)
+    @property
+    def _event(self) -> str:
+        """The event under the cursor; empty for none."""
+        return self.list.cursor.partition(" ")[2]
 
     def action_event(self, what: str) -> None:
         """Have the event under the cursor marked as wrong or no more, or what depends on it taken back."""
-        if (row := self._row()) is not None:
-            self.request(what, row.ref)
+        if self._event:
+            self.request(what, self._event)
 
     @on(RowChosen)
     def action_ask(self) -> None:
         """Ask for the causes of the event under the cursor."""
-        row = self._row()
-        if row is not None and row.kind != "missing" and row.ref != self.model.what:
-            self._ask(row.ref, "forward" if self.model.way in ("forward", "wrong") else "backward")
+        if self._event not in ("", self.model.what):
+            self._ask(self._event, "forward" if self.model.way in ("forward", "wrong") else "backward")
 
     def action_way(self, way: str) -> None:
         """Ask the other way about the same thing."""
@@ -185,9 +184,7 @@ class SearchDialog(BoxDialog[None]):
         self._words = words
         self._reads = ""
         self._input = Input(words, placeholder='words, or "words together"', max_length=WORDS_LIMIT)
-        empty = (
-            "Type words and press enter: events, outputs, thoughts, prompts, memories and files are searched."
-        )
+        empty = "Type words and press enter: events, outputs, thoughts, prompts and memories are searched."
         self._list = LinePane(title="Results", empty=empty, id="results")
         self._text = LongText()
         self._standing = Static(id="standing")
@@ -216,12 +213,12 @@ class SearchDialog(BoxDialog[None]):
             self._list.set_rows(model.found)
             self._standing.update(Content(clean_line(model.standing)), layout=False)
 
-    def show_whole(self, key: str, sections: tuple[Section, ...], *, at: int = 0) -> None:
-        """Show one of them in full, with this section at the top."""
+    def show_whole(self, key: str, sections: tuple[Section, ...]) -> None:
+        """Show one of them in full."""
         if key == self._reads:
             self._text.show(sections)
             self.set_class(True, "-reading")
-            self._text.go_to(at)
+            self._text.go_to(0)
             self._text.focus()
 
     @on(Input.Submitted)

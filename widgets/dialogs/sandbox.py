@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from textual.app import ComposeResult
 
-from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, ConfirmDialog, ConfirmModel, DialogKey
+from widgets.base.dialog import BoxDialog, ConfirmDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
 
 
@@ -19,20 +19,14 @@ class NoJailChoice(StrEnum):
     LEAVE = "q"
 
 
-@dataclass(frozen=True, slots=True)
-class NoJailModel:
-    """What the dialog shows."""
-
-    facts: tuple[Fact, ...]
-    """Why no program may run, what is missing, and what to do about it."""
-    weaker: str
-    """What the weaker choice does: `run programs UNCONFINED`."""
-    promise: str
-    """What the tier that this machine gives holds and what it does not."""
-
-
 class NoJailDialog(BoxDialog[NoJailChoice | None]):
-    """Gives the choice, or None for the harmless one; a weaker jail takes a second key."""
+    """Gives the choice, or None for the harmless one; a weaker jail takes a second key.
+
+    Args:
+        facts: why no program may run, what is missing, and what to do about it.
+        weaker: what the weaker choice does: `run programs UNCONFINED`.
+        promise: what the tier that this machine gives holds and what it does not.
+    """
 
     TITLE_TEXT, HINT = "No jail for programs", "esc: file commands only"
     KEYS = (
@@ -45,10 +39,9 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
     NoJailDialog FactsPane { height: auto; max-height: 14; }
     """
 
-    def __init__(self, model: NoJailModel) -> None:
+    def __init__(self, facts: Sequence[Fact], weaker: str, promise: str) -> None:
         super().__init__()
-        self._model = model
-        self._facts = FactsPane(model.facts)
+        self._facts, self._weaker, self._promise = FactsPane(facts), weaker, promise
 
     def compose(self) -> ComposeResult:
         """Why, then what can be done."""
@@ -64,8 +57,8 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
 
     def action_weaken(self) -> None:
         """Ask once more; only `y` agrees."""
-        question = f"Press y to {self._model.weaker} until this session ends"
-        self.app.push_screen(ConfirmDialog(ConfirmModel(question, self._model.promise)), self._agreed)
+        question = f"Press y to {self._weaker} until this session ends"
+        self.app.push_screen(ConfirmDialog(question, self._promise), self._agreed)
 
     def _agreed(self, sure: bool | None) -> None:
         if sure:

@@ -38,7 +38,7 @@ class StopDialog(BoxDialog[None]):
     StopDialog #scopes { height: auto; margin: 0 0 1 0; }
     """
     KEYS = (
-        DialogKey("tab,s", "scope", "whom", priority=True),
+        DialogKey("tab,s", "scope", "scope", priority=True),
         DialogKey("enter,q,X", "close", priority=True),
         DialogKey("full_stop", "again"),
     )

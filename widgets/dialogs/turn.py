@@ -82,7 +82,7 @@ class InterventionChoice:
 
 
 class InterventionDialog(BoxDialog[InterventionChoice | None]):
-    """Gives the operator's choice, or None: then the agent goes on waiting in the background."""
+    """Gives the operator's choice, or None: then the agent still waits in the background."""
 
     TITLE_TEXT, HINT = "Manual intervention", "esc leaves it open in the background"
     DEFAULT_CSS = """
@@ -140,7 +140,7 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
 
     def choose(self, offer: Offer) -> None:
         """Take an offer: ask for its text, ask again before aborting, refuse a disabled one and say why."""
-        if self.unmeant:
+        if self.is_accidental:
             self._tell(JUST_OPENED)
         elif reason := self._model.disabled.get(offer):
             self._tell(f"Not possible now: {clean_line(reason)}")
@@ -253,7 +253,7 @@ class HandoverModel:
 
     changes: tuple[ChangeLine, ...] = ()
     goes_on: str = ""
-    """Where the shell ended, such as `./shop with .venv`; empty when the agent goes on where it was."""
+    """Where the shell ended, such as `./shop with .venv`; empty when the agent continues where it was."""
     stays: str = ""
     """Where the agent was."""
 
@@ -265,11 +265,11 @@ class HandoverDecision:
     accept: tuple[str, ...]
     """Keys of changes."""
     follow: bool = True
-    """Whether the agent goes on where the shell ended."""
+    """Whether the agent continues where the shell ended."""
 
 
 class ChangeList(LinePane):
-    """The changes, each with a mark; the last row says where the agent goes on. A click marks a row."""
+    """The changes, each with a mark; the last row says where the agent continues. A click marks a row."""
 
     def step(self, by: int) -> None:
         """Show the rest of a row before going to the next one."""
@@ -320,7 +320,7 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
         model = self._model
         lines = [(change.text, change.key) for change in model.changes]
         if model.goes_on:
-            lines.append((f"goes on in {model.goes_on if self._marked[-1] else model.stays}", ""))
+            lines.append((f"continues in {model.goes_on if self._marked[-1] else model.stays}", ""))
         self._list.set_rows(
             [
                 _row(str(number), text, key, marked)
@@ -337,19 +337,19 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
         self._toggle(event.key)
 
     def _toggle(self, row: str) -> None:
-        if row and not self.unmeant:
+        if row and not self.is_accidental:
             self._marked[int(row)] = not self._marked[int(row)]
             self._show()
 
     def action_mark(self, on: bool) -> None:
         """Mark all rows, or none."""
-        if not self.unmeant:
+        if not self.is_accidental:
             self._marked = [on] * len(self._marked)
             self._show()
 
     def action_accept(self) -> None:
         """Tell the agent what is marked."""
-        if not self.unmeant:
+        if not self.is_accidental:
             changes = self._model.changes
             accept = tuple(change.key for change, on in zip(changes, self._marked, strict=False) if on)
             self.dismiss(HandoverDecision(accept, follow=all(self._marked[len(changes) :])))

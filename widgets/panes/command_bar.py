@@ -30,7 +30,7 @@ HINT = "tab completes · ↑ history · ctrl+o what would it do? · esc leaves"
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A way the line may go on."""
+    """A way the line may continue."""
 
     text: str
     """The whole line as it would be."""
@@ -38,12 +38,7 @@ class Completion:
     """What it does, in a few words."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandBarModel:
-    """The result of the last command."""
-
-    text: str = ""
-    kind: Literal["ok", "error", "asks", "note"] = "note"
+MessageKind = Literal["ok", "error", "asks", "note"]
 
 
 class CompletionList(LinePane, can_focus=False):
@@ -135,7 +130,8 @@ line, shows what it would do.
         self._history = list(history)[-HISTORY_KEPT:]
         self._place = len(self._history)
         self._draft = ""
-        self._model = CommandBarModel()
+        self.message: tuple[str, MessageKind] = ("", "note")
+        """The result of the last command."""
         self._completions: tuple[Completion, ...] = ()
         self._at = -1
         self._list = CompletionList(click_chooses=True)
@@ -172,27 +168,27 @@ line, shows what it would do.
         self._input.focus(scroll_visible)
         return self
 
-    def show(self, model: CommandBarModel) -> None:
+    def show(self, text: str, kind: MessageKind) -> None:
         """Show the result of the last command."""
-        if model != self._model:
-            self._model = model
-            self._show_message(model)
+        if (text, kind) != self.message:
+            self.message = (text, kind)
+            self._show_message()
 
     def clear(self) -> None:
         """Take the line away, as when what it says was done."""
         self._close_popup()
         self._fill("")
-        self._show_message(self._model)
+        self._show_message()
 
     def set_text(self, text: str) -> None:
         """Put a text into the line for the operator to finish; a blank at its end stays."""
         self._fill(one_line(text) + " " * text.endswith(" "))
 
-    def _show_message(self, model: CommandBarModel) -> None:
-        text = clean_line(model.text)
-        self._message.update(Content(f"{MESSAGE_MARKS[model.kind]} {text}" if text else HINT), layout=False)
+    def _show_message(self) -> None:
+        text, shown = clean_line(self.message[0]), self.message[1]
+        self._message.update(Content(f"{MESSAGE_MARKS[shown]} {text}" if text else HINT), layout=False)
         for kind in MESSAGE_MARKS:
-            self._message.set_class(model.kind == kind, f"-{kind}")
+            self._message.set_class(shown == kind, f"-{kind}")
 
     def _request(self, what: str, *args: object) -> None:
         self.post_message(Requested("CommandBar", what, args))
@@ -218,14 +214,14 @@ line, shows what it would do.
         if text:
             self._message.update(Content(f"  {clean_line(text)}"), layout=False)
         else:
-            self._show_message(self._model)
+            self._show_message()
 
     @on(Input.Submitted)
     def _line_entered(self, event: Input.Submitted) -> None:
         event.stop()
         text = one_line(event.value)
         self._close_popup()
-        self._show_message(self._model)
+        self._show_message()
         if not text:
             return
         if not self._history or self._history[-1] != text:

@@ -6,7 +6,6 @@ Only what is visible is drawn, so that two hundred agents cost what a screenful 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from rich.style import Style
 from textual import events
@@ -14,6 +13,7 @@ from textual.message import Message
 
 from engine.core.text import clean_line
 from engine.value import dataclass, replace
+from widgets.base.asked import Asked
 from widgets.base.line_pane import LinePane
 from widgets.base.text_layout import Piece, Pieces, cut, cut_text, fit, pad, width_of
 
@@ -34,31 +34,6 @@ def label_at(number: int) -> str:
         return ""
     second, first = divmod(number, len(LETTERS))
     return LETTERS[first] + LETTERS[second]
-
-
-@dataclass(frozen=True, slots=True)
-class AskOption:
-    """One answer that can be chosen by its number."""
-
-    label: str
-    text: Literal["", "may", "must"] = ""
-    """Whether it goes with a text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What an agent asks of the operator."""
-
-    id: str
-    title: str
-    question: str
-    options: tuple[AskOption, ...] = ()
-    context: str = ""
-    free: bool = False
-    """Whether any text may be the answer."""
-    waited: str = ""
-    more: int = 0
-    """How many further questions the agent has."""
 
 
 @dataclass(frozen=True, slots=True)

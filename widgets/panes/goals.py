@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
 from engine.core.text import clean_line
-from engine.value import dataclass, field
-from widgets.base.facts import ModelPane
-from widgets.base.line_pane import Notice
+from engine.value import dataclass
+from widgets.base.facts import RowsPane
 from widgets.base.rows import Row, blank, heading
 from widgets.base.text_layout import Piece
 
@@ -47,27 +44,6 @@ class FrameLine:
     """Calls of the same goal whose place this one has taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class IntentionLine:
-    """One intention, its outermost frame first."""
-
-    id: str
-    state: IntentionMark = "ready"
-    waits_for: str = ""
-    """`action`, `time`, `event`, `answer`, `a plan`; empty unless it waits."""
-    reason: str = ""
-    """What exactly it waits for, or why it is suspended."""
-    frames: tuple[FrameLine, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class IntentionsModel:
-    """What the pane shows, the oldest intention first."""
-
-    intentions: tuple[IntentionLine, ...] = ()
-    notice: Notice | None = None
-
-
 INTENTION, FRAME = "intention:", "frame:"
 
 
@@ -78,21 +54,27 @@ def intention_of(key: str) -> str:
     return key.removeprefix(FRAME).partition(":")[2] if key.startswith(FRAME) else ""
 
 
-def intention_rows(model: IntentionsModel) -> list[Row]:
-    """The intentions as rows of a list, each followed by its frames."""
-    return [row for intention in model.intentions for row in _rows(intention)]
+def intention_rows(
+    id_: str, state: IntentionMark, waits: str = "", reason: str = "", frames: Sequence[FrameLine] = ()
+) -> Iterator[Row]:
+    """An intention followed by its frames, the outermost first.
 
-
-def _rows(intention: IntentionLine) -> Iterator[Row]:
-    glyph, style = INTENTION_MARKS[intention.state]
-    frames, reason, waits = intention.frames, clean_line(intention.reason), clean_line(intention.waits_for)
-    word = f"waiting for {waits}" if intention.state == "waiting" and waits else intention.state
-    pieces = [Piece(glyph + " ", style), Piece(f"{clean_line(intention.id)} "), Piece(word, style)]
+    Args:
+        id_: its number.
+        state: how it stands.
+        waits: `action`, `time`, `event`, `answer`, `a plan`; empty unless it waits.
+        reason: what exactly it waits for, or why it is suspended.
+        frames: what it carries out.
+    """
+    glyph, style = INTENTION_MARKS[state]
+    reason, waits = clean_line(reason), clean_line(waits)
+    word = f"waiting for {waits}" if state == "waiting" and waits else state
+    pieces = [Piece(glyph + " ", style), Piece(f"{clean_line(id_)} "), Piece(word, style)]
     if reason:
         pieces.append(Piece(f" · {reason}"))
-    yield Row(INTENTION + intention.id, tuple(pieces), indent=2, most=3)
+    yield Row(INTENTION + id_, tuple(pieces), indent=2, most=3)
     for depth, frame in enumerate(frames):
-        yield from _frame_rows(frame, f"{depth}:{intention.id}", depth, current=depth == len(frames) - 1)
+        yield from _frame_rows(frame, f"{depth}:{id_}", depth, current=depth == len(frames) - 1)
 
 
 def _frame_rows(frame: FrameLine, key: str, depth: int, *, current: bool) -> Iterator[Row]:
@@ -147,50 +129,11 @@ AGENT_MARKS: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GoalLine:
-    """One goal as the stack shows it."""
-
-    id: str
-    text: str
-    status: GoalMark = "pending"
-    depth: int = 0
-    """Goals above it that it serves."""
-    clauses_done: int = 0
-    clauses: int = 0
-    """Clauses of its text; 0 when it was not split."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentLine:
-    """One agent as the stack shows it."""
-
-    id: str
-    mode: AgentMark = "stopped"
-    note: str = ""
-    """A few words, such as what it asks."""
-    selected: bool = False
-    """True for the agent all panes show."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoalStackModel:
-    """What the goal stack shows."""
-
-    goals: tuple[GoalLine, ...] = ()
-    agents: tuple[AgentLine, ...] = ()
-    intentions: IntentionsModel = field(default_factory=IntentionsModel)
-    """What a reasoner carries out, below the goals."""
-    over: int = 0
-    """How many runs of handoffs are over."""
-    notice: Notice | None = None
-
-
 def _binding(keys: str, action: GoalActionName, does: str) -> Binding:
     return Binding(keys, f"goal('{action}')", does, show=False, id=f"goals.{action}", tooltip=does)
 
 
-class GoalStack(ModelPane[GoalStackModel]):
+class GoalStack(RowsPane):
     """Goals indented by depth, and below them the agents."""
 
     BORDER_TITLE = "1 Goals"
@@ -221,27 +164,6 @@ runs of handoffs stand in one line: enter shows the handoffs, and there each can
         _binding("delete,D", "drop", "Give the goal up, after asking"),
     ]
 
-    _model = GoalStackModel()
-
-    def make_rows(self) -> None:
-        """The goals, what a reasoner carries out, and the agents."""
-        model = self._model
-        held = sum(intention.state == "suspended" for intention in model.intentions.intentions)
-        self.set_caption_text(f"{held} suspended" if held else "")
-        rows = [_goal_row(goal, model.goals, at) for at, goal in enumerate(model.goals)]
-        if model.intentions.intentions:
-            if rows:
-                rows.append(blank("between"))
-            rows += intention_rows(model.intentions)
-        if model.agents:
-            if rows:
-                rows.append(blank("blank"))
-            rows.append(heading("agents", "agents"))
-            rows.extend(_agent_row(agent) for agent in model.agents)
-            if model.over:
-                rows.append(_over_row(model.over))
-        self.set_rows(rows)
-
     def action_steer(self, action: IntentionVerb) -> None:
         """Ask for something to be done to the intention under the cursor."""
         if intention := intention_of(self.cursor):
@@ -270,23 +192,39 @@ runs of handoffs stand in one line: enter shows the handoffs, and there each can
             self.row_chosen(key)
 
 
-def _goal_row(goal: GoalLine, goals: tuple[GoalLine, ...], at: int) -> Row:
-    glyph, style = GOAL_MARKS[goal.status]
-    depth = min(goal.depth, 8)
-    last = not any(other.depth == goal.depth for other in _below(goals, at))
-    branch = "  " * (depth - 1) + ("└ " if last else "├ ") if depth else ""
-    text = clean_line(goal.text)
-    tail: list[Piece] = []
-    if goal.clauses:
-        tail.append(Piece(f"{goal.clauses_done}/{goal.clauses}", "dim"))
-    if goal.status != "active":
-        tail.append(Piece((" " if tail else "") + goal.status, "dim" if style == "dim" else style))
+def stacked(
+    goals: Sequence[Row], intentions: Sequence[Row] = (), agents: Sequence[Row] = (), over: int = 0
+) -> list[Row]:
+    """The goals, what a reasoner carries out, the agents, and how many runs of handoffs are over."""
+    rows = [*goals, *([blank("between")] if goals and intentions else []), *intentions]
+    if agents:
+        rows += [*([blank("blank")] if rows else []), heading("agents", "agents"), *agents]
+        rows += [_over_row(over)] if over else []
+    return rows
+
+
+def goal_row(id_: str, text: str, status: GoalMark, branch: str = "", done: int = 0, clauses: int = 0) -> Row:
+    """A goal.
+
+    Args:
+        id_: its name.
+        text: in words.
+        status: how it stands.
+        branch: what stands before it, where it serves another one.
+        done: clauses of its text that are done.
+        clauses: all of them; 0 when it was not split.
+    """
+    glyph, style = GOAL_MARKS[status]
+    text = clean_line(text)
+    tail = [Piece(f"{done}/{clauses}", "dim")] if clauses else []
+    if status != "active":
+        tail.append(Piece(" " * bool(tail) + status, style))
     return Row(
-        f"goal:{goal.id}",
+        f"goal:{id_}",
         (
             Piece(branch, "dim"),
             Piece(glyph + " ", style),
-            Piece(text, {"active": "strong", "dropped": "dim"}.get(goal.status, "text")),
+            Piece(text, {"active": "strong", "dropped": "dim"}.get(status, "text")),
         ),
         tail=tuple(tail),
         indent=len(branch) + 2,
@@ -295,23 +233,17 @@ def _goal_row(goal: GoalLine, goals: tuple[GoalLine, ...], at: int) -> Row:
     )
 
 
-def _below(goals: tuple[GoalLine, ...], at: int) -> list[GoalLine]:
-    """The goals after this one up to the next that is less deep."""
-    return list(takewhile(lambda other: other.depth >= goals[at].depth, goals[at + 1 :]))
-
-
 def _over_row(count: int) -> Row:
     words = f"{count:,} ended run{'' if count == 1 else 's'}"
     return Row("over:", (Piece("✓ ", "dim"), Piece(words, "dim")), tail=(Piece("H", "dim"),), mark=Piece(" "))
 
 
-@lru_cache(maxsize=1024)
-def _agent_row(agent: AgentLine) -> Row:
-    glyph, style = AGENT_MARKS[agent.mode]
-    note = clean_line(agent.note) or agent.mode
+def agent_row(id_: str, mode: AgentMark = "stopped", note: str = "", *, selected: bool = False) -> Row:
+    """An agent, with a few words such as what it asks; the selected one is that which all panes show."""
+    glyph, style = AGENT_MARKS[mode]
     return Row(
-        f"agent:{agent.id}",
-        (Piece(glyph + " ", style), Piece(clean_line(agent.id), "strong" if agent.selected else "text")),
-        tail=(Piece(note, style if agent.mode == "asks" else "dim"),),
-        mark=Piece("›", "accent") if agent.selected else Piece(" "),
+        f"agent:{id_}",
+        (Piece(glyph + " ", style), Piece(clean_line(id_), "strong" if selected else "text")),
+        tail=(Piece(clean_line(note) or mode, style if mode == "asks" else "dim"),),
+        mark=Piece("›", "accent") if selected else Piece(" "),
     )

@@ -97,7 +97,7 @@ class StepDetail(FactsPane):
     """One step with its tool, arguments, provenance and outcome."""
 
     BINDING_GROUP_TITLE = "Step"
-    EMPTY = "The selected step's tool, arguments and outcome will appear here."
+    EMPTY = "The selected step's tool, arguments and result will appear here."
     DEFAULT_CSS = """
     StepDetail, StepDetail:focus {
         border: none; border-top: solid $border-blurred; height: 2fr; min-height: 3;
@@ -221,7 +221,7 @@ The part below shows the selected step's tool, arguments, where it came from, an
 
 
 def _pending(model: PlanModel) -> str:
-    """The step that runs or would run next; the cursor goes along with it until the operator moves it."""
+    """The step that runs or would run next; the cursor follows it until the operator moves it."""
     return next(
         (step.id for step in model.steps if step.status in ("next", "running", "failed", "unknown")), ""
     )

@@ -124,7 +124,7 @@ The lower border says how the last command ended, how long it took, and what was
     # LinePane
 
     def line_total(self) -> tuple[int, int]:
-        """Line numbers go on when old lines are dropped."""
+        """Line numbers continue when old lines are dropped."""
         return self._stream.first, self._stream.end
 
     def line(self, number: int) -> Pieces:

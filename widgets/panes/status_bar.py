@@ -66,7 +66,7 @@ class StatusModel:
     waiting: int = 0
     """How many things wait for the operator, over all agents."""
     job: str = ""
-    """What goes on beside the cockpit, or waits there for the operator; empty for nothing."""
+    """Background jobs, and what waits there for the operator; empty for nothing."""
     job_short: str = ""
     """The same in a few cells."""
     fault: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 from rich.cells import cell_len
@@ -10,8 +11,8 @@ from textual.content import Content
 
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.facts import TextLines
-from widgets.base.line_pane import LinePane, Notice
+from widgets.base.facts import FactsPane
+from widgets.base.line_pane import Notice
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap
 
 SignKind = Literal["agent", "home", "object", "obstacle"]
@@ -51,7 +52,7 @@ class WorldModel:
     notice: Notice | None = None
 
 
-class WorldPane(LinePane):
+class WorldPane(FactsPane):
     """The world as a grid of signs, with the facts about it."""
 
     BORDER_TITLE = "5 World"
@@ -62,33 +63,23 @@ The world as it is, not as the agent believes it to be. The legend says what the
 • is where the agent was, the arrow beside the agent where its last move led.
 """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        self._lines = TextLines(self.lines_for)
-        super().__init__(self._lines, id=id, classes=classes)
-        self._model = WorldModel()
-
     def show(self, model: WorldModel) -> None:
         """Show this model."""
-        if model == self._model:
-            return
-        if model.title != self._model.title:
-            title = clean_line(model.title)
-            self.border_title = Content(f"5 World · {title}" if title else "5 World")
-        self._model = model
+        title = clean_line(model.title)
+        self.border_title = Content(f"5 World · {title}" if title else "5 World")
         self.set_notice(model.notice)
-        self._lines.lay_out(self.text_width)
-        self.lines_changed()
+        self.show_text(model, partial(_lines, model), from_start=False)
 
-    def lines_for(self, width: int) -> tuple[Pieces, ...]:
-        """The picture, what there is to say of it, and the legend."""
-        model = self._model
-        if not model.lines:
-            return ()
-        lines = [*_picture(model), (Piece(""),)]
+
+def _lines(model: WorldModel, width: int) -> Iterator[Pieces]:
+    """The picture, what there is to say of it, and the legend."""
+    if model.lines:
+        yield from _picture(model)
+        yield (Piece(""),)
         for label, text in model.facts:
-            lines += labelled(clean_line(label, limit=9), clean_line(text), width, most=4)
+            yield from labelled(clean_line(label, limit=9), clean_line(text), width, most=4)
         legend = [piece for pieces in _legend(model) for piece in (*pieces, Piece("   "))]
-        return (*lines, *wrap(tuple(legend), width, most=8))
+        yield from wrap(tuple(legend), width, most=8)
 
 
 def _legend(model: WorldModel) -> Iterator[Pieces]:

@@ -20,7 +20,7 @@ from widgets.terminal.protocol import OutputFilter, Token
 
 LINES_KEPT = 5_000
 LINE_LIMIT = 4_000
-"""Characters kept of a line; the rest of it is counted and dropped."""
+"""Characters kept of a line; the rest of it is dropped."""
 STRING_LIMIT = 65_536
 """Characters after which an unfinished OSC or DCS string is given up; else it could hide all that follows."""
 TAB = 8
@@ -71,7 +71,6 @@ class AnsiStream:
         self._lines: deque[AnsiLine] = deque(maxlen=lines_kept)
         self._first = 0
         self._limit = line_limit
-        self._hidden = 0
         self._filter, self._swallowed = OutputFilter(clusters=True), 0
         self._reset_line()
         self._decoder, self._look = AnsiDecoder(), PLAIN
@@ -93,11 +92,6 @@ class AnsiStream:
     def closed(self) -> int:
         """The absolute number after the newest finished line; lines before it never change."""
         return self._first + len(self._lines)
-
-    @property
-    def hidden(self) -> int:
-        """Characters dropped because a line was too long."""
-        return self._hidden
 
     def line(self, number: int) -> AnsiLine:
         """The line with this absolute number.
@@ -139,7 +133,7 @@ class AnsiStream:
         self._filter, self._swallowed = OutputFilter(clusters=True), 0
 
     def clear(self) -> None:
-        """Forget all lines; numbers go on."""
+        """Forget all lines; numbers continue."""
         self.end_line()
         self._first += len(self._lines)
         self._lines.clear()
@@ -183,9 +177,7 @@ class AnsiStream:
         if not (text.isascii() and text.isprintable()):
             text = clean(text, limit=len(text) + 1)
         room = self._limit - self._column
-        if len(text) > room:
-            self._hidden += len(text) - max(0, room)
-            text = text[: max(0, room)]
+        text = text[: max(0, room)]
         if not text:
             return
         if self._column == self._length:

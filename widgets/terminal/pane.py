@@ -22,7 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.core.text import clean_line
-from widgets.base.dialog import ConfirmDialog, ConfirmModel
+from widgets.base.dialog import ConfirmDialog
 from widgets.base.line_pane import CopyRequested, Requested
 from widgets.terminal.protocol import encode_key, encode_paste
 from widgets.terminal.screen import BitttyEmulator, restyled, row_strip, with_cursor
@@ -271,7 +271,7 @@ Text selected with the mouse is copied.
         if self._emulator.modes.bracketed_paste or not ("\n" in text or "\r" in text):
             self._send(encode_paste(text, self._emulator.modes.bracketed_paste))
             return
-        model = ConfirmModel(
+        dialog = ConfirmDialog(
             f"Paste {len(lines)} line{'s' if len(lines) > 1 else ''} into the shell?",
             f"Each line runs as if you had pressed enter after it. First: {clean_line(lines[0], limit=60)}",
             yes="paste",
@@ -282,7 +282,7 @@ Text selected with the mouse is copied.
             if agreed and self.is_attached:
                 self._send(encode_paste(text, self._emulator.modes.bracketed_paste))
 
-        self.app.push_screen(ConfirmDialog(model), answered)
+        self.app.push_screen(dialog, answered)
 
     def _send(self, data: bytes) -> None:
         if data:

@@ -135,7 +135,7 @@ class OutputFilter:
             yield from tokens
 
     def _step(self, text: str, at: int) -> tuple[int, Iterator[Token]]:
-        """One character, where the fast way does not apply; gives where to go on, and its tokens."""
+        """One character, where the fast way does not apply; gives where to continue, and its tokens."""
         char = text[at]
         if self._state == "string end":
             # Any ESC ends a string. If no backslash follows, it begins the next sequence.

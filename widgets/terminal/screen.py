@@ -42,7 +42,7 @@ class TerminalRow:
     spans: tuple[Span, ...] = ()
     """In order and apart; characters outside them are plain."""
     wrapped: bool = False
-    """The line goes on in the next row."""
+    """The line continues in the next row."""
 
 
 def row_of(cells: Sequence[tuple[Any, str]], wrapped: bool) -> TerminalRow:
@@ -50,7 +50,7 @@ def row_of(cells: Sequence[tuple[Any, str]], wrapped: bool) -> TerminalRow:
 
     Args:
         cells: style and character each; the second cell of a wide character holds the empty string.
-        wrapped: the line goes on in the next row.
+        wrapped: the line continues in the next row.
     """
     chars: Sequence[str] = list(map(_CHAR, cells))
     if not "".join(chars).isascii():

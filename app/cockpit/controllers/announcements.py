@@ -1,9 +1,9 @@
-"""Saying what the operator waits for or has to know: in the bar, by bell, terminal and desktop."""
+"""Saying what the operator waits for or has to know: in the bar, by bell and terminal."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.cockpit.context import CockpitContext
@@ -16,7 +16,6 @@ from engine.core.goals import GoalStatus
 from engine.core.journal import Event
 from engine.core.text import clean_line
 from engine.inquiry.notices import Notice, NoticeFilter, Rule, notice_of
-from engine.sandbox.process import desktop_notifier
 
 TITLE_LIMIT, TEXT_LIMIT = 60, 200
 
@@ -32,20 +31,13 @@ class TerminalNotifier:
     Args:
         write: takes text for the terminal, as it is.
         environ: the environment, which says what terminal it is.
-        desktop: tells the desktop, where the terminal takes no sequence; None where there is no desktop.
     """
 
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        environ: Mapping[str, str],
-        desktop: Callable[[str, str], Awaitable[None]] | None,
-    ) -> None:
+    def __init__(self, write: Callable[[str], None], environ: Mapping[str, str]) -> None:
         self._write = write
         self._form = escape_sequence(environ)
-        self._desktop = desktop
 
-    async def tell(self, notice: Notice) -> None:
+    def tell(self, notice: Notice) -> None:
         """Ring, and say it once."""
         title, text = notice_title(notice), notice_text(notice)
         self._write(BELL)
@@ -54,8 +46,6 @@ class TerminalNotifier:
         elif self._form == 777:
             # A semicolon would end the title.
             self._write(f"\x1b]777;notify;{title.replace(';', ',')};{text}\x1b\\")
-        elif self._desktop is not None:
-            await self._desktop(title, text)
 
 
 def escape_sequence(environ: Mapping[str, str]) -> int:
@@ -81,9 +71,6 @@ def notice_text(notice: Notice) -> str:
     return clean_line(notice.text, limit=TEXT_LIMIT)
 
 
-Offer = Callable[[], None]
-
-
 class Announcements:
     """Says what an event asks of the operator, opens the dialog for it, and notifies them elsewhere."""
 
@@ -94,22 +81,21 @@ class Announcements:
         turn: Turn,
         write: Callable[[str], None],
         *,
-        offer_question: Offer,
-        offer_replan: Offer,
-        offer_plans: Offer,
+        offer: Callable[[type[ev.Payload]], None],
     ) -> None:
         self._context = context
         self._turn = turn
         self._write = write
         self.notifier: TerminalNotifier | None = None
-        """Who is notified; None for the terminal and the desktop."""
+        """Who is notified; None for the terminal."""
         self._filter: NoticeFilter | None = None
-        self._offers: dict[type[ev.Payload], tuple[Offer, str]] = {
-            ev.ApprovalAsked: (offer_question, "asks for your approval: press n (A shows all that waits)"),
-            ev.ReplanHeld: (offer_replan, "asks for your approval: press n (A shows all that waits)"),
-            ev.PlansHeld: (offer_plans, "has plans for you to approve: press n"),
+        self._open_offer = offer
+        self._offers: dict[type[ev.Payload], str] = {
+            ev.ApprovalAsked: "asks for your approval: press n (A shows all that waits)",
+            ev.ReplanHeld: "asks for your approval: press n (A shows all that waits)",
+            ev.PlansHeld: "has plans for you to approve: press n",
         }
-        """What opens for the shown agent, and what is said of others."""
+        """What opens by itself for the shown agent, and what is said of others."""
         self._reactions: dict[type[ev.Payload], Callable[[str, Any], None]] = {
             ev.InterventionOpened: self._intervention_opened,
             ev.ActionFinished: self._action_ended,
@@ -141,11 +127,11 @@ class Announcements:
         if self._filter is None:
             self._filter = NoticeFilter(self._context.settings.notify)
         if self._filter.passes(notice):
-            self._context.run(self._notifier().tell(notice), "notification")
+            self._notifier().tell(notice)
 
     def _notifier(self) -> TerminalNotifier:
         if self.notifier is None:
-            self.notifier = TerminalNotifier(self._write, os.environ, desktop_notifier(os.environ))
+            self.notifier = TerminalNotifier(self._write, os.environ)
         return self.notifier
 
     def take(self, agent: str, payload: ev.Payload) -> None:
@@ -158,11 +144,11 @@ class Announcements:
         return agent == self._context.agent
 
     def _offer(self, agent: str, payload: ev.Payload) -> None:
-        offer, line = self._offers[type(payload)]
+        kind = type(payload)
         if self._shown(agent):
-            self._context.app.call_later(offer)
+            self._context.app.call_later(self._open_offer, kind)
         else:
-            self._context.say(f"{agent} {line}", "error")
+            self._context.say(f"{agent} {self._offers[kind]}", "error")
 
     def _intervention_opened(self, agent: str, payload: ev.InterventionOpened) -> None:
         if self._shown(agent):
@@ -206,14 +192,14 @@ class Announcements:
 
     def _mind_breakpoint_hit(self, agent: str, payload: ev.MindBreakpointHit) -> None:
         if self._shown(agent):
-            self._held(agent, f"breakpoint {payload.breakpoint}: {payload.what}", "s steps, space goes on")
+            self._held(agent, f"breakpoint {payload.breakpoint}: {payload.what}", "s steps, space resumes")
 
     def _breakpoint_hit(self, agent: str, payload: ev.BreakpointHit) -> None:
         if self._shown(agent) and not payload.breakpoint:
-            self._held(agent, f"held before {payload.step} by its breakpoint", "s runs it, space goes on")
+            self._held(agent, f"held before {payload.step} by its breakpoint", "s runs it, space resumes")
         else:
             why = f"breakpoint {payload.breakpoint}: {payload.what}"
-            self._context.app.call_later(self._held, agent, why, "s steps, space goes on, B lists")
+            self._context.app.call_later(self._held, agent, why, "s steps, space resumes, B lists")
 
     def _held(self, agent: str, why: str, keys: str) -> None:
         """Say that a breakpoint holds an agent, shown or not."""

@@ -14,15 +14,17 @@ from app.projection import steering_views as views
 from engine.agent.steering.envelopes import given_envelope
 from engine.api.queries import check_plans
 from engine.core import commands as cmd
+from engine.core import events as ev
 from engine.core.agents import DistrustServer, TrustServer
 from engine.core.approvals import Envelope, Question
 from engine.core.ports import SystemClock
 from engine.core.state import AgentState
+from engine.value import dataclass
 from widgets.dialogs.approvals import (
     ApprovalChoice,
     ApprovalDialog,
     How,
-    LeaveDialog,
+    PermissionDialog,
     PlanApproval,
     PlanApprovalDialog,
 )
@@ -42,19 +44,20 @@ _DECISIONS = {
     GeneratedPlansOffer.REJECT: "reject",
 }
 
+_OCCUPIED: dict[type[ev.Payload], str] = {
+    ev.ApprovalAsked: "the agent asks: press a (d denies, A shows all that waits)",
+    ev.ReplanHeld: "a re-plan waits for your acceptance: press a (d rejects it)",
+    ev.PlansHeld: "plans wait for your approval: press i (or n)",
+}
 
+
+@dataclass
 class Approvals:
     """Answers what agents ask, and says what their programs and the servers may do."""
 
-    def __init__(
-        self,
-        context: CockpitContext,
-        check_call: Callable[[str, str, str], list[str]],
-        leave: Callable[[], None],
-    ) -> None:
-        self._context = context
-        self._check_call = check_call
-        self._leave = leave
+    context: CockpitContext
+    check_call: Callable[[str, str, str], list[str]]
+    leave: Callable[[], None]
 
     def action_approve(self) -> None:
         """Answer what the agent asks; else accept its plan."""
@@ -65,27 +68,31 @@ class Approvals:
         self._answer("deny")
 
     def _answer(self, begin: How | None) -> None:
-        state = self._context.state
-        if self._context.refused_in_past() or state is None or not self._context.no_dialog:
+        state = self.context.state
+        if self.context.refused_in_past() or state is None or not self.context.no_dialog:
             return
         question = state.approvals.question
         if question is not None:
             self.open_questions([(state, question)], begin)
         elif begin is not None and not state.approvals.held:
-            self._context.say("nothing waits that could be denied", "note")
+            self.context.say("nothing waits that could be denied", "note")
         else:
             self._open_plan(rejects=begin is not None)
 
-    def offer_question(self) -> None:
-        """Open the question by itself, unless the operator is in the middle of something."""
-        state = self._context.live.state
+    def offer(self, kind: type[ev.Payload]) -> None:
+        """Open by itself what an event asks, unless the operator is in the middle of something."""
+        self.context.app.bell()
+        state = self.context.live.state
         question = state.approvals.question if state is not None else None
-        self._context.app.bell()
-        if state is None or question is None or not self._context.no_dialog:
+        if kind is ev.ApprovalAsked and (question is None or not self.context.no_dialog):
             return
-        if self._context.occupied:
-            self._context.say("the agent asks: press a (d denies, A shows all that waits)", "error")
-        else:
+        if self.context.occupied:
+            self.context.say(_OCCUPIED[kind], "error")
+        elif kind is ev.PlansHeld:
+            self.open_plans(unasked=True)
+        elif kind is ev.ReplanHeld:
+            self._open_plan(unasked=True)
+        elif state is not None and question is not None:
             self.open_questions([(state, question)], None, unasked=True)
 
     def open_questions(
@@ -106,7 +113,7 @@ class Approvals:
         """
         model = views.questions(asked, SystemClock().now())
         dialog = ApprovalDialog(model, partial(views.scope_of, asked), begin=begin, unasked=unasked)
-        self._context.push(dialog, partial(self._answered, asked, answer_many))
+        self.context.push(dialog, partial(self._answered, asked, answer_many))
 
     def _answered(
         self,
@@ -115,7 +122,7 @@ class Approvals:
         choice: ApprovalChoice | None,
     ) -> None:
         if choice is None:
-            self._context.say("it goes on waiting; a opens this again, A shows all that waits", "note")
+            self.context.say("it still waits; a opens this again, A shows all that waits", "note")
             return
         state, question = asked[0]
         if choice.how == "edit":
@@ -123,7 +130,7 @@ class Approvals:
         elif len(asked) > 1 and answer_many is not None:
             answer_many(asked, choice)
         else:
-            self._context.send(self._command(state.agent_id, question.action, choice))
+            self.context.send(self._command(state.agent_id, question.action, choice))
 
     def _command(self, agent: str, action: str, choice: ApprovalChoice) -> cmd.AnswerApproval:
         fields: dict[str, Any] = {"agent": agent, "action": action, "allow": choice.how != "deny"}
@@ -142,126 +149,111 @@ class Approvals:
 
         def edited(edit: StepEdit | None) -> None:
             if edit is None:
-                self._context.say("nothing was changed; it goes on waiting", "note")
+                self.context.say("nothing was changed; it still waits", "note")
             elif (edit.tool, edit.command) != (call.tool, call.command):
-                self._context.say(
+                self.context.say(
                     "another command is another step: deny this one, or edit the step with e", "error"
                 )
             else:
                 fields = {"agent": state.agent_id, "action": question.action, "allow": True}
-                self._context.send(cmd.AnswerApproval.model_validate({**fields, "args": edit.args}))
+                self.context.send(cmd.AnswerApproval.model_validate({**fields, "args": edit.args}))
 
-        self._context.push(StepEditor(draft, self._check_call), edited)
+        self.context.push(StepEditor(draft, self.check_call), edited)
 
     def _open_plan(self, *, rejects: bool = False, unasked: bool = False) -> bool:
         """Show the plan of the goal at hand, or the re-plan that waits; False when there is none."""
-        engine, state = self._context.engine, self._context.state
-        if state is None or engine is None or self._context.in_past or not self._context.no_dialog:
+        engine, state = self.context.engine, self.context.state
+        if state is None or engine is None or self.context.in_past or not self.context.no_dialog:
             return False
         goal = next(iter(state.approvals.held), state.goal_at_hand)
         model = views.plan_to_accept(engine, state, goal) if not state.reasons else None
         if model is None:
-            self._context.say("nothing waits for your approval, and there is no plan to accept", "note")
+            self.context.say("nothing waits for your approval, and there is no plan to accept", "note")
             return False
         check = partial(views.envelope_problem, goal=goal)
         dialog = PlanApprovalDialog(model, check, rejects=rejects, unasked=unasked)
-        self._context.push(dialog, partial(self._plan_answered, state.agent_id, goal))
+        self.context.push(dialog, partial(self._plan_answered, state.agent_id, goal))
         return True
 
     def _plan_answered(self, agent: str, goal: str, choice: PlanApproval | None) -> None:
         if choice is None:
             return
         if not choice.accepted:
-            self._context.send(cmd.RejectReplan(agent=agent, goal=goal, reason=choice.reason))
+            self.context.send(cmd.RejectReplan(agent=agent, goal=goal, reason=choice.reason))
             return
         envelope = given_envelope(choice.envelope, Envelope(goal))
-        self._context.send(cmd.AcceptPlan(agent=agent, goal=goal, envelope=envelope))
-
-    def offer_replan(self) -> None:
-        """Open a re-plan by itself, unless the operator is in the middle of something."""
-        self._context.app.bell()
-        if self._context.occupied:
-            self._context.say("a re-plan waits for your acceptance: press a (d rejects it)", "error")
-        else:
-            self._open_plan(unasked=True)
+        self.context.send(cmd.AcceptPlan(agent=agent, goal=goal, envelope=envelope))
 
     def show_plans(self) -> None:
         """Show the plans that wait, or say which plans a model made."""
         if not self.open_plans():
-            self._context.say(generated_text(self._context.state, short=True), "note")
-
-    def offer_plans(self) -> None:
-        """Open the plans that wait by themselves, unless the operator is in the middle of something."""
-        self._context.app.bell()
-        if self._context.occupied:
-            self._context.say("plans wait for your approval: press i (or n)", "error")
-        else:
-            self.open_plans(unasked=True)
+            self.context.say(generated_text(self.context.state, short=True), "note")
 
     def open_plans(self, *, unasked: bool = False) -> bool:
         """Show the plans that wait; False when none do."""
-        state = self._context.reasoner
+        state = self.context.reasoner
         held = mind_views.held_generation(state) if state else None
-        if state is None or held is None or self._context.in_past or not self._context.no_dialog:
+        if state is None or held is None or self.context.in_past or not self.context.no_dialog:
             return False
         check = partial(check_plans, goal=held.goal)
         dialog = GeneratedPlansDialog(mind_views.generated_plans(state, held), check, unasked=unasked)
-        self._context.push(dialog, partial(self._plans_decided, self._context.agent, held.id))
+        self.context.push(dialog, partial(self._plans_decided, self.context.agent, held.id))
         return True
 
     def _plans_decided(self, agent: str, generation: str, choice: GeneratedPlansChoice | None) -> None:
         if choice is None:
-            self._context.say("the plans wait, and who needs them with them; i opens this again", "note")
+            self.context.say("the plans wait, and who needs them with them; i opens this again", "note")
             return
         decision = _DECISIONS[choice.offer]
         fields = {"agent": agent, "generation": generation, "decision": decision, "text": choice.text}
-        self._context.send(cmd.DecidePlans.model_validate(fields))
+        self.context.send(cmd.DecidePlans.model_validate(fields))
 
     def offer_no_jail(self) -> None:
         """Where no program may run, let the operator choose; until they do, none runs."""
-        if self._context.engine is not None and self._context.engine.health.sandbox:
-            self._context.push(
-                NoJailDialog(pane_views.no_jail(self._context.engine.sandbox())), self._without_jail
-            )
+        if self.context.engine is not None and self.context.engine.health.sandbox:
+            shown = pane_views.no_jail(self.context.engine.sandbox())
+            self.context.push(NoJailDialog(*shown), self._without_jail)
 
     def _without_jail(self, choice: NoJailChoice | None) -> None:
-        if self._context.engine is None:
+        if self.context.engine is None:
             return
         if choice is NoJailChoice.ACCEPT:
-            accept = cmd.AcceptTier.model_validate({"tier": self._context.engine.sandbox().tier})
-            self._context.send(accept)
+            accept = cmd.AcceptTier.model_validate({"tier": self.context.engine.sandbox().tier})
+            self.context.send(accept)
         elif choice is NoJailChoice.LEAVE:
-            self._leave()
+            self.leave()
         else:
-            self._context.say(
+            self.context.say(
                 "programs stay refused; accept_tier in the command bar changes that, P says why", "note"
             )
 
     def announce_servers(self) -> None:
         """Say which servers wait for permission to start."""
-        servers = self._context.engine.servers if self._context.engine is not None else None
+        servers = self.context.engine.servers if self.context.engine is not None else None
         names = [entry.server for entry in servers.asked if not entry.refused] if servers is not None else []
         if names:
             wait = "waits" if len(names) == 1 else "wait"
-            self._context.say(
+            self.context.say(
                 f"mcp.json: {', '.join(names)} {wait} for your permission to start: A shows what", "asks"
             )
 
     def ask_permission(self, name: str, *, refuse: bool = False) -> None:
         """Show a server's whole entry and ask whether it may start, or say at once that it may not."""
-        servers = self._context.engine.servers if self._context.engine is not None else None
+        servers = self.context.engine.servers if self.context.engine is not None else None
         entry = next((asked for asked in servers.asked if asked.server == name), None) if servers else None
         if entry is None:
-            self._context.say(f"{name} does not wait for your permission", "note")
+            self.context.say(f"{name} does not wait for your permission", "note")
         elif refuse:
-            self._context.send(DistrustServer(server=name))
+            self.context.send(DistrustServer(server=name))
         else:
-            self._context.push(LeaveDialog(entry.server, entry.facts), partial(self._permission_given, entry))
+            self.context.push(
+                PermissionDialog(entry.server, entry.facts), partial(self._permission_given, entry)
+            )
 
     def _permission_given(self, entry: Entry, yes: bool | None) -> None:
         if yes is None:
-            self._context.say(f"{entry.server} goes on waiting; A shows all that waits", "note")
+            self.context.say(f"{entry.server} still waits; A shows all that waits", "note")
         elif yes:
-            self._context.send(TrustServer(server=entry.server, entry=entry.entry))
+            self.context.send(TrustServer(server=entry.server, entry=entry.entry))
         else:
-            self._context.send(DistrustServer(server=entry.server))
+            self.context.send(DistrustServer(server=entry.server))

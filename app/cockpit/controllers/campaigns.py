@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.links import ImproveLink
 from app.projection import improve_views as views
 from engine.core import campaigns as mm
@@ -12,15 +12,13 @@ from engine.core.improvement import CampaignStatus, JobRecord, JobStatus, Master
 from engine.core.journal import BlobError
 from engine.improve.campaigns.report import shadow_text
 from engine.inquiry.inbox import Need, NeedKind
+from widgets.base.dialog import RowsDialog
 from widgets.dialogs.backlog import BacklogDialog, JobsDialog
-from widgets.dialogs.campaign import CampaignDialog, Wish
+from widgets.dialogs.campaign import CampaignDialog, CampaignRequest
 from widgets.dialogs.preview import PreviewDialog, PreviewModel
 
 _JOBS = {"shadow": "coord_shadow", "resume": "campaign_resume"}
 """The job that a key starts on the shown campaign."""
-
-STEPS_SHOWN = 14
-"""Steps of a deployment that a question has room for."""
 
 SAID_AS: dict[JobStatus, str] = {JobStatus.DONE: "ok", JobStatus.NEEDS_OPERATOR: "note"}
 """How the bar says how a job ended; as an error for all others."""
@@ -49,9 +47,9 @@ class Campaigns:
             return
         self._mastermind.stale = False
         if (jobs := showing(JobsDialog)) is not None:
-            jobs.show(views.jobs(state, self._message))
+            jobs.show(views.jobs(state))
         if (backlog := showing(BacklogDialog)) is not None:
-            backlog.show(views.backlog(state, self._message))
+            backlog.show(views.backlog(state))
         if (campaign := showing(CampaignDialog)) is not None:
             campaign.show(views.campaign(state, self._shown, self._message))
 
@@ -84,22 +82,12 @@ class Campaigns:
                     self._mastermind.ask(again.model_copy(update={"component": component}))
 
             self._context.push(PreviewDialog(model), chosen)
-        elif record.answer.get("approve") and isinstance(record.answer.get("steps"), list):
-            self._approve_steps(record)
-        elif record.answer.get("argument"):
-            # What a model filled in; this creates just that.
-            create = mm.StartJob(verb=record.verb, argument=str(record.answer["argument"]))
-            self._confirm("Create this agent?", record.message, create)
+        elif digest := record.answer.get("approve"):
+            options = {"approved": str(digest)}
+            command = mm.StartJob(verb=record.verb, argument=record.argument, options=options)
+            self._confirm("Do these steps?", record.message, command)
         else:
             self._context.show_text(f"{record.id} {record.verb}: it needs you", record.message)
-
-    def _approve_steps(self, record: JobRecord) -> None:
-        steps = [str(step) for step in record.answer["steps"]]
-        more = [f"… and {len(steps) - STEPS_SHOWN} more: mastermind_jobs shows them"]
-        shown = "\n".join(steps[:STEPS_SHOWN] + (more if len(steps) > STEPS_SHOWN else []))
-        options = {"approved": record.answer["approve"], "deployment": record.answer.get("deployment")}
-        command = mm.StartJob(verb=record.verb, argument=record.argument, options=options)
-        self._confirm(f"Do these {len(steps)} steps?", shown, command)
 
     def _confirm(self, question: str, consequence: str, command: mm.ForMastermind) -> None:
         """Send a command once the operator has agreed."""
@@ -108,6 +96,8 @@ class Campaigns:
     def _say(self, message: str) -> None:
         """Show in the open dialog the result of a key."""
         self._message, self._mastermind.stale = message, True
+        if isinstance(dialog := self._context.app.screen, RowsDialog):
+            dialog.say(message)
         self._look()
 
     def action_mastermind_jobs(self) -> None:
@@ -127,7 +117,8 @@ class Campaigns:
 
     def on_jobs_dialog_cancel(self, job: str) -> None:
         """End a job."""
-        self._mastermind.ask(mm.CancelJob(job=job), self._say)
+        if job:
+            self._mastermind.ask(mm.CancelJob(job=job), self._say)
 
     def on_jobs_dialog_open(self, job: str) -> None:
         """See the result of a job: its campaign, or its answer."""
@@ -145,7 +136,7 @@ class Campaigns:
             title = f"{record.id} {record.verb} {record.argument}"
             self._leave(self._context.show_text, title, record.message or record.text or record.status.value)
 
-    def on_jobs_dialog_backlog(self) -> None:
+    def on_jobs_dialog_backlog(self, _job: str) -> None:
         """See the backlog instead."""
         self._leave(self.action_backlog)
 
@@ -153,22 +144,33 @@ class Campaigns:
         """Show what could be better."""
         self._mastermind.show(lambda state: self._push(BacklogDialog(views.backlog(state))))
 
-    def on_backlog_dialog_settle(self, items: tuple[str, ...], approve: bool) -> None:
-        """Approve or reject items, one after the other."""
-        self.settle(items, approve, self._say)
+    def on_backlog_dialog_approve(self, item: str) -> None:
+        """Approve an item."""
+        self.settle([item] if item else [], True, self._say)
 
-    def on_backlog_dialog_process(self, count: int, auto: bool) -> None:
-        """Have the next items worked on."""
-        command = mm.StartJob(verb="coord_process_backlog", count=count, auto=auto)
-        if auto:
-            about = "Each item gets a campaign, within the budget of the settings; T cancels it."
-            self._confirm("Work the whole backlog off by itself?", about, command)
-        else:
-            self._mastermind.ask(command, self._say)
+    def on_backlog_dialog_reject(self, item: str) -> None:
+        """Reject an item."""
+        self.settle([item] if item else [], False, self._say)
 
-    def on_backlog_dialog_campaign(self, campaign: str) -> None:
+    def on_backlog_dialog_process(self, _item: str) -> None:
+        """Have the next item worked on."""
+        self._mastermind.ask(mm.StartJob(verb="coord_process_backlog", count=1), self._say)
+
+    def on_backlog_dialog_process_all(self, _item: str) -> None:
+        """Have all items worked on."""
+        about = "Each item gets a campaign, within the budget of the settings; T cancels it."
+        command = mm.StartJob(verb="coord_process_backlog", count=1, auto=True)
+        self._confirm("Work the whole backlog off by itself?", about, command)
+
+    def on_backlog_dialog_campaign(self, item: str) -> None:
         """See the campaign on an item."""
-        self._leave(self.open_campaign, campaign)
+        state = self._mastermind.state
+        if state is None or item not in state.items:
+            return
+        if campaign := state.items[item].campaign:
+            self._leave(self.open_campaign, campaign)
+        else:
+            self._say(f"{item} had no campaign yet: p works on the next item")
 
     def action_campaigns(self) -> None:
         """Show the campaign that needs the operator, else the newest."""
@@ -206,7 +208,7 @@ class Campaigns:
             self._shown = names[at]
             self._say("")
 
-    @beside_screen("difference")
+    @in_background("difference")
     async def on_campaign_dialog_difference(self, candidate: str) -> None:
         """Read a difference."""
         mastermind = self._mastermind.part
@@ -221,28 +223,28 @@ class Campaigns:
         if (dialog := self._context.showing(CampaignDialog)) is not None:
             dialog.show_difference(proposal.diff, text)
 
-    def on_campaign_dialog_wanted(self, name: str, wish: Wish) -> None:
+    def on_campaign_dialog_wanted(self, name: str, request: CampaignRequest) -> None:
         """Do what is wanted of a campaign; what changes files is confirmed first."""
         state = self._mastermind.state
         campaign = state.campaigns.get(name) if state is not None else None
         if campaign is None or self._context.refused_in_past():
             return
         chosen = campaign.candidate(campaign.chosen)
-        if wish == "apply" and chosen is not None:
+        if request == "apply" and chosen is not None:
             files = ", ".join(sorted(chosen.files))
             about = f"It writes {files} (+{chosen.added} -{chosen.removed}). u takes it back.\n"
             about += shadow_text(campaign) or "It was not run as a shadow; s does that."
             apply = mm.ApplyCandidate(campaign=campaign.id, diff=chosen.diff)
             self._confirm(f"Apply {chosen.id}: {chosen.title}?", about, apply)
-        elif wish == "decline":
+        elif request == "decline":
             about = "The candidate is not applied; its item of the backlog is rejected."
             self._confirm(f"Decline {campaign.chosen}?", about, mm.DeclineCampaign(campaign=campaign.id))
-        elif wish == "roll_back" and campaign.application is not None:
+        elif request == "roll_back" and campaign.application is not None:
             # One key: it brings files back as they were, and o finds the same candidate again for nothing.
             self._mastermind.ask(mm.RollBack(campaign=campaign.id), self._say)
-        elif wish in _JOBS:
-            self._mastermind.ask(mm.StartJob(verb=_JOBS[wish], argument=campaign.id), self._say)
-        elif wish == "cancel":
+        elif request in _JOBS:
+            self._mastermind.ask(mm.StartJob(verb=_JOBS[request], argument=campaign.id), self._say)
+        elif request == "cancel":
             self._mastermind.ask(mm.CancelJob(job=campaign.job), self._say)
 
     def job_over(self, job: str) -> None:
@@ -252,18 +254,24 @@ class Campaigns:
         if record is None or state is None:
             return
         self._context.run(self._mastermind.look_at_components(), "components")
-        head, _, more = record.message.partition("\n")
+        head = record.message.partition("\n")[0]
         self._context.say(
             f"{record.id} {record.verb} {record.status}: {head}", SAID_AS.get(record.status, "error")
         )
-        if job not in self._mastermind.own_jobs or self._context.occupied or self._context.in_past:
+        if job in self._mastermind.own_jobs:
+            # Behind what a key asked for that closes another dialog (`_leave`).
+            self._context.app.call_later(self._open_result, state, record)
+
+    def _open_result(self, state: MastermindState, record: JobRecord) -> None:
+        """Open what a job ended with, unless the operator is in the middle of something."""
+        if self._context.occupied or self._context.in_past:
             return
         campaign = state.campaigns.get(str(record.answer.get("campaign", "")))
         if record.status is JobStatus.NEEDS_OPERATOR and campaign is None:
             self.open_question(record)
         elif campaign is not None and campaign.status is CampaignStatus.NEEDS_OPERATOR:
             self.open_campaign(campaign.id)
-        elif more:
+        elif "\n" in record.message:
             self._context.show_text(f"{record.id} {record.verb} {record.argument}", record.message)
 
     def status(self, state: MastermindState) -> tuple[str, str]:

@@ -164,12 +164,12 @@ class CommandLine:
         context = context_of(self._context.engine, self._context.agent, self._context.state)
         for link in self._links.values():
             context = link.with_names(context)
-        return replace(context, missions=tuple(self._context.missions), themes=self._themes())
+        return replace(context, missions=lambda: tuple(self._context.missions), themes=self._themes())
 
     # -------------------------------------------------------------- carrying lines out
 
     def enter(self, line: str, component: str = "") -> None:
-        """Do what a line says; an error of the program is said, and the cockpit goes on.
+        """Do what a line says; an error of the program is said, and the cockpit continues.
 
         Args:
             line: as it was typed.

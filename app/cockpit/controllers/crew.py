@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.agents import Agents
 from app.cockpit.controllers.approvals import Approvals
-from app.cockpit.controllers.crew_sessions import Builds, CrewSessions
+from app.cockpit.controllers.crew_sessions import CrewSessions
 from app.cockpit.controllers.links import CrewLink
 from app.commands.crew import answer_to
 from app.commands.crew_runner import explain_selection
@@ -19,14 +19,13 @@ from app.projection.handoff_views import error_text
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
 from engine.core.ports import SystemClock
-from engine.crew.builder.registration import RegistrationError
 from engine.crew.state import CrewState, Handoff
 from engine.crew.thinker.prompt import context_prompt
 from engine.inquiry.inbox import Need
 from widgets.base.dialog import TextDialog, WriteDialog
 from widgets.dialogs.approvals import How
-from widgets.dialogs.fleet import FleetDialog, FleetWish
-from widgets.dialogs.handoffs import HandoffsDialog, HandoffWish, SelectionDialog
+from widgets.dialogs.fleet import FleetDialog, FleetRequest
+from widgets.dialogs.handoffs import HandoffRequest, HandoffsDialog, SelectionDialog
 
 HOWS: tuple[How | None, ...] = (None, "session", "always", "deny")
 """What the numbered answers to an approval begin."""
@@ -45,9 +44,9 @@ def _name(key: str) -> str:
     return key.partition(" ")[2]
 
 
-def _handoff_command(handoff: Handoff, wish: str) -> cc.ForCrew:
+def _handoff_command(handoff: Handoff, request: str) -> cc.ForCrew:
     """The command that does what is wished of a handoff without being confirmed."""
-    match wish:
+    match request:
         case "retry":
             return cc.RetryHandoff(handoff=handoff.id)
         case "pause" if handoff.state == "paused":
@@ -55,7 +54,7 @@ def _handoff_command(handoff: Handoff, wish: str) -> cc.ForCrew:
         case "pause":
             return cc.PauseHandoff(handoff=handoff.id)
         case _:
-            by = 1 if wish == "raise" else -1
+            by = 1 if request == "raise" else -1
             return cc.SetPriority(handoff=handoff.id, priority=max(1, min(3, handoff.priority + by)))
 
 
@@ -69,7 +68,6 @@ class FleetBoard:
         approvals: Approvals,
         crew: CrewLink,
         sessions: CrewSessions,
-        builds: Builds,
         open_present: Callable[[], None],
     ) -> None:
         self._context = context
@@ -77,7 +75,6 @@ class FleetBoard:
         self._approvals = approvals
         self._crew = crew
         self._sessions = sessions
-        self._builds = builds
         self._open_present = open_present
         self._fleet: Fleet | None = None
         """Remembers labels and rows between two openings of the board."""
@@ -89,9 +86,9 @@ class FleetBoard:
         """What the open board or timeline was drawn from last."""
         self._selected_text = ""
 
-    def action_fleet(self) -> None:
-        """Show all agents, who needs the operator first."""
-        self._crew.show(self._show_fleet)
+    def action_fleet(self, agent: str = "") -> None:
+        """Show all agents, who needs the operator first, and one of them selected."""
+        self._crew.show(lambda state: self._show_fleet(state, agent))
 
     def _show_fleet(self, state: CrewState, selected: str = "") -> None:
         self._fleet, self._drawn, self._message = self._fleet or Fleet(), (), ""
@@ -185,16 +182,16 @@ class FleetBoard:
         self._agents.select(agent)
         self._open_present()
 
-    def on_fleet_dialog_wanted(self, key: str, wish: FleetWish) -> None:
+    def on_fleet_dialog_wanted(self, key: str, request: FleetRequest) -> None:
         """Do what is wanted of an agent."""
         name, state = _name(key), self._crew.state
         registered = state.agents.get(name) if state is not None and not key.startswith(LIVE) else None
-        if wish == "handoffs" and state is not None:
+        if request == "handoffs" and state is not None:
             of_agent = [
                 handoff.id for handoff in state.handoffs.values() if name in (handoff.agent, handoff.run)
             ]
             self._leave(self._show_timeline, state, of_agent[-1] if of_agent else "")
-        elif wish == "open" and registered is None:
+        elif request == "open" and registered is None:
             engine = self._context.engine
             if engine is not None and name in engine.agents:
                 self._leave(self._agents.select, name)
@@ -202,26 +199,14 @@ class FleetBoard:
                 self._say(f"{name} is the crew's own; h shows its handoffs")
         elif registered is None or state is None:
             self._say(f"{name} is no registered agent: that can be asked of those only")
-        elif wish == "open":
+        elif request == "open":
             self._open_card(state, name)
         elif self._context.refused_in_past():
             return
-        elif wish == "transfer":
+        elif request == "transfer":
             self._crew.ask(cc.Transfer(to=name), self._say)
-        elif wish == "toggle":
+        elif request == "toggle":
             self._crew.ask(cc.EnableAgent(who=name, enabled=not registered.enabled), self._say)
-        elif wish == "rebuild":
-            self._rebuild(name)
-
-    @beside_screen("rebuild")
-    async def _rebuild(self, name: str) -> None:
-        """Build an agent again from the folder that it came from, on the builder screen."""
-        try:
-            job = await self._builds.job_again(name)
-        except RegistrationError as error:
-            self._say(str(error))
-        else:
-            self._leave(self._builds.build, job)
 
     def _open_card(self, state: CrewState, name: str) -> None:
         self._context.push(TextDialog(f"Agent {name}", card(state, name, _now())))
@@ -236,9 +221,9 @@ class FleetBoard:
 
         self._crew.show(show)
 
-    def action_handoffs(self) -> None:
+    def action_handoffs(self, handoff: str = "") -> None:
         """Show who handed what to whom."""
-        self._crew.show(self._show_timeline)
+        self._crew.show(lambda state: self._show_timeline(state, handoff))
 
     def _show_timeline(self, state: CrewState, shown: str = "") -> None:
         model = handoff_views.timeline(state, _now(), shown=shown)
@@ -259,23 +244,23 @@ class FleetBoard:
         if (state := self._crew.state) is not None:
             self._leave(self._show_fleet, state)
 
-    def on_handoffs_dialog_wanted(self, key: str, wish: HandoffWish) -> None:
+    def on_handoffs_dialog_wanted(self, key: str, request: HandoffRequest) -> None:
         """Do what is wanted of a handoff; what ends work is confirmed first."""
         state, handoff = self._crew.state, self._crew.handoff(key)
         if state is None:
             return
-        if wish == "error":
+        if request == "error":
             self._context.show_text(f"{key}: why it failed", error_text(state, key))
         elif handoff is None:
             return
-        elif wish == "prompt":
+        elif request == "prompt":
             title = f"{handoff.id}: the prompt as {handoff.agent} is told it"
             self._context.show_text(title, context_prompt(handoff.context))
-        elif wish == "open":
+        elif request == "open":
             self._leave(self._open_handoff, handoff.id)
         elif self._context.refused_in_past():
             return
-        elif wish == "cancel":
+        elif request == "cancel":
             below = sum(child.open for child in state.children(handoff.id))
             open_below = f": {below} open" if below else ""
             self._context.confirm(
@@ -283,10 +268,10 @@ class FleetBoard:
                 f"It ends with all below it{open_below}; what had come is kept.",
                 lambda: self._crew.ask(cc.CancelHandoff(handoff=key), self._say),
             )
-        elif wish == "take_over":
+        elif request == "take_over":
             self._take_over(handoff.id)
         else:
-            self._crew.ask(_handoff_command(handoff, wish), self._say)
+            self._crew.ask(_handoff_command(handoff, request), self._say)
 
     def _take_over(self, name: str) -> None:
         """Let the operator write a handoff's result."""
@@ -310,21 +295,13 @@ class FleetBoard:
         elif not self._sessions.open(name):
             self._select_run(handoff.run)
 
-    @beside_screen("run")
+    @in_background("run")
     async def _select_run(self, run: str) -> None:
         """Show a run in all panes, also one that was over long ago."""
         engine, live = self._context.engine, self._context.live
         if run and engine is not None and run not in (state.agent_id for state in live.states):
-            live.add_untold(run, await engine.view(run))
+            live.add_without_story(run, await engine.view(run))
         self._agents.select(run)
-
-    def show_fleet(self, agent: str = "") -> None:
-        """Show all agents, one of them selected."""
-        self._crew.show(lambda state: self._show_fleet(state, agent))
-
-    def show_handoffs(self, handoff: str = "") -> None:
-        """Show who handed what to whom."""
-        self._crew.show(lambda state: self._show_timeline(state, handoff))
 
     def show_handoff(self, handoff: str) -> None:
         """Show where a handoff works."""
@@ -334,7 +311,7 @@ class FleetBoard:
         """Let the operator write a handoff's result."""
         self._crew.show(lambda _state: self._take_over(handoff))
 
-    @beside_screen("select")
+    @in_background("select")
     async def select(self, text: str) -> None:
         """Show which agent fits a text, and why."""
         if self._context.opened_engine() is None:
@@ -347,4 +324,5 @@ class FleetBoard:
 
     def on_selection_dialog_chosen(self, agent: str) -> None:
         """Offer the line that hands the text over."""
+        self._context.app.screen.dismiss(None)
         self._context.app.call_later(self._context.open_bar, f"delegate {agent} {self._selected_text}")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
 
 from textual.worker import Worker
 
 from app.cockpit.context import CockpitContext
 from app.cockpit.controllers.links import CrewLink, ImproveLink
-from app.projection import debate_views, pipeline_views
-from app.projection.debate_views import debate
-from app.projection.guided_views import checker, guided
-from app.projection.pipeline_views import build, pipeline
+from app.commands.crew import answer_to
+from app.projection.session_views import build, has_view, session
 from engine.core import campaigns as mm
 from engine.core import crew_commands as cc
+from engine.core.ports import SystemClock
 from engine.crew.builder.findings import (
     BuildResult,
     Finding,
@@ -25,22 +24,16 @@ from engine.crew.builder.findings import (
     read_record,
     read_result,
 )
-from engine.crew.state import CrewState, Handoff
-from widgets.dialogs.debate import DebateDialog, DebateWish
-from widgets.dialogs.guided import Answer, GuidedDialog, GuidedWish
-from widgets.dialogs.pipeline import BuilderDialog, BuilderModel, PipelineDialog, PipelineWish
+from engine.crew.state import CrewState
+from widgets.dialogs.session import BuilderDialog, SessionDialog, SessionModel, SessionRequest
 
 LOOK_S = 0.1
 """Seconds between two looks at what an open view shows."""
-_OPTIONS = {
-    "go_on": ("go_on", ""),
-    "question": ("note", "Question: "),
-    "evidence": ("note", "Evidence: "),
-    "round": ("round", ""),
-    "time": ("time", ""),
-    "override": ("override", ""),
-}
-"""The option of the question between two rounds that each key takes, and what stands before its words."""
+IN_PAST = "you look at the past, where nothing acts"
+
+
+def _now() -> datetime:
+    return datetime.fromisoformat(SystemClock().now()).astimezone(UTC)
 
 
 class CrewSessions:
@@ -62,27 +55,18 @@ class CrewSessions:
     def open(self, name: str) -> bool:
         """Open the view of a guided agent, a pipeline or a debate; False where there is none for it."""
         state, handoff = self._crew.state, self._crew.handoff(name)
-        if state is None or handoff is None or handoff.spec is None:
+        if state is None or handoff is None or not has_view(handoff):
             return False
-        if name == self._viewed and self._dialog is not None:
-            return True
-        self._viewed, self._message = name, ""
-        match handoff.spec.type:
-            case "guided":
-                self._context.push(GuidedDialog(guided(state, handoff), checker(handoff)))
-            case "pipeline":
-                self._context.push(PipelineDialog(pipeline(state, handoff)))
-            case "collaborative" if handoff.spec.debate is not None:
-                self._context.push(DebateDialog(debate(state, handoff)))
-            case _:
-                return False
+        if name != self._viewed or self._dialog is None:
+            self._viewed, self._message = name, ""
+            self._context.push(SessionDialog(session(state, handoff, _now())))
         return True
 
     @property
-    def _dialog(self) -> GuidedDialog | DebateDialog | PipelineDialog | None:
+    def _dialog(self) -> SessionDialog | None:
         """The open view."""
-        showing = self._context.showing
-        return showing(GuidedDialog) or showing(DebateDialog) or showing(PipelineDialog)
+        dialog = self._context.showing(SessionDialog)
+        return None if isinstance(dialog, BuilderDialog) else dialog
 
     def open_guided(self, name: str) -> None:
         """Open a guided session that asks the operator, once and unless they are busy."""
@@ -114,16 +98,9 @@ class CrewSessions:
 
     def _look(self) -> None:
         self._looking = False
-        state, handoff = self._crew.state, self._crew.handoff(self._viewed)
-        if state is None or handoff is None:
-            return
-        match self._dialog:
-            case GuidedDialog() as dialog:
-                dialog.show(guided(state, handoff))
-            case DebateDialog() as dialog:
-                dialog.show(debate(state, handoff, self._message))
-            case PipelineDialog() as dialog:
-                dialog.show(pipeline(state, handoff, self._message))
+        state, handoff, dialog = self._crew.state, self._crew.handoff(self._viewed), self._dialog
+        if state is not None and handoff is not None and dialog is not None:
+            dialog.show(session(state, handoff, _now(), self._message))
 
     def _say(self, message: str) -> None:
         """Show in the open view the result of a key."""
@@ -132,87 +109,32 @@ class CrewSessions:
 
     def _do(self, command: cc.ForCrew) -> None:
         if self._context.in_past:
-            self._say("you look at the past, where nothing acts")
+            self._say(IN_PAST)
         else:
             self._crew.ask(command, self._say)
 
-    def on_guided_dialog_moved(
-        self, handoff: str, move: GuidedWish, value: Answer = "", step: str = "", reason: str = ""
-    ) -> None:
-        """Make a move; one that is refused says why in place."""
-        dialog = self._context.showing(GuidedDialog)
-        if dialog is None:
-            return
-        if self._context.in_past:
-            dialog.say("you look at the past, where nothing acts")
-            return
-        if move == "resume":
-            command: cc.ForCrew = cc.ResumeHandoff(handoff=handoff)
+    def on_session_dialog_answered(self, name: str, asked: str, option: int, text: str = "") -> None:
+        """Answer what is asked."""
+        state = self._crew.state
+        request = state.requests.get(asked) if state is not None else None
+        if request is None or request.state != "open":
+            self._say(f"{asked} is open no longer")
         else:
-            given = list(value) if isinstance(value, tuple) else value
-            command = cc.GuidedMove(handoff=handoff, move=move, value=given, step=step, reason=reason)
-        self._context.run(self._moved(dialog, command), "guided")
+            self._do(answer_to(request, option, text))
 
-    async def _moved(self, dialog: GuidedDialog, command: cc.ForCrew) -> None:
-        receipt = await self._context.submit(command)
-        if not receipt.ok:
-            dialog.say(receipt.message)
-        elif isinstance(command, cc.GuidedMove) and command.move == "save":
-            dialog.dismiss(None)
-        self._look()
-
-    def on_debate_dialog_wanted(self, name: str, wish: DebateWish, text: str = "") -> None:
-        """Steer the debate; ending it is confirmed first."""
-        state, handoff = self._crew.state, self._crew.handoff(name)
-        if state is None or handoff is None:
-            return
-        between = debate_views.between(state, handoff.id)
-        if wish == "cancel":
-            self._end(handoff, "Cancel this debate?", "The transcript is kept; there is no verdict.")
-        elif wish == "step_mode":
+    def on_session_dialog_wanted(self, name: str, request: SessionRequest) -> None:
+        """Have it ask after each part or not; ending it is confirmed first."""
+        handoff = self._crew.handoff(name)
+        if handoff is not None and request == "step_mode":
             self._do(cc.StepMode(handoff=handoff.id, on=not handoff.as_running.steps))
-        elif wish == "override" and (contested := debate_views.contested(state, handoff.id)) is not None:
-            self._do(cc.AnswerRequest(request=contested.id, text=text))
-        elif between is None:
-            self._say("the question between two rounds is gone already")
-        else:
-            option, words = _OPTIONS[wish]
-            text = f"{words}{text}" if text else ""
-            self._do(cc.AnswerRequest(request=between.id, option=option, text=text))
-
-    def on_pipeline_dialog_wanted(self, name: str, wish: PipelineWish, text: str = "") -> None:
-        """Steer the pipeline; ending it is confirmed first."""
-        state, handoff = self._crew.state, self._crew.handoff(name)
-        if state is None or handoff is None:
-            return
-        request = pipeline_views.question_of(state, handoff)
-        if wish == "abort":
-            self._end(handoff, "End this pipeline?", "What its phases gave is kept.")
-        elif wish == "step_mode":
-            self._do(cc.StepMode(handoff=handoff.id, on=not handoff.as_running.steps))
-        elif wish == "go_on" and handoff.state == "paused":
-            self._do(cc.ResumeHandoff(handoff=handoff.id))
-        elif request is None:
-            self._say("nothing is asked any more")
-        else:
-            self._do(cc.AnswerRequest(request=request.id, option=wish, text=text))
-
-    def _end(self, handoff: Handoff, question: str, consequence: str) -> None:
-        self._context.confirm(question, consequence, lambda: self._do(cc.CancelHandoff(handoff=handoff.id)))
+        elif handoff is not None and request == "end":
+            command = cc.CancelHandoff(handoff=handoff.id)
+            kept = "What it gave is kept; it has no result."
+            self._context.confirm(f"End {handoff.id}?", kept, lambda: self._do(command))
 
 
 def _failed(code: str, message: str, source: str) -> BuildResult:
     return BuildResult(Status.FAILED, findings=(Finding(Level.ERROR, code, message, source),))
-
-
-def _as_options(overrides: dict[str, Any]) -> dict[str, str]:
-    """What was chosen on the screen, as options of the verb."""
-    options = {}
-    if "type" in overrides:
-        options["type"] = str(overrides["type"])
-    if overrides.get("trusted") == "trust":
-        options["trust"] = ""
-    return options
 
 
 class Builds:
@@ -225,34 +147,20 @@ class Builds:
         self._worker: Worker[None] | None = None
         self._job: mm.StartJob | None = None
         """What is built, or was built last."""
-        self._overrides: dict[str, Any] = {}
-        """Parts of the spec that the operator chose, which count above what the source says."""
+        self._options: dict[str, str] = {}
+        """What the operator chose on the screen, as options of the command."""
         self._records: tuple[PhaseRecord, ...] = ()
         self.result: BuildResult | None = None
 
     def build(self, job: mm.StartJob) -> None:
-        """Build an agent and show it, phase by phase; a build goes on behind a closed screen."""
+        """Build an agent and show it, phase by phase; a build continues behind a closed screen."""
         if self.result is None and self._worker is not None:
             self._context.say(f"{self._source} is being built; one build at a time is shown", "error")
         else:
-            self._job, self._overrides = job, {}
+            self._job, self._options = job, {}
             self._begin()
         if self._context.no_dialog:
             self._context.push(BuilderDialog(self._model()))
-
-    async def job_again(self, name: str) -> mm.StartJob:
-        """The job that builds a registered agent again from the folder that it came from.
-
-        Raises:
-            RegistrationError: it cannot be built again; the message says why.
-        """
-        from engine.crew.builder.builds import builds_of
-
-        builds = builds_of(await self._crew.open())
-        assert builds is not None
-        again = await builds.again(name)
-        options = _as_options(dict(again.overrides))
-        return mm.StartJob(verb="agent_build", argument=str(again.path), options=options)
 
     @property
     def _source(self) -> str:
@@ -265,7 +173,7 @@ class Builds:
 
     async def _build(self) -> None:
         assert self._job is not None
-        options = {**self._job.options, **_as_options(self._overrides)}
+        options = {**self._job.options, **self._options}
         try:
             self.result = await self._result_of(self._job.model_copy(update={"options": options}))
         finally:
@@ -276,33 +184,31 @@ class Builds:
         self._context.say(f"{self._source}: {status}", "ok" if self.result.success else kind)
         self._look()
 
-    def _model(self, message: str = "") -> BuilderModel:
-        return build(self._source, self._source, self._records, self.result, message)
+    def _model(self, message: str = "") -> SessionModel:
+        return build(self._source, self._records, self.result, message)
 
     def _look(self, message: str = "") -> None:
         if (dialog := self._context.showing(BuilderDialog)) is not None:
             dialog.show(self._model(message))
 
-    def on_builder_dialog_chosen(self, build: str, option: str) -> None:
+    def on_builder_dialog_answered(self, source: str, asked: str, number: int, text: str = "") -> None:
         """Build again with what was chosen."""
         choice = self.result.choice if self.result is not None else None
         if choice is None:
             return
+        option = choice.options[number - 1]
         if option == "abort":
             self._look("it is left as it is; b builds it again")
             return
-        self._overrides[choice.key] = option
-        self._begin()
-        self._look()
+        self._options[choice.key] = option
+        self.on_builder_dialog_wanted(source, "again")
 
-    def on_builder_dialog_again(self, build: str) -> None:
-        """Build the same once more."""
-        self._begin()
-        self._look()
-
-    def on_builder_dialog_cancel(self, build: str) -> None:
-        """End the build; nothing is left of it."""
-        if self._worker is not None:
+    def on_builder_dialog_wanted(self, source: str, request: SessionRequest) -> None:
+        """Build the same once more, or end the build, of which nothing is left then."""
+        if request == "again":
+            self._begin()
+            self._look()
+        elif self._worker is not None:
             self._worker.cancel()
             source, self._worker, self._job = self._source, None, None
             if (dialog := self._context.showing(BuilderDialog)) is not None:

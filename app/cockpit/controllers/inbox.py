@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.agents import Agents
 from app.cockpit.controllers.approvals import Approvals, Asked
 from app.cockpit.controllers.campaigns import Campaigns
@@ -15,7 +15,7 @@ from engine.core import events as ev
 from engine.core.ports import SystemClock
 from engine.inquiry.inbox import SYSTEM, Need, NeedKind
 from widgets.dialogs.approvals import ApprovalChoice, How
-from widgets.dialogs.inbox import InboxAnswer, InboxDialog, InboxModel
+from widgets.dialogs.inbox import GROUP, InboxAnswer, InboxDialog
 
 CHANGES_THE_INBOX = (
     *(ev.ApprovalAsked, ev.ApprovalAnswered, ev.ReplanHeld, ev.PlanAccepted, ev.PlanRevised),
@@ -58,7 +58,7 @@ class Inbox:
             and not self._context.refused_in_past()
         ):
             self._message = ""
-            self._context.push(InboxDialog(InboxModel()))
+            self._context.push(InboxDialog(approval_views.inbox()))
             self.refresh()
 
     def _close(self) -> None:
@@ -79,7 +79,8 @@ class Inbox:
                 self._needs = await engine.inbox()
                 if (dialog := self._context.showing(InboxDialog)) is None:
                     return
-                dialog.show(approval_views.inbox(self._needs, SystemClock().now(), self._message))
+                dialog.show(approval_views.inbox(self._needs, SystemClock().now()))
+                dialog.say(self._message)
         finally:
             self._reading_inbox = False
 
@@ -92,25 +93,32 @@ class Inbox:
         """Time has passed."""
         self.refresh()
 
-    def on_inbox_dialog_answered(self, answer: InboxAnswer, keys: tuple[str, ...]) -> None:
+    def on_inbox_dialog_answered(self, answer: InboxAnswer, key: str) -> None:
         """Answer some of the needs, or open one."""
-        chosen = [need for need in self._needs if need.key in keys]
+        approvals = [need for need in self._needs if need.kind is NeedKind.APPROVAL]
+        chosen = [need for need in self._needs if need.key == key]
+        chosen = chosen or [need for need in approvals if GROUP + need.group == key]
         if not chosen:
             return
-        system, denied = [need for need in chosen if need.agent == SYSTEM], answer == "deny"
-        if system and (answer == "open" or system[0].kind is not NeedKind.BACKLOG):
-            self._close()
-            self._context.app.call_later(self._campaigns.open_of_system, system[0])
-        elif system:
-            self._campaigns.settle([need.thing for need in system], not denied, self._say)
+        denied = answer == "deny"
+        if chosen[0].agent == SYSTEM:
+            self._answer_system(chosen[0], answer)
         elif chosen[0].kind is NeedKind.SERVER:
             if not denied:
                 self._close()
             self._context.app.call_later(self._approvals.ask_permission, chosen[0].thing, refuse=denied)
-        elif answer == "open" or any(need.kind is not NeedKind.APPROVAL for need in chosen):
+        elif answer == "open" or chosen[0].kind is not NeedKind.APPROVAL:
             self._open_need(chosen[0])
         else:
             self._answer_approvals(chosen, answer)
+
+    def _answer_system(self, need: Need, answer: InboxAnswer) -> None:
+        """Answer a need of Mastermind's: an item of the backlog in place, all else where it is seen whole."""
+        if answer == "open" or need.kind is not NeedKind.BACKLOG:
+            self._close()
+            self._context.app.call_later(self._campaigns.open_of_system, need)
+        else:
+            self._campaigns.settle([need.thing], answer != "deny", self._say)
 
     def _answer_approvals(self, chosen: Sequence[Need], answer: How) -> None:
         """Answer questions of agents: one that is allowed once in place, others where they are seen whole."""
@@ -139,7 +147,7 @@ class Inbox:
         needs = [need for need in self._needs if (need.agent, need.thing) in actions]
         self._many_answered(needs, choice)
 
-    @beside_screen("answers")
+    @in_background("answers")
     async def _many_answered(self, needs: Sequence[Need], choice: ApprovalChoice) -> None:
         if self._context.engine is None:
             return

@@ -9,7 +9,7 @@ from app.cockpit.context import CockpitContext
 from app.projection.projector import Pane, Projector
 from engine.core.journal import Event
 from themes.loading import DEFAULT_THEME, load_themes
-from widgets.base.pane_tabs import PaneTabs, TabLine, TabsModel
+from widgets.base.pane_tabs import PaneTabs
 from widgets.panes.plan import PlanPane
 from widgets.panes.status_bar import StatusModel
 from widgets.terminal.pane import TerminalPane
@@ -214,12 +214,12 @@ class Layout:
         """Draw the tabs of the narrow layouts."""
         solo = self.shows_one_pane
         tabs = tuple(
-            TabLine(name, f"{key} {self._title(name, title)}", _badge(name, status))
+            (name, f"{key} {self._title(name, title)}", _badge(name, status))
             for name, (key, title) in PANES.items()
             if name != "plan" or solo
         )
         current = self._current if solo else self._beside
-        self._context.pane(PaneTabs).show(TabsModel(tabs, current))
+        self._context.pane(PaneTabs).show(tabs, current)
 
     def _title(self, name: str, title: str) -> str:
         """The title of what stands in a pane's place."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.commands.command import Context
 from app.projection.projector import Pane
 from engine.core import campaigns as mm
@@ -38,7 +38,7 @@ State = TypeVar("State")
 
 
 class Link(Generic[Part, State]):
-    """A part of the engine, once somebody needs it."""
+    """A part of the engine, opened when it is first needed."""
 
     name = ""
 
@@ -83,8 +83,12 @@ class Link(Generic[Part, State]):
         return part
 
     def show(self, show: Callable[[State], None]) -> None:
-        """Show something of its state on the cockpit's own screen, once it is open."""
-        if self._context.opened_engine() is not None and self._context.no_dialog:
+        """Show something of its state on the cockpit's own screen: at once, or when it is open."""
+        if self._context.opened_engine() is None or not self._context.no_dialog:
+            return
+        if self.state is not None:
+            show(self.state)
+        else:
             self._context.run(self._show(show), self.name)
 
     async def _show(self, show: Callable[[State], None]) -> None:
@@ -110,7 +114,7 @@ class Link(Generic[Part, State]):
 
 
 class CrewLink(Link["Crew", "CrewState"]):
-    """The crew, once somebody needs it."""
+    """The crew, opened when it is first needed."""
 
     name = "crew"
 
@@ -213,7 +217,7 @@ class CrewLink(Link["Crew", "CrewState"]):
 
 
 class ImproveLink(Link["Mastermind", MastermindState]):
-    """Mastermind, once somebody needs it."""
+    """Mastermind, opened when it is first needed."""
 
     name = "mastermind"
 
@@ -263,7 +267,7 @@ class ImproveLink(Link["Mastermind", MastermindState]):
             (component.id, component.title) for component in await self.part.components()
         )
 
-    @beside_screen("settle")
+    @in_background("settle")
     async def settle(self, items: Iterable[str], approve: bool, then: Callable[[str], None]) -> None:
         """Approve or reject items of the backlog, one after the other."""
         submit = self._context.submit

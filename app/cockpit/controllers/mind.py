@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
 from app.projection import memory_views
 from app.projection import metacognition_views as views
 from engine.core import commands as cmd
-from engine.core.events import Payload, payload_of
+from engine.core.events import payload_of
 from engine.core.journal import JournalError
 from engine.core.state import AgentState
 from engine.core.thinking import ModelCalled
 from engine.memory.errors import MemoryFault, MemoryNotFound
 from engine.memory.metacognition.schedule import root_goal
+from widgets.base.dialog import TextDialog
 from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
-from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
 from widgets.dialogs.metacognition import MetaDialog
 
@@ -34,8 +34,7 @@ class Mind:
         """What the browser looks for and was not asked of memory yet."""
         self._memory_id = ""
         self._filling = False
-        """Whether a worker answers the browser; it goes on until nothing more is wanted."""
-        context.watchers.append(self._watch)
+        """Whether a worker answers the browser; it continues until nothing more is wanted."""
         context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
         context.app.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")
 
@@ -150,7 +149,7 @@ class Mind:
         else:
             self._change_mind(memory_id, how)
 
-    @beside_screen("memory change", MemoryFault, JournalError)
+    @in_background("memory change", MemoryFault, JournalError)
     async def _change_mind(self, memory_id: str, how: str) -> None:
         if self._context.engine is not None:
             details = await self._context.engine.recall("get_memory_by_id", {"memory_id": memory_id})
@@ -167,40 +166,24 @@ class Mind:
         if (browser := self._context.showing(MemoryBrowser)) is not None:
             browser.again()
 
-    @beside_screen("context")
+    @in_background("context")
     async def open_context(self) -> None:
         """Show the shares of the last prompt, its words, and what calls took."""
         state = self._context.shown_state()
         sections = await self._metered(state) if state is not None else ()
         if state is not None and self._context.no_dialog:
-            self._context.push(ContextDialog(f"Context of {state.agent_id}", sections))
+            self._context.push(TextDialog(f"Context of {state.agent_id}", sections))
 
     async def _metered(self, state: AgentState) -> tuple[Section, ...]:
         """What the meter shows of an agent; its newest call is read from the journal, not kept here."""
         engine, at = self._context.engine, self._context.past_at
         if engine is None:
             return ()
-        if at is None:
-            newest = await engine.newest(state.agent_id, ModelCalled)
-        else:
-            called = await engine.past(state.agent_id).newest(ModelCalled, at)
-            newest = (called, payload_of(called)) if called is not None else None
-        if newest is None or not isinstance(newest[1], ModelCalled):
+        past = engine.past(state.agent_id)
+        called = await past.newest(ModelCalled, await past.head() if at is None else at)
+        if called is None or not isinstance(payload := payload_of(called), ModelCalled):
             return views.context(state)
-        return views.context(state, newest[1], newest[0].at)
-
-    def _watch(self, agent: str, payload: Payload) -> None:
-        """Bring an open meter up to date where a model was asked again."""
-        shown = (
-            isinstance(payload, ModelCalled) and agent == self._context.agent and not self._context.in_past
-        )
-        if shown and self._context.showing(ContextDialog) is not None:
-            self._context.run(self._show_metered(), "context", group="context", last=True)
-
-    async def _show_metered(self) -> None:
-        state, dialog = self._context.state, self._context.showing(ContextDialog)
-        if state is not None and dialog is not None:
-            dialog.show(await self._metered(state))
+        return views.context(state, payload, called.at)
 
     def open_meta(self) -> None:
         """Show what is due and what runs in the background."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.cockpit.context import CockpitContext
@@ -20,7 +20,8 @@ from engine.core.state import AgentState
 from engine.memory.errors import MemoryFault
 from engine.memory.metacognition.schedule import root_goal
 from engine.value import dataclass, replace
-from widgets.panes.beliefs import BeliefsPane, RememberedLine, WorkingMemory
+from widgets.base.rows import Row
+from widgets.panes.beliefs import BeliefsPane, WorkingMemory
 from widgets.panes.errors import ErrorPanel
 from widgets.panes.goals import GoalStack
 from widgets.panes.mind_stream import MindStream
@@ -50,7 +51,8 @@ class WorkingSet:
 
     agent: str = ""
     workflow: str = ""
-    memories: tuple[RememberedLine, ...] = ()
+    memories: Sequence[Row] = ()
+    pinned: frozenset[str] = frozenset()
     hint: str = ""
     capacity: int = 0
     as_of: int | None = None
@@ -118,7 +120,7 @@ class Panes:
     def draw(self) -> None:
         """Give every visible pane that is out of date its model; the others wait until they are seen."""
         engine, projector = self._context.engine, self._context.projector
-        if engine is not None and (agent := self._context.live.begin_story()):
+        if engine is not None and (agent := self._context.live.story_to_read()):
             self._context.run(self.read_story(engine, agent), "story")
         dirty, projector.dirty = projector.dirty, set()
         state = projector.state or AgentState()
@@ -135,7 +137,7 @@ class Panes:
         if not agent:
             return
         before, past = await engine.story(agent, PAST_EVENTS)
-        for _ in self._context.live.tell(agent, before, past):
+        for _ in self._context.live.read_story_into(agent, before, past):
             await asyncio.sleep(0)
         if agent == self._context.agent:
             waiters, self._context.story_waiters = self._context.story_waiters, []
@@ -154,8 +156,8 @@ class Panes:
         if self._layout.shows_beliefs:
             self._context.app.query_one(BeliefsPane).show(agent_views.beliefs(state))
             return
-        read, model = self.in_mind, views.working_memory(state)
-        model = replace(model, memories=read.memories, capacity=read.capacity, hint=read.hint)
+        read = self.in_mind
+        model = views.working_memory(state, read.memories, read.capacity, read.hint)
         self._context.app.query_one(WorkingMemory).show(model)
 
     def _draw_session(self, state: AgentState) -> None:
@@ -208,11 +210,13 @@ class Panes:
         try:
             workflow, working = await self.mind_of(agent, goal)
         except (MemoryFault, JournalError) as error:
-            self._in_mind = WorkingSet(agent, "", (), f"memory cannot be read: {error}", CAPACITY, as_of)
+            hint = f"memory cannot be read: {error}"
+            self._in_mind = WorkingSet(agent, hint=hint, capacity=CAPACITY, as_of=as_of)
         else:
-            lines = memory_views.working_set(working, self._context.shown_time) if working is not None else ()
+            rows = memory_views.working_set(working, self._context.shown_time) if working is not None else ()
+            pinned = frozenset(item.memory.id for item in working.items if item.pinned) if working else ()
             hint = "working memory is empty; M finds memories, f focuses one"
-            self._in_mind = WorkingSet(agent, workflow, lines, hint, CAPACITY, as_of)
+            self._in_mind = WorkingSet(agent, workflow, rows, frozenset(pinned), hint, CAPACITY, as_of)
         finally:
             self._reading_mind = False
         self._context.projector.dirty.add(Pane.MEMORY)
@@ -235,9 +239,9 @@ class Panes:
         shown = (self._context.agent, self._context.as_of)
         return read if (read.agent, read.as_of) == shown else WorkingSet()
 
-    def on_working_memory_pin(self, memory_id: str, pinned: bool) -> None:
+    def on_working_memory_pin(self, memory_id: str) -> None:
         """Pin or unpin the memory."""
-        self._change_mind("pin" if pinned else "unpin", memory_id)
+        self._change_mind("unpin" if memory_id in self.in_mind.pinned else "pin", memory_id)
 
     def on_working_memory_evict(self, memory_id: str) -> None:
         """Take the memory out of working memory."""

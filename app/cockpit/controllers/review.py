@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from textual.widget import Widget
 from textual.worker import Worker
 
 from app.cockpit import keymap
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.screens.guide import GuideScreen
 from app.commands.beliefs import split_direction
 from app.commands.disputes import NONE, dispute, disputed_event, retract
@@ -26,8 +27,8 @@ from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
-from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
-from widgets.dialogs.review import SearchDialog, SearchModel, WhyDialog, WhyModel, WhyRow
+from widgets.dialogs.help import HelpDialog
+from widgets.dialogs.review import SearchDialog, SearchModel, WhyDialog, WhyModel, why_row
 from widgets.panes.beliefs import BeliefsPane, WorkingMemory
 from widgets.panes.errors import ErrorPanel
 from widgets.panes.goals import GoalStack
@@ -59,11 +60,11 @@ def _hit_row(key: str, hit: Hit) -> Row:
 BELIEF, GOAL = "belief:", "goal:"
 
 WITH_A_MODEL = (
-    HelpKey("no model is set", "agents plan by the plan library, and say which clause no recipe covers"),
-    HelpKey("ANTHROPIC_API_KEY", "set it before you open the cockpit, and Claude plans for new agents"),
-    HelpKey("ANTHROPIC_BASE_URL", "or this: a server of your own that speaks the Messages API"),
-    HelpKey("PILOTHOUSE_MODEL", "the model's name; pilothouse doctor --model tries it"),
-    HelpKey("PILOTHOUSE_MODEL_FAST", "of agents that want a fast one; _DEEP of those that want a deep one"),
+    ("no model is set", "agents plan by the plan library, and say which clause no recipe covers"),
+    ("ANTHROPIC_API_KEY", "set it before you open the cockpit, and Claude plans for new agents"),
+    ("ANTHROPIC_BASE_URL", "or this: a server of your own that speaks the Messages API"),
+    ("PILOTHOUSE_MODEL", "the model's name; pilothouse doctor --model tries it"),
+    ("PILOTHOUSE_MODEL_FAST", "of agents that want a fast one; _DEEP of those that want a deep one"),
 )
 
 
@@ -149,9 +150,7 @@ class Review:
         except JournalError as error:
             parts = [(str(error), "")]
         sections = tuple(Section(title, text) for title, text in parts)
-        # A file is shown from the line that was found; what stands before it is above.
-        at = len(sections) - 1 if source == Source.FILE else 0
-        dialog.show_whole(key, sections, at=at)
+        dialog.show_whole(key, sections)
 
     def action_why(self) -> None:
         """Ask about what is selected in the focused pane, else about the newest action."""
@@ -183,16 +182,17 @@ class Review:
                 return pane.cursor.partition(":")[2]
         return ""
 
-    @beside_screen("why", UnknownSubjectError, JournalError, group="why")
+    @in_background("why", UnknownSubjectError, JournalError, group="why")
     async def _answer_why(self, what: str, way: str) -> None:
         """Read the journal, and show the answer in the dialog, open or not."""
         if (engine := self._context.opened_engine()) is None:
             return
         record = await engine.record()
         answer = await asyncio.to_thread(find_why, record, what, Direction(way), self._context.agent)
-        rows = tuple(
-            WhyRow(line.ref, line.lead, line.glyph, line.kind, line.text, line.time) for line in answer.lines
-        )
+        rows = [
+            why_row(at, line.ref, line.lead, line.glyph, line.kind, line.text, line.time)
+            for at, line in enumerate(answer.lines)
+        ]
         subject = answer.subject.name if answer.subject.kind != "error" else answer.subject.newest
         model = WhyModel(subject, way, answer.title, rows, answer.notes)
         if isinstance(self._context.app.screen, WhyDialog):
@@ -216,7 +216,7 @@ class Review:
         """Take back what depends on the event under the cursor alone."""
         self.retract(ref)
 
-    @beside_screen("mark", UnknownSubjectError, JournalError, group="mark")
+    @in_background("mark", UnknownSubjectError, JournalError, group="mark")
     async def mark(self, subject: str, reason: str, *, lifted: bool | None) -> None:
         """Mark something as wrong or lift its mark, with None whichever changes it, and show its effects."""
         if (disputed := await self._disputed(subject)) is None:
@@ -234,7 +234,7 @@ class Review:
         record = await self._context.engine.record()
         return record, disputed_event(record, what, self._context.agent)
 
-    @beside_screen("mark", UnknownSubjectError, JournalError, group="mark")
+    @in_background("mark", UnknownSubjectError, JournalError, group="mark")
     async def retract(self, subject: str) -> None:
         """Ask whether the beliefs are to be taken back that nothing else speaks for, and do it."""
         if (disputed := await self._disputed(subject)) is None:
@@ -270,22 +270,16 @@ class Review:
         if name:
             self._context.say(text, "error" if code else "note")
             return
-        words = tuple(HelpKey(row["usage"], row["help"]) for row in answer["verbs"])
         focused = self._context.app.focused
         about = ""
         while focused is not None and not about:
             about = getattr(type(focused), "HELP", None) or ""
             focused = focused.parent if isinstance(focused.parent, Widget) else None
-        words += tuple(
-            HelpKey(row["verb"], f"a plugin that cannot be used: {row['wrong']}") for row in answer["broken"]
-        )
-        wrong = tuple(
-            HelpKey(f"{number}", problem) for number, problem in enumerate(self._context.problems, 1)
-        )
-        groups = (*keymap.help_groups(self._context.keys), HelpGroup("Commands of the bar", words))
+        broken = [(row["verb"], f"a plugin that cannot be used: {row['wrong']}") for row in answer["broken"]]
+        wrong = [(f"{number}", problem) for number, problem in enumerate(self._context.problems, 1)]
+        groups: dict[str, Sequence[tuple[str, str]]] = {"Problems": wrong} if wrong else {}
+        groups |= keymap.help_groups(self._context.keys)
+        groups["Commands of the bar"] = [*((row["usage"], row["help"]) for row in answer["verbs"]), *broken]
         if self._context.settings.model is None:
-            groups = (*groups, HelpGroup("With a model", WITH_A_MODEL))
-        if wrong:
-            groups = (HelpGroup("Problems", wrong), *groups)
-        model = HelpModel(groups, about=about)
-        self._context.push(HelpDialog(model))
+            groups["With a model"] = WITH_A_MODEL
+        self._context.push(HelpDialog(groups, about))

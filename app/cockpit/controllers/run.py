@@ -63,7 +63,9 @@ class RunControl:
         engine, agent, states = self._context.engine, self._context.agent, self._context.live.states
         family = len(engine.family(agent)) if engine is not None else 1
         counts = {"agent": 1, "children": family, "all": len(states)}
-        thaw = "let frozen processes go on" if any(state.frozen for state in states) else "nothing is frozen"
+        thaw = (
+            "let frozen processes continue" if any(state.frozen for state in states) else "nothing is frozen"
+        )
         grades = [(grade.value, KEYS[grade], *words) for grade, words in stopping.GRADES.items()]
         scopes = tuple((name, f"{words} ({counts[name]})") for name, words in stopping.STOP_SCOPES.items())
         return StopModel(agent, (*grades, (THAW, "w", THAW, thaw)), scopes, self._stop_lines())
@@ -103,7 +105,7 @@ class RunControl:
         self.action_close_receipt()
 
     def on_stop_dialog_stop(self, grade: str, scope: str) -> None:
-        """Stop as was chosen, or let frozen processes go on."""
+        """Stop as was chosen, or let frozen processes continue."""
         command = {"agent": self._context.agent, "scope": scope}
         if grade == THAW:
             self._context.send(cmd.Thaw.model_validate(command))

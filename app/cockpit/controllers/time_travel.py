@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.agents import Agents
 from app.cockpit.controllers.layout import Layout
 from app.commands.comparison import PastError, compare_words, read_ref
@@ -61,7 +61,7 @@ class TimeTravel:
         self._moves: tuple[Move, ...] = ()
         """Where the operator wants to go and was not taken yet."""
         self.moving = False
-        """Whether a worker goes there; it goes on until nothing more is wanted."""
+        """Whether a worker goes there; it continues until nothing more is wanted."""
 
     def action_earlier(self) -> None:
         """Back by a mark."""
@@ -194,7 +194,7 @@ class TimeTravel:
         self._layout.show_past(shown, event)
         self._context.pane(Timeline).show(past_views.timeline(marks, event, await past.head()))
 
-    @beside_screen("compare", PastError, JournalError)
+    @in_background("compare", PastError, JournalError)
     async def compare(self, points: str) -> None:
         """Compare two points that words of the command bar name."""
         agent = self._context.agent
@@ -217,7 +217,7 @@ class TimeTravel:
         """Show what a rewind of the shown agent would do, and do it when the operator agrees."""
         self._preview(self._context.agent, request, self._context.past_at)
 
-    @beside_screen("rewind", RewindError, JournalError, KeyError)
+    @in_background("rewind", RewindError, JournalError, KeyError)
     async def _preview(self, agent: str, asked: RewindRequest, here: int | None) -> None:
         if (engine := self._context.engine_of(agent, present=True)) is None:
             return
@@ -252,7 +252,7 @@ class TimeTravel:
         """Let new agents begin at a point of the shown agent's time."""
         self._fork(self._context.agent, request, self._context.past_at)
 
-    @beside_screen("fork", RewindError, JournalError)
+    @in_background("fork", RewindError, JournalError)
     async def _fork(self, agent: str, asked: ForkRequest, here: int | None) -> None:
         """Make the forks, and look at the first of them."""
         if (engine := self._context.engine_of(agent, present=True)) is None:
@@ -265,7 +265,7 @@ class TimeTravel:
         line = several if several and receipt.ok else receipt.message
         self._context.say(line, "ok" if receipt.ok else "error")
 
-    @beside_screen("adopt", RewindError, JournalError, KeyError)
+    @in_background("adopt", RewindError, JournalError, KeyError)
     async def adopt(self, fork: str) -> None:
         """Show what taking over a fork's files would do, and do it when the operator agrees."""
         agent = self._context.agent
@@ -288,7 +288,7 @@ class TimeTravel:
         if not self._context.refused_in_past() and self._context.no_dialog:
             self._offer_undo(self._context.agent, again)
 
-    @beside_screen("undo", UndoError, JournalError, KeyError)
+    @in_background("undo", UndoError, JournalError, KeyError)
     async def _offer_undo(self, agent: str, again: bool) -> None:
         if (engine := self._context.engine_of(agent, present=True)) is None:
             return

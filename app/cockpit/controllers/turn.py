@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.agents import Agents
 from app.cockpit.controllers.layout import Layout
 from app.commands.review import NoRecordingError, write_recording
@@ -73,7 +73,7 @@ class Turn:
         self._open_breakpoints = open_breakpoints
         self._approve = approve
         self._shells: dict[str, ShellPane] = {}
-        """Open shells by agent; the selected agent's is in place, the others go on out of sight."""
+        """Open shells by agent; the selected agent's is in place, the others continue out of sight."""
         context.frame_hooks.append(self._look_at_shells)
         self._arriving = False
         """Whether the shell in place has not been laid out there yet."""
@@ -102,7 +102,7 @@ class Turn:
 
     def open(self, *, unasked: bool = False) -> None:
         """Open the dialog on what the agent asks of the operator, where it does."""
-        if not self._context.projector.told:
+        if not self._context.projector.story_read:
             # What its step printed last belongs into the dialog.
             self._context.story_waiters.append(partial(self.open, unasked=unasked))
             return
@@ -118,7 +118,7 @@ class Turn:
         turn = state.intervention if state else None
         if choice is None or state is None or turn is None:
             self._context.say(
-                "the agent goes on waiting; i opens this again, handback gives the turn back", "note"
+                "the agent still waits; i opens this again, handback gives the turn back", "note"
             )
             return
         agent = self._context.agent
@@ -242,7 +242,8 @@ class Turn:
     def check_call(self, tool: str, command: str, args_text: str) -> list[str]:
         """What is wrong with a call, in sentences."""
         assert self._context.engine is not None
-        return self._context.engine.check_call(tool, command, parse_args(args_text))
+        problems = self._context.engine.registry.validate(tool, command, parse_args(args_text))
+        return [problem.message for problem in problems]
 
     def _edited(self, step: str, edit: StepEdit | None) -> None:
         if edit is None:
@@ -263,7 +264,7 @@ class Turn:
         self.action_edit()
 
     def _look_at_shells(self) -> None:
-        """Take up shells that opened, let go of those that ended, and put the selected agent's in place."""
+        """Follow shells that opened, drop those that ended, and put the selected agent's in place."""
         ended = [agent for agent, pane in self._shells.items() if not pane.terminal.open]
         gone = [self._shells.pop(agent) for agent in ended]
         for state in self._context.live.states:
@@ -370,7 +371,7 @@ class Turn:
         """Hand the shell back."""
         self.action_return_shell()
 
-    @beside_screen("play", JournalError, NoRecordingError)
+    @in_background("play", JournalError, NoRecordingError)
     async def play(self, action: str) -> None:
         """Write a recorded shell as a file that players can play."""
         if (engine := self._context.engine_of(self._context.agent)) is not None:

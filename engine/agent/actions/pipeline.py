@@ -16,6 +16,7 @@ from engine.core.beliefs import BeliefTerms, outweighs
 from engine.core.journal import BlobError, canonical
 from engine.core.plan import StepStatus
 from engine.core.ports import CallContext
+from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction
 from engine.sandbox.output import OutputPump
 from engine.tools.registry import Checked, ToolRegistry
@@ -23,7 +24,7 @@ from engine.value import fields_of
 
 INLINE_LIMIT = 16 * 1024
 """Bytes of an answer that an event holds; a larger answer goes to a blob."""
-DROPPED = "its client no longer wants it"
+DROPPED = Reason("action.dropped")
 CUT = 2_000
 """Characters that the event keeps of each long string then."""
 
@@ -198,7 +199,7 @@ class Pipeline:
     def _record_cancelled(self, action: ActiveAction, started: str) -> None:
         state = self._recorder.state
         cut = self._was_cut(action.id)
-        reason = state.run_reason if cut else "the session closed"
+        reason = state.run_reason if cut else Reason("action.session-closed")
         cause = state.run_event if cut else started
         if cut and state.action is not None and state.action.dropped:
             reason, cause = DROPPED, started
@@ -207,10 +208,7 @@ class Pipeline:
         )
         if action.step:
             again = ev.StepEnded(
-                goal=action.goal,
-                step=action.step,
-                status=StepStatus.PLANNED,
-                summary="cut off; it runs again when the agent goes on",
+                goal=action.goal, step=action.step, status=StepStatus.PLANNED, summary=Reason("step.cut-off")
             )
             self._recorder.append(again, "system", cancelled.ref)
 

@@ -38,12 +38,12 @@ class SnapshotRule(StrEnum):
     OFF = "off"
 
 
-class Unsaved:
+class NothingSaved:
     """Nothing was saved, and nothing was to be."""
 
 
-Saved = ev.SnapshotTaken | ev.SnapshotFailed | Unsaved
-"""What came of saving the workspace."""
+Saved = ev.SnapshotTaken | ev.SnapshotFailed | NothingSaved
+"""The result of saving the workspace."""
 
 
 class Saver(Protocol):
@@ -61,7 +61,7 @@ class NoSaver:
 
     async def save(self, agent: str, action: ActiveAction) -> Saved:
         """Nothing."""
-        return Unsaved()
+        return NothingSaved()
 
     async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
         """Not known."""
@@ -194,7 +194,7 @@ class WorkspaceSaver:
             return str(error)
         return self._foreign(changes)
 
-    def changed_otherwise(self) -> None:
+    def note_other_changes(self) -> None:
         """Files were changed by what is no action: it is not told as that of the last one."""
         self._last = ("", "")
 
@@ -220,7 +220,7 @@ class WorkspaceSaver:
             self.trouble = f"old snapshots were not cleared away: {error}"
 
     async def close(self) -> None:
-        """End what goes on in the background; the store is whole whenever that happens."""
+        """End what runs in the background; the store is whole whenever that happens."""
         going_on = {*self._begun, *([self._tidying] if self._tidying is not None else [])}
         for task in going_on:
             task.cancel()

@@ -5,41 +5,43 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.agent.decisions.goals import open_goal
-from engine.agent.decisions.outcome import CommandOutcome, RefusedError, close_turn, fresh_id, handles, refuse
+from engine.agent.decisions.outcome import CommandResult, RefusedError, close_turn, fresh_id, handles, refuse
 from engine.agent.steering.envelopes import cost_of, envelope_of, envelope_text, key_of, make_call, propose
-from engine.agent.steering.rules import ABOUT, misses, read_policy, read_rule, rule_text, words_of
+from engine.agent.steering.rules import ABOUT, mismatch, read_policy, read_rule, rule_text, words_of
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.approvals import Envelope, Question, Scope, Source
 from engine.core.budgets import SpendingLimits
 from engine.core.plan import Plan, PlanStep, StepStatus
+from engine.core.reasons import NONE, Reason
 from engine.core.state import AgentState
 from engine.planning.plan_notation import step_problems
 from engine.tools.registry import ToolRegistry
 
 
 @handles(cmd.AnswerApproval)
-def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegistry) -> CommandOutcome:
+def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegistry) -> CommandResult:
     question = _question(state, command.action)
     if not command.allow:
         if command.args is not None or command.rule:
-            raise RefusedError("a denial has a reason and nothing else")
+            raise RefusedError(Reason("refused.denial-with-rule"))
         denied = _answered(question, command, question.key)
         why = f": {command.reason}" if command.reason else ""
-        return CommandOutcome(f"{question.action} denied{why}", (denied,))
+        return CommandResult(f"{question.action} denied{why}", (denied,))
     if question.call.request and (command.scope != "once" or command.args is not None):
-        raise RefusedError(f"a request is allowed once, as it is, or denied: {question.why}")
+        raise RefusedError(Reason("refused.request-once", why=question.why))
     if command.args is not None:
         return _edit_and_allow(state, command, question, registry)
     rule = read_rule(command.rule) if command.rule else question.offered
-    if why := misses(rule, question.call):
-        raise RefusedError(f"the rule {rule_text(rule)} does not cover {question.action}: {why}")
+    if why := mismatch(rule, question.call):
+        about = {"rule": rule_text(rule), "action": question.action}
+        raise RefusedError(Reason("refused.rule-does-not-cover", **about, why=why))
     answered = _answered(question, command, question.key)
     if command.scope == "once":
-        return CommandOutcome(f"{question.action} allowed once", (answered,))
+        return CommandResult(f"{question.action} allowed once", (answered,))
     granted = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
     words = f"{question.action} allowed, and {_held(command.scope)} {words_of(rule)} ({granted.grant})"
-    return CommandOutcome(words, (answered, granted))
+    return CommandResult(words, (answered, granted))
 
 
 def _question(state: AgentState, action: str) -> Question:
@@ -49,10 +51,10 @@ def _question(state: AgentState, action: str) -> Question:
         return question
     before = next((answered for answered in reversed(known.answered) if answered.action == action), None)
     if before is not None:
-        raise RefusedError(f"{action} is answered already: {before.words}")
+        raise RefusedError(Reason("refused.already-answered", action=action, words=before.words))
     if question is not None:
-        raise RefusedError(f"{action} does not wait for approval; {question.action} does")
-    raise RefusedError(f"{state.agent_id} waits for no approval")
+        raise RefusedError(Reason("refused.waits-for-no-approval", action=action, waiting=question.action))
+    raise RefusedError(Reason("refused.no-approval-waits", agent=state.agent_id))
 
 
 def _answered(question: Question, command: cmd.AnswerApproval, key: str) -> ev.ApprovalAnswered:
@@ -69,12 +71,12 @@ def _answered(question: Question, command: cmd.AnswerApproval, key: str) -> ev.A
 
 def _edit_and_allow(
     state: AgentState, command: cmd.AnswerApproval, question: Question, registry: ToolRegistry
-) -> CommandOutcome:
+) -> CommandResult:
     """Run the step once with other arguments."""
     located = state.find_step(question.step)
     if located is None:
-        raise RefusedError("this call is no step of a plan, so its arguments cannot be changed here")
-    refuse(command.scope != "once" or command.rule, "a call whose arguments are changed is allowed once")
+        raise RefusedError(Reason("refused.call-not-a-step"))
+    refuse(command.scope != "once" or command.rule, Reason("refused.edited-call-once"))
     plan, step = located
     assert command.args is not None
     edited = replace(step, args=command.args, provenance=replace(step.provenance, by="operator"))
@@ -84,8 +86,9 @@ def _edit_and_allow(
     spec = registry.get(edited.tool).commands[edited.command]
     call = make_call(spec, edited.tool, checked.args, cwd=state.sandbox.cwd, goal=plan.goal)
     steps = tuple(edited if old.id == step.id else old for old in plan.steps)
-    revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=f"step {step.id} edited", steps=steps)
-    return CommandOutcome(
+    change = Reason("plan.step", step=step.id, change="edited")
+    revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=steps)
+    return CommandResult(
         f"{step.id} allowed once with other arguments", (revised, _answered(question, command, key_of(call)))
     )
 
@@ -95,28 +98,28 @@ def _held(scope: str) -> str:
 
 
 @handles(cmd.GrantRule)
-def _grant(state: AgentState, command: cmd.GrantRule, registry: ToolRegistry) -> CommandOutcome:
+def _grant(state: AgentState, command: cmd.GrantRule, registry: ToolRegistry) -> CommandResult:
     rule = read_rule(command.rule)
     if any(grant.rule == rule and grant.scope == command.scope for grant in state.approvals.grants):
-        return CommandOutcome("this is granted already")
+        return CommandResult("this is granted already")
     granted = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
-    return CommandOutcome(f"{granted.grant}: {_held(command.scope)} {words_of(rule)}, unasked", (granted,))
+    return CommandResult(f"{granted.grant}: {_held(command.scope)} {words_of(rule)}, unasked", (granted,))
 
 
 @handles(cmd.RevokeRule)
-def _revoke(state: AgentState, command: cmd.RevokeRule, registry: ToolRegistry) -> CommandOutcome:
+def _revoke(state: AgentState, command: cmd.RevokeRule, registry: ToolRegistry) -> CommandResult:
     known, ident = state.approvals, command.grant.lower()
     ident = f"r{ident}" if ident.isdigit() else ident
     if ident in known.envelopes:
-        return CommandOutcome(f"the envelope of {ident} holds no longer", (ev.EnvelopeRevoked(goal=ident),))
+        return CommandResult(f"the envelope of {ident} holds no longer", (ev.EnvelopeRevoked(goal=ident),))
     if all(grant.id != ident for grant in known.grants):
         ids = ", ".join((*(grant.id for grant in known.grants), *known.envelopes)) or "nothing"
-        raise RefusedError(f"there is no grant '{command.grant}'; granted: {ids}")
-    return CommandOutcome(f"{ident} holds no longer", (ev.RuleRevoked(grant=ident),))
+        raise RefusedError(Reason("refused.no-grant", grant=command.grant, ids=ids))
+    return CommandResult(f"{ident} holds no longer", (ev.RuleRevoked(grant=ident),))
 
 
 @handles(cmd.SetApprovals)
-def _set(state: AgentState, command: cmd.SetApprovals, registry: ToolRegistry) -> CommandOutcome:
+def _set(state: AgentState, command: cmd.SetApprovals, registry: ToolRegistry) -> CommandResult:
     policy = read_policy(command.policy)
     about = ABOUT.get(command.policy, "") if isinstance(command.policy, str) else ""
     words = about or f"{len(policy.rules)} rules, else {policy.default}"
@@ -125,7 +128,7 @@ def _set(state: AgentState, command: cmd.SetApprovals, registry: ToolRegistry) -
         if set(state.approvals.policies) <= {Source.OPERATOR}
         else "; the stricter of this and the settings"
     )
-    return CommandOutcome(f"{words}{beside}", (ev.ApprovalsSet(source=Source.OPERATOR, policy=policy),))
+    return CommandResult(f"{words}{beside}", (ev.ApprovalsSet(source=Source.OPERATOR, policy=policy),))
 
 
 # ------------------------------------------------------------------ plans
@@ -138,44 +141,46 @@ def proposed_envelope(state: AgentState, plan: Plan, registry: ToolRegistry) -> 
 
 
 @handles(cmd.AcceptPlan)
-def _accept(state: AgentState, command: cmd.AcceptPlan, registry: ToolRegistry) -> CommandOutcome:
+def _accept(state: AgentState, command: cmd.AcceptPlan, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)
     plan = state.plans.get(goal.id)
     if plan is None:
-        raise RefusedError(f"{goal.id} has no plan yet that could be accepted")
+        raise RefusedError(Reason("refused.no-plan-to-accept", goal=goal.id))
     envelope = envelope_of(command.envelope, proposed_envelope(state, plan, registry))
     before = state.approvals.envelopes.get(goal.id)
     accepted = ev.PlanAccepted(plan=plan.id, goal=goal.id, steps=plan.steps, envelope=envelope)
     spent = cost_of(state, goal.id)
     if envelope.spend_usd is not None and spent > envelope.spend_usd:
-        raise RefusedError(f"{goal.id} has cost ${spent:.2f} already, more than ${envelope.spend_usd:g}")
+        costs = {"spent": spent, "limit": envelope.spend_usd}
+        raise RefusedError(Reason("refused.cost-above-limit", goal=goal.id, **costs))
     again = " in place of the one before" if before is not None else ""
     words = f"plan of {goal.id} accepted{again}; unasked within: {envelope_text(envelope)}"
-    return CommandOutcome(words, (accepted, *close_turn(state, goal=goal.id, resolution="plan accepted")))
+    closed = close_turn(state, goal=goal.id, resolution=Reason("turn.plan-accepted"))
+    return CommandResult(words, (accepted, *closed))
 
 
 @handles(cmd.RejectReplan)
-def _reject(state: AgentState, command: cmd.RejectReplan, registry: ToolRegistry) -> CommandOutcome:
+def _reject(state: AgentState, command: cmd.RejectReplan, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)
     held, accepted = state.approvals.held.get(goal.id), state.approvals.accepted.get(goal.id)
     plan = state.plans.get(goal.id)
     if held is None or accepted is None or plan is None:
-        raise RefusedError(f"no re-plan of {goal.id} waits for you")
+        raise RefusedError(Reason("refused.no-replan", goal=goal.id))
     rejected = ev.ReplanRejected(goal=goal.id, reason=command.reason)
     if state.config.replans and not state.config.decides and goal.id not in state.replans:
         words = command.reason or "no reason was given"
         guidance = ev.GuidanceGiven(text=f"The operator rejected your new plan for {goal.id}: {words}")
         again = ev.ReplanAsked(goal=goal.id)
-        return CommandOutcome(
+        return CommandResult(
             f"re-plan of {goal.id} rejected; the thinker is asked again", (rejected, guidance, again)
         )
     back = _back(plan, accepted.steps)
-    revised = ev.PlanRevised(plan=plan.id, goal=goal.id, change="back to the accepted plan", steps=back)
+    revised = ev.PlanRevised(plan=plan.id, goal=goal.id, change=Reason("plan.accepted-again"), steps=back)
     step = next((other.id for other in back if not other.status.terminal), "")
-    reason = f"you rejected the re-plan: {command.reason}" if command.reason else "you rejected the re-plan"
+    reason = Reason("turn.rejected", why=command.reason)
     turn = ev.InterventionOpened(goal=goal.id, step=step, reason=reason)
     events = (rejected, revised) if state.intervention is not None else (rejected, revised, turn)
-    return CommandOutcome(
+    return CommandResult(
         f"re-plan of {goal.id} rejected; the accepted plan is back, and it is your turn", events
     )
 
@@ -184,7 +189,7 @@ def _back(plan: Plan, accepted: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
     """What of the plan is done, then what of the accepted one is not."""
     done = [step for step in plan.steps if step.status.terminal]
     ids = {step.id for step in done}
-    rest = [replace(step, status=StepStatus.PLANNED, summary="") for step in accepted if step.id not in ids]
+    rest = [replace(step, status=StepStatus.PLANNED, summary=NONE) for step in accepted if step.id not in ids]
     return (*done, *rest)
 
 
@@ -196,8 +201,8 @@ def changed(old: SpendingLimits | None, command: cmd.BudgetAmounts) -> SpendingL
 
 
 @handles(cmd.SetBudget)
-def _set_budget(state: AgentState, command: cmd.SetBudget, registry: ToolRegistry) -> CommandOutcome:
-    refuse(command.goal and command.goal not in state.goals, f"there is no goal '{command.goal}'")
+def _set_budget(state: AgentState, command: cmd.SetBudget, registry: ToolRegistry) -> CommandResult:
+    refuse(command.goal and command.goal not in state.goals, Reason("refused.no-goal", goal=command.goal))
     limits = changed(state.goal_budgets.get(command.goal) if command.goal else state.budget, command)
     if command.goal:
         # Settings know no goals, so that there is nothing to lift.
@@ -209,4 +214,4 @@ def _set_budget(state: AgentState, command: cmd.SetBudget, registry: ToolRegistr
         )
     else:
         message = f"budget: {limits}" if limits else "the workspace's budget holds again"
-    return CommandOutcome(message, (ev.BudgetSet(limits=limits, goal=command.goal),))
+    return CommandResult(message, (ev.BudgetSet(limits=limits, goal=command.goal),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.agent.decisions.outcome import CommandOutcome, RefusedError, close_turn, fresh_id, handles, refuse
+from engine.agent.decisions.outcome import CommandResult, RefusedError, close_turn, fresh_id, handles, refuse
 from engine.agent.decisions.sandbox import can_resume, refuse_frozen
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -13,6 +13,7 @@ from engine.core.goals import Goal, GoalStatus
 from engine.core.metacognition import Bounds, MetaTask
 from engine.core.plan import Op, PlanStep
 from engine.core.reasoner import Stride
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
 
@@ -29,36 +30,37 @@ def open_goal(state: AgentState, goal_id: str) -> Goal:
     goal = state.goals.get(goal_id)
     if goal is None:
         known = ", ".join(goal.id for goal in state.open_goals) or "none"
-        raise RefusedError(f"there is no goal '{goal_id}'; open goals: {known}")
-    refuse(goal.status.terminal, f"goal {goal_id} is {goal.status} already")
+        raise RefusedError(Reason("refused.goal-not-open", goal=goal_id, known=known))
+    refuse(goal.status.terminal, Reason("refused.goal-ended", goal=goal_id, status=goal.status))
     return goal
 
 
 @handles(cmd.AdoptGoal)
-def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistry) -> CommandOutcome:
+def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
-    refuse(not text, "the goal has no text")
+    refuse(not text, Reason("refused.goal-without-text"))
     if command.criteria and not state.config.replans:
-        raise RefusedError("only a model can show that criteria hold: leave them out, or give it a model")
+        raise RefusedError(Reason("refused.criteria-need-model"))
     goal = fresh_id(state, "g")
     adopted = ev.GoalAdopted(goal=goal, text=text, priority=command.priority, criteria=command.criteria)
-    return CommandOutcome(f"goal {goal} adopted", (adopted,))
+    return CommandResult(f"goal {goal} adopted", (adopted,))
 
 
 @handles(cmd.ChangeGoal)
-def _change_goal(state: AgentState, command: cmd.ChangeGoal, registry: ToolRegistry) -> CommandOutcome:
+def _change_goal(state: AgentState, command: cmd.ChangeGoal, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)
     text = (command.text or goal.text).strip()
-    refuse(not text, "the goal has no text")
+    refuse(not text, Reason("refused.goal-without-text"))
     priority = goal.priority if command.priority is None else command.priority
     if text != goal.text and state.acting and state.action and state.action.goal == goal.id:
-        raise RefusedError("an action of this goal is running; wait for it or stop the agent first")
+        raise RefusedError(Reason("refused.goal-action-running"))
     change = ev.GoalChanged(goal=goal.id, text=text, priority=priority)
-    closing = () if text == goal.text else close_turn(state, goal=goal.id, resolution="goal reworded")
-    return CommandOutcome(f"goal {goal.id} changed", (change, *closing))
+    reworded = Reason("turn.goal-reworded")
+    closing = () if text == goal.text else close_turn(state, goal=goal.id, resolution=reworded)
+    return CommandResult(f"goal {goal.id} changed", (change, *closing))
 
 
-def end_goal(state: AgentState, goal: Goal, status: GoalStatus, reason: str) -> list[ev.Payload]:
+def end_goal(state: AgentState, goal: Goal, status: GoalStatus, reason: Reason) -> list[ev.Payload]:
     """The events that end a goal and every open sub-goal of it, deepest first."""
     events: list[ev.Payload] = []
     for child in state.children(goal.id):
@@ -75,67 +77,61 @@ def _serves(state: AgentState, goal: Goal) -> Goal:
     return goal
 
 
-def _give_up(state: AgentState, goal_id: str, status: GoalStatus, reason: str) -> CommandOutcome:
-    goal = _serves(state, open_goal(state, goal_id))
+@handles(cmd.DropGoal, cmd.AbortGoal)
+def _give_up(
+    state: AgentState, command: cmd.DropGoal | cmd.AbortGoal, registry: ToolRegistry
+) -> CommandResult:
+    status = GoalStatus.DROPPED if isinstance(command, cmd.DropGoal) else GoalStatus.FAILED
+    goal = _serves(state, open_goal(state, command.goal))
     if state.acting and state.action and state.action.step:
-        raise RefusedError("an action is running; wait for it or stop the agent first")
-    events = end_goal(state, goal, status, reason)
+        raise RefusedError(Reason("refused.action-running"))
+    events = end_goal(state, goal, status, command.reason)
     ended = {event.goal for event in events if isinstance(event, ev.GoalEnded)}
     turn = state.intervention
     over = turn is not None and (
         not turn.goal or turn.goal in ended or _serves(state, state.goals[turn.goal]).id == goal.id
     )
-    closing = (ev.InterventionClosed(resolution=f"goal {status}"),) if over else ()
-    return CommandOutcome(f"goal {goal.id} {status}", (*events, *closing))
-
-
-@handles(cmd.DropGoal)
-def _drop_goal(state: AgentState, command: cmd.DropGoal, registry: ToolRegistry) -> CommandOutcome:
-    return _give_up(state, command.goal, GoalStatus.DROPPED, command.reason)
-
-
-@handles(cmd.AbortGoal)
-def _abort_goal(state: AgentState, command: cmd.AbortGoal, registry: ToolRegistry) -> CommandOutcome:
-    return _give_up(state, command.goal, GoalStatus.FAILED, command.reason)
+    closing = (ev.InterventionClosed(resolution=Reason("turn.goal", status=status.value)),) if over else ()
+    return CommandResult(f"goal {goal.id} {status}", (*events, *closing))
 
 
 # ------------------------------------------------------------------ goals below goals
 
 
 @handles(cmd.PushGoal)
-def _push_goal(state: AgentState, command: cmd.PushGoal, registry: ToolRegistry) -> CommandOutcome:
+def _push_goal(state: AgentState, command: cmd.PushGoal, registry: ToolRegistry) -> CommandResult:
     _check_planned(state)
     above = open_goal(state, command.goal)
     text = command.text.strip()
-    refuse(not text, "the goal has no text")
+    refuse(not text, Reason("refused.goal-without-text"))
     _check_depth(state, above, 1)
     pushed = ev.GoalAdopted(goal=fresh_id(state, "g"), text=text, priority=above.priority, parent=above.id)
-    return CommandOutcome(f"goal {pushed.goal} comes first, then {above.id} goes on", (pushed,))
+    return CommandResult(f"goal {pushed.goal} comes first, then {above.id} resumes", (pushed,))
 
 
 @handles(cmd.MoveGoal)
-def _move_goal(state: AgentState, command: cmd.MoveGoal, registry: ToolRegistry) -> CommandOutcome:
+def _move_goal(state: AgentState, command: cmd.MoveGoal, registry: ToolRegistry) -> CommandResult:
     _check_planned(state)
     goal = open_goal(state, command.goal)
     above = open_goal(state, command.parent) if command.parent else None
     if goal.parent_step is not None:
         raise RefusedError(
-            f"step {goal.parent_step} of {goal.parent} waits for {goal.id}: change that plan instead"
+            Reason("refused.step-waits", parent_step=goal.parent_step, parent=goal.parent, goal=goal.id)
         )
-    refuse(goal.parent == (above.id if above else None), f"{goal.id} is there already")
+    refuse(goal.parent == (above.id if above else None), Reason("refused.goal-in-place", goal=goal.id))
     if above is not None and goal in state.lineage(above.id):
-        raise RefusedError(f"{above.id} is {goal.id} or serves it: a goal cannot serve itself")
+        raise RefusedError(Reason("refused.goal-circle", above=above.id, goal=goal.id))
     if state.acting and state.action and goal in state.lineage(state.action.goal):
-        raise RefusedError("an action of this goal is running; wait for it or stop the agent first")
+        raise RefusedError(Reason("refused.goal-action-running"))
     if above is not None:
         _check_depth(state, above, _height(state, goal))
     where = f"below {above.id}" if above is not None else "to the roots"
     moved = ev.GoalMoved(goal=goal.id, parent=above.id if above is not None else None)
-    return CommandOutcome(f"goal {goal.id} moved {where}", (moved,))
+    return CommandResult(f"goal {goal.id} moved {where}", (moved,))
 
 
 def _check_planned(state: AgentState) -> None:
-    refuse(state.reasons, "this agent's program decides which goal serves which; give it goals of their own")
+    refuse(state.reasons, Reason("refused.goals-of-program"))
 
 
 def _height(state: AgentState, goal: Goal) -> int:
@@ -149,59 +145,58 @@ def _height(state: AgentState, goal: Goal) -> int:
 
 def _check_depth(state: AgentState, above: Goal, height: int) -> None:
     if len(state.lineage(above.id)) + height > SUBGOAL_LIMIT:
-        raise RefusedError(f"more than {SUBGOAL_LIMIT} goals would lie inside one another")
+        raise RefusedError(Reason("refused.goals-too-deep", limit=SUBGOAL_LIMIT))
 
 
 # ------------------------------------------------------------------ breakpoints and steps
 
 
 @handles(cmd.SetBreak)
-def _set_break(state: AgentState, command: cmd.SetBreak, registry: ToolRegistry) -> CommandOutcome:
+def _set_break(state: AgentState, command: cmd.SetBreak, registry: ToolRegistry) -> CommandResult:
     spec = read_break(command.line)
     if spec.kind is BreakKind.INTENTION and not state.reasons:
-        raise RefusedError(
-            "only an agent with a program has intentions; for this one: break goal, break plan"
-        )
+        raise RefusedError(Reason("refused.no-intentions-to-break"))
     known = next((point for point in state.points.values() if point.spec == spec), None)
     if known is not None and known.enabled:
-        return CommandOutcome(f"there is a breakpoint {known.id} like this already")
+        return CommandResult(f"there is a breakpoint {known.id} like this already")
     if known is not None:
-        return CommandOutcome(f"breakpoint {known.id} on", (ev.BreakpointChanged(breakpoint=known.id),))
+        return CommandResult(f"breakpoint {known.id} on", (ev.BreakpointChanged(breakpoint=known.id),))
     if len(state.points) >= BREAKPOINTS_KEPT:
-        raise RefusedError(f"there are {BREAKPOINTS_KEPT} breakpoints already: clear one, breaks ID clear")
+        raise RefusedError(Reason("refused.too-many-breakpoints", limit=BREAKPOINTS_KEPT))
     ident = fresh_id(state, "b")
-    return CommandOutcome(
+    return CommandResult(
         f"breakpoint {ident}: {write_break(spec)}", (ev.BreakpointAdded(breakpoint=ident, spec=spec),)
     )
 
 
 @handles(cmd.ChangeBreak)
-def change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolRegistry) -> CommandOutcome:
+def change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolRegistry) -> CommandResult:
     """Switch a breakpoint on or off, or clear it; those of a mind are not looked for."""
     ident = command.breakpoint
     if ident in state.breakpoints:
-        refuse(not command.cleared, f"a breakpoint on a step is there or not; clear it: breaks {ident} clear")
-        return CommandOutcome(f"breakpoint on {ident} cleared", (ev.BreakpointCleared(step=ident),))
+        refuse(not command.cleared, Reason("refused.step-breakpoint-not-switched", ident=ident))
+        return CommandResult(f"breakpoint on {ident} cleared", (ev.BreakpointCleared(step=ident),))
     known = state.points.get(ident)
     if known is None:
         listed = ", ".join((*state.points, *state.mind_breakpoints, *state.breakpoints)) or "none"
-        raise RefusedError(f"there is no breakpoint '{ident[:40]}'; breakpoints: {listed}")
+        raise RefusedError(Reason("refused.no-breakpoint", ident=ident[:40], listed=listed))
     what = "cleared" if command.cleared else ("on" if command.enabled else "off")
     if not command.cleared and known.enabled == command.enabled:
-        return CommandOutcome(f"breakpoint {ident} is {what} already")
+        return CommandResult(f"breakpoint {ident} is {what} already")
     changed = ev.BreakpointChanged(breakpoint=ident, enabled=command.enabled, cleared=command.cleared)
-    return CommandOutcome(f"breakpoint {ident} {what}", (changed,))
+    return CommandResult(f"breakpoint {ident} {what}", (changed,))
 
 
 @handles(cmd.Step)
-def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> CommandOutcome:
+def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> CommandResult:
     can_resume(state)
     refuse_frozen(state)
     if state.run is RunState.RUNNING and state.acting:
-        return CommandOutcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
-    refuse(not state.open_goals, "nothing to step: the agent has no open goal")
+        paused = ev.AgentPaused(reason=Reason("run.stepping"))
+        return CommandResult("paused; the running action is this step", (paused,))
+    refuse(not state.open_goals, Reason("refused.no-open-goal-to-step"))
     if not command.strides:
-        return CommandOutcome("one action", (ev.StepGranted(),))
+        return CommandResult("one action", (ev.StepGranted(),))
     goal = _pursued(state)
     stride = _stride(state, goal, command.scope)
     words = {
@@ -209,7 +204,7 @@ def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> Comma
         "over": f"over {stride.step} and all below it",
         "out": f"until {stride.goal} is through",
     }
-    return CommandOutcome(words[stride.scope], (ev.StepGranted(stride=stride),))
+    return CommandResult(words[stride.scope], (ev.StepGranted(stride=stride),))
 
 
 def _pursued(state: AgentState) -> Goal:
@@ -235,105 +230,97 @@ def _stride(state: AgentState, goal: Goal, scope: str) -> Stride:
 
 
 @handles(cmd.Dispute)
-def _dispute(state: AgentState, command: cmd.Dispute, registry: ToolRegistry) -> CommandOutcome:
+def _dispute(state: AgentState, command: cmd.Dispute, registry: ToolRegistry) -> CommandResult:
     stream, _, version = command.event.rpartition(":")
     if stream != state.agent_id or not (version.isascii() and version.isdigit() and len(version) < 19):
-        raise RefusedError(
-            f"'{command.event}' is no event of {state.agent_id}; one is called {state.agent_id}:12"
-        )
+        raise RefusedError(Reason("refused.no-event", event=command.event, agent=state.agent_id))
     ref = f"{stream}:{int(version)}"
     if not 0 < int(version) <= state.version:
-        raise RefusedError(f"{ref} has not happened; the newest event is {state.agent_id}:{state.version}")
+        newest = {"agent": state.agent_id, "version": state.version}
+        raise RefusedError(Reason("refused.not-happened", ref=ref, **newest))
     if command.lifted:
         if ref not in state.disputed:
             known = ", ".join(state.disputed) or "none"
-            raise RefusedError(f"{ref} is not marked as wrong; marked: {known}")
-        return CommandOutcome(
-            f"{ref} is no longer marked as wrong", (ResultDisputed(event=ref, lifted=True),)
-        )
+            raise RefusedError(Reason("refused.not-marked", ref=ref, known=known))
+        return CommandResult(f"{ref} is no longer marked as wrong", (ResultDisputed(event=ref, lifted=True),))
     if state.disputed.get(ref) == command.reason:
-        return CommandOutcome(f"{ref} is marked as wrong already")
-    return CommandOutcome(f"{ref} is marked as wrong", (ResultDisputed(event=ref, reason=command.reason),))
+        return CommandResult(f"{ref} is marked as wrong already")
+    return CommandResult(f"{ref} is marked as wrong", (ResultDisputed(event=ref, reason=command.reason),))
 
 
 def _switched_on(state: AgentState) -> None:
     if not state.meta.on:
-        raise RefusedError(
-            "metacognition is switched off for this agent: create one without "
-            '"metacognition": {"enabled": false} in its configuration'
-        )
+        raise RefusedError(Reason("refused.metacognition-off"))
 
 
 @handles(cmd.ForceMeta)
-def _force(state: AgentState, command: cmd.ForceMeta, registry: ToolRegistry) -> CommandOutcome:
+def _force(state: AgentState, command: cmd.ForceMeta, registry: ToolRegistry) -> CommandResult:
     _switched_on(state)
     task = MetaTask(command.task)
-    refuse(state.run is RunState.STOPPED, "the agent is stopped; let it run or pause it first")
+    refuse(state.run is RunState.STOPPED, Reason("refused.agent-stopped"))
     if (job := state.meta.doing(task)) is not None:
-        return CommandOutcome(f"{task} runs already: {job.id}")
+        return CommandResult(f"{task} runs already: {job.id}")
     if task.needs_memory and not state.meta.memory:
-        raise RefusedError(f"{task} needs a memory, and there is none in this session")
-    refuse(task.needs_memory and not state.goals, f"{task} needs a goal whose memories it is about")
-    return CommandOutcome(f"{task} begins now", (ev.MetaForced(task=task),))
+        raise RefusedError(Reason("refused.job-needs-memory", task=task))
+    refuse(task.needs_memory and not state.goals, Reason("refused.job-needs-goal", task=task))
+    return CommandResult(f"{task} begins now", (ev.MetaForced(task=task),))
 
 
 @handles(cmd.VetoMeta)
-def _veto(state: AgentState, command: cmd.VetoMeta, registry: ToolRegistry) -> CommandOutcome:
+def _veto(state: AgentState, command: cmd.VetoMeta, registry: ToolRegistry) -> CommandResult:
     _switched_on(state)
     task = MetaTask(command.task)
     if command.lifted == (task not in state.meta.vetoed):
-        return CommandOutcome(f"{task} is {'allowed' if command.lifted else 'vetoed'} already")
+        return CommandResult(f"{task} is {'allowed' if command.lifted else 'vetoed'} already")
     vetoed = ev.MetaVetoed(task=task, lifted=command.lifted)
     if command.lifted:
-        return CommandOutcome(f"{task} may be begun by itself again", (vetoed,))
+        return CommandResult(f"{task} may be begun by itself again", (vetoed,))
     job = state.meta.doing(task)
     cut = (ev.BackgroundCancelAsked(job=job.id),) if job is not None else ()
     running = f"; {job.id} is cut off" if job is not None else ""
-    return CommandOutcome(f"{task} is not begun by itself any more{running}", (vetoed, *cut))
+    return CommandResult(f"{task} is not begun by itself any more{running}", (vetoed, *cut))
 
 
 @handles(cmd.CancelBackground)
-def _cancel(state: AgentState, command: cmd.CancelBackground, registry: ToolRegistry) -> CommandOutcome:
+def _cancel(state: AgentState, command: cmd.CancelBackground, registry: ToolRegistry) -> CommandResult:
     job = state.meta.job(command.job)
     if job is None:
         known = ", ".join(f"{other.id} {other.task}" for other in state.meta.running) or "none"
-        raise RefusedError(f"there is no background job '{command.job}'; running: {known}")
-    return CommandOutcome(f"{job.id} {job.task} is cut off", (ev.BackgroundCancelAsked(job=job.id),))
+        raise RefusedError(Reason("refused.no-background-job", job=command.job, known=known))
+    return CommandResult(f"{job.id} {job.task} is cut off", (ev.BackgroundCancelAsked(job=job.id),))
 
 
 @handles(cmd.SetThresholds)
-def _thresholds(state: AgentState, command: cmd.SetThresholds, registry: ToolRegistry) -> CommandOutcome:
+def _thresholds(state: AgentState, command: cmd.SetThresholds, registry: ToolRegistry) -> CommandResult:
     _switched_on(state)
     settings, notes = state.meta.settings, []
 
-    def within(name: str, wanted: int | None, bounds: Bounds) -> int | None:
-        if wanted is None:
+    def within(name: str, target: int | None, bounds: Bounds) -> int | None:
+        if target is None:
             return None
-        value = bounds.clamp(wanted)
-        clamped = f" (not {wanted}: it goes from {bounds.low} to {bounds.high})" if value != wanted else ""
+        value = bounds.clamp(target)
+        clamped = f" (not {target}: it goes from {bounds.low} to {bounds.high})" if value != target else ""
         notes.append(f"{name} after {value}{clamped}")
         return value
 
     reflection = within("reflection", command.reflection, settings.reflection)
     consolidation = within("consolidation", command.consolidation, settings.consolidation)
-    refuse(not notes, "say which threshold: reflection, consolidation or both")
+    refuse(not notes, Reason("refused.no-threshold-named"))
     changed = ev.ThresholdsSet(reflection=reflection, consolidation=consolidation)
-    return CommandOutcome("; ".join(notes), (changed,))
+    return CommandResult("; ".join(notes), (changed,))
 
 
 @handles(cmd.Guide)
-def _guide(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> CommandOutcome:
+def _guide(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
-    refuse(not text, "the guidance has no text")
+    refuse(not text, Reason("refused.guidance-without-text"))
     if not state.config.replans or state.reasons:
-        raise RefusedError(
-            "this agent has no thinker that reads guidance: change its goal, plan or beliefs instead"
-        )
-    return CommandOutcome("in the next prompt", (ev.GuidanceGiven(text=text),))
+        raise RefusedError(Reason("refused.no-thinker-for-guidance"))
+    return CommandResult("in the next prompt", (ev.GuidanceGiven(text=text),))
 
 
 @handles(cmd.AddNote)
-def _note(state: AgentState, command: cmd.AddNote, registry: ToolRegistry) -> CommandOutcome:
+def _note(state: AgentState, command: cmd.AddNote, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
-    refuse(not text, "the note has no text")
-    return CommandOutcome("noted", (ev.NoteAdded(text=text),))
+    refuse(not text, Reason("refused.note-without-text"))
+    return CommandResult("noted", (ev.NoteAdded(text=text),))

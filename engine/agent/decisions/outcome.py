@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from engine.core import events as ev
 from engine.core.command import Command
 from engine.core.plan import PlanStep
+from engine.core.reasons import Reason, free_text
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass, replace
@@ -15,6 +16,10 @@ from engine.value import dataclass, replace
 
 class RefusedError(Exception):
     """The command cannot be carried out now; the message says why and what to do."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.reason = free_text(why)
 
 
 def refuse(condition: object, why: str) -> None:
@@ -28,14 +33,14 @@ def refuse(condition: object, why: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandOutcome:
+class CommandResult:
     """What a command leads to."""
 
     message: str
     events: tuple[ev.Payload, ...] = ()
 
 
-Handler = Callable[[AgentState, Any, ToolRegistry], CommandOutcome]
+Handler = Callable[[AgentState, Any, ToolRegistry], CommandResult]
 """What a command leads to in a state, given what can be called; refuses with `RefusedError`."""
 H = TypeVar("H", bound=Handler)
 HANDLERS: dict[type[Command], Handler] = {}
@@ -70,7 +75,7 @@ def fresh_id(state: AgentState, kind: str, ahead: int = 1) -> str:
 
 
 def close_turn(
-    state: AgentState, *, resolution: str, step: str = "", goal: str = ""
+    state: AgentState, *, resolution: Reason, step: str = "", goal: str = ""
 ) -> tuple[ev.Payload, ...]:
     """The event that ends an open intervention on this step or goal, when there is one."""
     turn = state.intervention

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from engine.agent.decisions.goals import change_break
-from engine.agent.decisions.outcome import (
-    CommandOutcome,
-    RefusedError,
-    fresh_id,
-    handles_for_programs,
-    refuse,
-)
+from engine.agent.decisions.outcome import CommandResult, RefusedError, fresh_id, handles_for_programs, refuse
 from engine.agent.decisions.sandbox import can_resume, refuse_frozen
 from engine.agent.reasoner.actions import read_goal
 from engine.agent.reasoner.plan_generation import read_plans
@@ -23,12 +17,13 @@ from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.goals import GoalStatus
 from engine.core.reasoner import Generation, GenerationStage, Stride
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
 
 
 @handles_for_programs(cmd.AdoptGoal)
-def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistry) -> CommandOutcome:
+def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistry) -> CommandResult:
     try:
         read_goal(command.text)
     except ProgramError as error:
@@ -36,38 +31,33 @@ def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistr
         raise RefusedError(why) from None
     goal = fresh_id(state, "g")
     adopted = ev.GoalAdopted(goal=goal, text=command.text.strip(), priority=command.priority)
-    return CommandOutcome(f"goal {goal} adopted", (adopted,))
+    return CommandResult(f"goal {goal} adopted", (adopted,))
 
 
-@handles_for_programs(cmd.DropGoal)
-def _drop_goal(state: AgentState, command: cmd.DropGoal, registry: ToolRegistry) -> CommandOutcome:
-    return _end_goal(state, command.goal, GoalStatus.DROPPED, command.reason)
-
-
-@handles_for_programs(cmd.AbortGoal)
-def _abort_goal(state: AgentState, command: cmd.AbortGoal, registry: ToolRegistry) -> CommandOutcome:
-    return _end_goal(state, command.goal, GoalStatus.FAILED, command.reason)
-
-
-def _end_goal(state: AgentState, ident: str, status: GoalStatus, reason: str) -> CommandOutcome:
-    goal = state.goals.get(ident)
+@handles_for_programs(cmd.DropGoal, cmd.AbortGoal)
+def _end_goal(
+    state: AgentState, command: cmd.DropGoal | cmd.AbortGoal, registry: ToolRegistry
+) -> CommandResult:
+    status = GoalStatus.DROPPED if isinstance(command, cmd.DropGoal) else GoalStatus.FAILED
+    goal = state.goals.get(command.goal)
     if goal is None or goal.status.terminal:
         known = ", ".join(goal.id for goal in state.open_goals) or "none"
-        raise RefusedError(f"there is no open goal '{ident}'; open goals: {known}")
-    ended = ev.GoalEnded(goal=goal.id, status=status, reason=reason)
-    return CommandOutcome(f"goal {goal.id} {status}", (ended,))
+        raise RefusedError(Reason("refused.no-open-goal", goal=command.goal, known=known))
+    ended = ev.GoalEnded(goal=goal.id, status=status, reason=command.reason)
+    return CommandResult(f"goal {goal.id} {status}", (ended,))
 
 
 @handles_for_programs(cmd.Step)
-def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> CommandOutcome:
+def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> CommandResult:
     can_resume(state)
     refuse_frozen(state)
     if state.run is RunState.RUNNING and state.acting:
-        return CommandOutcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
-    refuse(not state.has_work, "nothing to step: no intention can run and no event waits")
+        paused = ev.AgentPaused(reason=Reason("run.stepping"))
+        return CommandResult("paused; the running action is this step", (paused,))
+    refuse(not state.has_work, Reason("refused.no-intention-to-step"))
     stride = _stride(state, command)
     words = {"step": "one body step", "over": "over the pending step", "out": "until its plan is through"}
-    return CommandOutcome(words[stride.scope], (ev.StepGranted(stride=stride),))
+    return CommandResult(words[stride.scope], (ev.StepGranted(stride=stride),))
 
 
 def _stride(state: AgentState, command: cmd.Step) -> Stride:
@@ -80,48 +70,48 @@ def _stride(state: AgentState, command: cmd.Step) -> Stride:
 
 
 @handles_for_programs(cmd.TellBelief)
-def _tell_belief(state: AgentState, command: cmd.TellBelief, registry: ToolRegistry) -> CommandOutcome:
+def _tell_belief(state: AgentState, command: cmd.TellBelief, registry: ToolRegistry) -> CommandResult:
     try:
         literal = parse_literal(command.literal.strip().removesuffix("."), "the belief")
     except ProgramError as error:
-        raise RefusedError(f"this is no belief: {error}") from None
-    refuse(not is_ground(literal), "a belief has no variables here; put values in their places")
+        raise RefusedError(Reason("refused.not-a-belief", error=str(error))) from None
+    refuse(not is_ground(literal), Reason("refused.belief-with-variables"))
     belief = ev.BeliefTold(literal=command.literal.strip().removesuffix("."), removed=command.removed)
-    return CommandOutcome(f"{'forgotten' if command.removed else 'believed'}: {belief.literal}", (belief,))
+    return CommandResult(f"{'forgotten' if command.removed else 'believed'}: {belief.literal}", (belief,))
 
 
 def _intention(state: AgentState, number: int) -> IntentionView:
     intention = state.intentions.get(number)
     if intention is None:
         known = ", ".join(str(ident) for ident in state.intentions) or "none"
-        raise RefusedError(f"there is no intention {number}; intentions: {known}")
+        raise RefusedError(Reason("refused.no-intention", number=number, known=known))
     return intention
 
 
 @handles_for_programs(cmd.SteerIntention)
-def _steer(state: AgentState, command: cmd.SteerIntention, registry: ToolRegistry) -> CommandOutcome:
+def _steer(state: AgentState, command: cmd.SteerIntention, registry: ToolRegistry) -> CommandResult:
     intention = _intention(state, command.intention)
     if command.how == "suspend" and intention.state == "suspended":
-        raise RefusedError(f"intention {intention.id} is suspended already")
+        raise RefusedError(Reason("refused.already-suspended", intention=intention.id))
     if command.how == "resume" and intention.state != "suspended":
-        raise RefusedError(f"intention {intention.id} is not suspended; it is {intention.state}")
-    reason = command.reason or f"{command.how} by the operator"
+        raise RefusedError(Reason("refused.not-suspended", intention=intention.id, state=intention.state))
+    reason = command.reason or Reason("mind.steered", how=command.how)
     steered = ev.IntentionSteered(intention=intention.id, how=command.how, reason=reason)
-    done = {"suspend": "suspended", "resume": "goes on", "drop": "dropped", "fail": "made to fail"}
-    return CommandOutcome(f"intention {intention.id} {done[command.how]}", (steered,))
+    done = {"suspend": "suspended", "resume": "resumed", "drop": "dropped", "fail": "made to fail"}
+    return CommandResult(f"intention {intention.id} {done[command.how]}", (steered,))
 
 
 @handles_for_programs(cmd.BreakOn)
-def _break_on(state: AgentState, command: cmd.BreakOn, registry: ToolRegistry) -> CommandOutcome:
+def _break_on(state: AgentState, command: cmd.BreakOn, registry: ToolRegistry) -> CommandResult:
     if problem := check_pattern(command.on, command.pattern):
         raise RefusedError(problem)
     ident = fresh_id(state, "b")
     changed = ev.MindBreakpointChanged(breakpoint=ident, on=command.on, pattern=command.pattern.strip())
-    return CommandOutcome(f"breakpoint {ident} on {command.on} {command.pattern.strip()}", (changed,))
+    return CommandResult(f"breakpoint {ident} on {command.on} {command.pattern.strip()}", (changed,))
 
 
 @handles_for_programs(cmd.ChangeBreak)
-def _change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolRegistry) -> CommandOutcome:
+def _change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolRegistry) -> CommandResult:
     known = state.mind_breakpoints.get(command.breakpoint)
     if known is None:
         return change_break(state, command, registry)
@@ -133,44 +123,40 @@ def _change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolReg
         cleared=command.cleared,
     )
     what = "cleared" if command.cleared else ("on" if command.enabled else "off")
-    return CommandOutcome(f"breakpoint {known.id} {what}", (changed,))
+    return CommandResult(f"breakpoint {known.id} {what}", (changed,))
 
 
 @handles_for_programs(cmd.SetTracing)
-def _set_tracing(state: AgentState, command: cmd.SetTracing, registry: ToolRegistry) -> CommandOutcome:
+def _set_tracing(state: AgentState, command: cmd.SetTracing, registry: ToolRegistry) -> CommandResult:
     if state.tracing == command.on:
-        return CommandOutcome(f"tracing is {'on' if command.on else 'off'} already")
-    return CommandOutcome(f"tracing is {'on' if command.on else 'off'}", (ev.TracingSet(on=command.on),))
+        return CommandResult(f"tracing is {'on' if command.on else 'off'} already")
+    return CommandResult(f"tracing is {'on' if command.on else 'off'}", (ev.TracingSet(on=command.on),))
 
 
 def _held(state: AgentState, ident: str) -> Generation:
     generation = state.generations.get(ident)
     if generation is None or generation.stage is not GenerationStage.HELD:
         held = [other.id for other in state.generations.values() if other.stage is GenerationStage.HELD]
-        raise RefusedError(
-            f"no plans of '{ident}' wait for approval; those that do: {', '.join(held) or 'none'}"
-        )
+        raise RefusedError(Reason("refused.no-plans-wait", ident=ident, listed=", ".join(held) or "none"))
     return generation
 
 
 @handles_for_programs(cmd.DecidePlans)
-def _decide_plans(state: AgentState, command: cmd.DecidePlans, registry: ToolRegistry) -> CommandOutcome:
+def _decide_plans(state: AgentState, command: cmd.DecidePlans, registry: ToolRegistry) -> CommandResult:
     held = _held(state, command.generation)
     if command.decision == "approve":
-        problems = read_plans(command.text, held.goal).problems if command.text.strip() else ()
+        problems = read_plans(command.text, held.goal)[1] if command.text.strip() else ()
         refuse(problems, "; ".join(problems[:5]))
         if not command.text.strip() and not any(plan.accepted for plan in held.plans):
-            raise RefusedError("none of these plans can be installed as it is; edit them, or reject them")
+            raise RefusedError(Reason("refused.plans-not-installable"))
     decided = ev.PlansDecided(generation=held.id, decision=command.decision, text=command.text)
     words = {"approve": "installed", "reject": "rejected", "again": "asked for once more"}
-    return CommandOutcome(f"plans for {held.goal} {words[command.decision]}", (decided,))
+    return CommandResult(f"plans for {held.goal} {words[command.decision]}", (decided,))
 
 
 @handles_for_programs(
     *(cmd.ChangeGoal, cmd.EditStep, cmd.InsertStep, cmd.DeleteStep, cmd.MoveStep, cmd.SkipStep),
     *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan, cmd.AcceptPlan, cmd.RejectReplan),
 )
-def _no_plan_to_edit(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> CommandOutcome:
-    raise RefusedError(
-        "the plans of this agent are those of its program: steer its intentions, beliefs and goals"
-    )
+def _no_plan_to_edit(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> CommandResult:
+    raise RefusedError(Reason("refused.plans-of-program"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from engine.agent.decisions.outcome import CommandOutcome, RefusedError, handles, refuse
+from engine.agent.decisions.outcome import CommandResult, RefusedError, handles, refuse
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.beliefs import BeliefSource
 from engine.core.plan import StepStatus
+from engine.core.reasons import Reason
 from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL, StopGrade
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
@@ -22,20 +23,20 @@ _JOBS = {StopGrade.FREEZE: "frozen", StopGrade.KILL: "ended"}
 
 
 @handles(cmd.Stop)
-def _stop(state: AgentState, command: cmd.Stop, registry: ToolRegistry) -> CommandOutcome:
+def _stop(state: AgentState, command: cmd.Stop, registry: ToolRegistry) -> CommandResult:
     grade = StopGrade(command.grade)
     if _stands(state, grade):
-        return CommandOutcome(_already(state))
+        return CommandResult(_already(state))
     if grade is StopGrade.AFTER:
         return _after_this_step(state)
     if grade is StopGrade.KILL:
         running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
-        return CommandOutcome(
+        return CommandResult(
             f"stopped{running}{jobs_text(state, _JOBS[grade])}", (ev.AgentStopped(reason=command.reason),)
         )
-    reason = f"{_SAID[grade]} by the operator"
+    reason = Reason(f"run.{grade}")
     message = f"{_SAID[grade]}{jobs_text(state, _JOBS.get(grade, 'go on'))}"
-    return CommandOutcome(message, (ev.AgentHeld(grade=grade, reason=reason),))
+    return CommandResult(message, (ev.AgentHeld(grade=grade, reason=reason),))
 
 
 def _stands(state: AgentState, grade: StopGrade) -> bool:
@@ -67,34 +68,34 @@ def _already(state: AgentState) -> str:
     return "already frozen" if state.frozen else f"held already: {state.run_reason or 'by you'}"
 
 
-def _after_this_step(state: AgentState) -> CommandOutcome:
-    """Let what is under way be finished; a step that failed is not tried again before the agent goes on."""
+def _after_this_step(state: AgentState) -> CommandResult:
+    """Let what is under way be finished; a step that failed is not tried again before the agent continues."""
     if state.grants and state.run is RunState.PAUSED:
-        return CommandOutcome("already held after this step")
+        return CommandResult("already held after this step")
     waits = state.intervention or state.handover or state.retry or state.returned or state.shell_taken
     begun = state.has_work and not state.acting and not waits
     if begun:
-        return CommandOutcome("held after this step", (ev.StepGranted(),))
+        return CommandResult("held after this step", (ev.StepGranted(),))
     message = f"held when {state.action.command} has ended" if state.acting and state.action else "held"
-    return CommandOutcome(
-        f"{message}{jobs_text(state, 'go on')}", (ev.AgentPaused(reason="held by the operator"),)
+    return CommandResult(
+        f"{message}{jobs_text(state, 'go on')}", (ev.AgentPaused(reason=Reason("run.after")),)
     )
 
 
 @handles(cmd.Thaw)
-def _thaw(state: AgentState, command: cmd.Thaw, registry: ToolRegistry) -> CommandOutcome:
+def _thaw(state: AgentState, command: cmd.Thaw, registry: ToolRegistry) -> CommandResult:
     if not state.frozen:
-        return CommandOutcome("nothing is frozen")
-    return CommandOutcome("thawed; the agent is held until you let it run", (ev.AgentThawed(),))
+        return CommandResult("nothing is frozen")
+    return CommandResult("thawed; the agent is held until you let it run", (ev.AgentThawed(),))
 
 
 def refuse_frozen(state: AgentState) -> None:
     """Refuse while the agent's processes are frozen."""
-    refuse(state.frozen, "its processes are frozen: thaw lets them go on, run the agent too")
+    refuse(state.frozen, Reason("refused.processes-frozen"))
 
 
 def jobs_text(state: AgentState, what: str) -> str:
-    """What becomes of the background jobs, for the end of a receipt; empty when none runs."""
+    """What happens to the background jobs, for the end of a receipt; empty when none runs."""
     count = len(state.running_jobs)
     return f"; {count} background job{'s' * (count > 1)}: {what}" if count else ""
 
@@ -102,52 +103,53 @@ def jobs_text(state: AgentState, what: str) -> str:
 def can_resume(state: AgentState) -> None:
     """Refuse while something waits for the operator."""
     if state.intervention is not None:
-        raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
-    refuse(state.shell_taken, "you have the shell; hand it back first: ctrl+]")
+        raise RefusedError(Reason("refused.decision-waits", reason=state.intervention.reason))
+    refuse(state.shell_taken, Reason("refused.shell-taken"))
     if state.returned is not None:
-        raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
+        raise RefusedError(Reason("refused.changes-being-read"))
     if state.handover is not None:
-        raise RefusedError("say first what the agent is to know of your changes: settle, or press t")
+        raise RefusedError(Reason("refused.changes-to-settle"))
 
 
 @handles(cmd.TakeShell)
-def take_shell(state: AgentState, command: cmd.TakeShell, registry: ToolRegistry) -> CommandOutcome:
+def take_shell(state: AgentState, command: cmd.TakeShell, registry: ToolRegistry) -> CommandResult:
     """Hold the agent and queue the operator's shell; it opens when no action runs."""
-    refuse(state.shell_taken, "you have the shell already; ctrl+] hands it back")
+    refuse(state.shell_taken, Reason("refused.shell-already-taken"))
     if state.returned is not None:
-        raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
+        raise RefusedError(Reason("refused.changes-being-read"))
     if state.handover is not None:
-        raise RefusedError("say first what the agent is to know of what you did at the shell before")
+        raise RefusedError(Reason("refused.earlier-changes-to-settle"))
     refuse_frozen(state)
     problems = registry.validate(SHELL_TOOL, SHELL_COMMAND, {})
     refuse(problems, "; ".join(problem.message for problem in problems))
-    held = (ev.AgentPaused(reason="you have the shell"),) if state.run is RunState.RUNNING else ()
+    held = (ev.AgentPaused(reason=Reason("run.shell")),) if state.run is RunState.RUNNING else ()
     queued = ev.OperatorActionQueued(tool=SHELL_TOOL, command=SHELL_COMMAND, args={})
     busy = f" when {state.action.command} has ended" if state.acting and state.action else ""
-    return CommandOutcome(f"the shell is yours{busy}; ctrl+] hands it back", (*held, queued))
+    return CommandResult(f"the shell is yours{busy}; ctrl+] hands it back", (*held, queued))
 
 
 @handles(cmd.ReturnShell)
-def return_shell(state: AgentState, command: cmd.ReturnShell, registry: ToolRegistry) -> CommandOutcome:
+def return_shell(state: AgentState, command: cmd.ReturnShell, registry: ToolRegistry) -> CommandResult:
     """End the operator's shell in good order."""
     action = state.action
     if action is None or not action.shell or not action.started:
-        raise RefusedError("there is no shell to hand back; t takes it")
+        raise RefusedError(Reason("refused.no-shell-to-hand-back"))
     refuse_frozen(state)
     returned = ev.ShellReturned(action=action.id, note=command.note.strip())
-    return CommandOutcome("the shell is handed back", (returned,))
+    return CommandResult("the shell is handed back", (returned,))
 
 
 @handles(cmd.SettleChanges)
-def settle_changes(state: AgentState, command: cmd.SettleChanges, registry: ToolRegistry) -> CommandOutcome:
+def settle_changes(state: AgentState, command: cmd.SettleChanges, registry: ToolRegistry) -> CommandResult:
     """Believe what the operator accepts of what they changed; the agent looks at its workspace afresh."""
     handover = state.handover
     if handover is None:
-        raise RefusedError("no changes wait for you to settle them")
+        raise RefusedError(Reason("refused.no-changes-to-settle"))
     known = {offer.key: offer for offer in handover.offers}
     accepted = tuple(known) if command.accept is None else command.accept
     unknown = [key for key in accepted if key not in known]
-    refuse(unknown, f"{', '.join(unknown)}: not offered; offered are {', '.join(known) or 'none'}")
+    offered = ", ".join(known) or "none"
+    refuse(unknown, Reason("refused.not-offered", unknown=", ".join(unknown), known=offered))
     believed = [
         ev.BeliefAdded(key=key, value=known[key].value, confidence=1.0, source=BeliefSource.OPERATOR)
         for key in dict.fromkeys(accepted)
@@ -157,32 +159,32 @@ def settle_changes(state: AgentState, command: cmd.SettleChanges, registry: Tool
         rejected=tuple(key for key in known if key not in accepted),
         session=handover.session if command.follow else None,
     )
-    return CommandOutcome(f"the agent knows {len(believed)} of {len(known)} changes", (*believed, settled))
+    return CommandResult(f"the agent knows {len(believed)} of {len(known)} changes", (*believed, settled))
 
 
 @handles(cmd.StopJob)
-def stop_job(state: AgentState, command: cmd.StopJob, registry: ToolRegistry) -> CommandOutcome:
+def stop_job(state: AgentState, command: cmd.StopJob, registry: ToolRegistry) -> CommandResult:
     """End a background job."""
     job = state.jobs.get(command.job)
     if job is None or not job.running:
         running = ", ".join(job.id for job in state.running_jobs) or "none"
-        what = f"there is no job '{command.job}'" if job is None else f"job {command.job} has ended"
-        raise RefusedError(f"{what}; running jobs: {running}")
-    return CommandOutcome(f"job {command.job} is being ended", (ev.JobStopAsked(job=command.job),))
+        jobs = {"job": command.job, "running": running}
+        raise RefusedError(Reason("refused.no-job" if job is None else "refused.job-ended", **jobs))
+    return CommandResult(f"job {command.job} is being ended", (ev.JobStopAsked(job=command.job),))
 
 
 @handles(cmd.WaiveSnapshot)
-def waive_snapshot(state: AgentState, command: cmd.WaiveSnapshot, registry: ToolRegistry) -> CommandOutcome:
+def waive_snapshot(state: AgentState, command: cmd.WaiveSnapshot, registry: ToolRegistry) -> CommandResult:
     """Let a failed or pending step run without a workspace snapshot, once."""
     located = state.find_step(command.step)
     if located is None:
-        raise RefusedError(f"there is no step '{command.step}'")
+        raise RefusedError(Reason("refused.no-step", step=command.step))
     plan, step = located
-    refuse(step.status.terminal, f"step {step.id} is {step.status}; it will not run again")
+    refuse(step.status.terminal, Reason("refused.step-ended", step=step.id, status=step.status))
     events: list[ev.Payload] = [ev.SnapshotWaived(step=step.id)]
     if step.status is StepStatus.FAILED:
         again = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.PLANNED, summary=step.summary)
         events.append(again)
     if state.intervention is not None and state.intervention.step == step.id:
-        events.append(ev.InterventionClosed(resolution="run without a snapshot"))
-    return CommandOutcome(f"step {step.id} runs without a snapshot; it cannot be undone", tuple(events))
+        events.append(ev.InterventionClosed(resolution=Reason("turn.unsaved")))
+    return CommandResult(f"step {step.id} runs without a snapshot; it cannot be undone", tuple(events))

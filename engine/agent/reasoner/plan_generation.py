@@ -15,7 +15,7 @@ from engine.bdi.agent import BdiAgent
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_literal, parse_plan, parse_program, parse_trigger
 from engine.bdi.printer import plan_text, text_of, trigger_text
-from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind, steps_of
+from engine.bdi.syntax import Operation, Step, StepKind, Trigger, TriggerKind, steps_of
 from engine.bdi.terms import Struct
 from engine.core import events as ev
 from engine.core.reasoner import GeneratedPlan, ProposedPlan
@@ -24,9 +24,9 @@ from engine.planning.pgp.answer_parser import Invention, parse_answer, with_inve
 from engine.planning.pgp.documentation import ActionSpec, Documentation
 from engine.planning.pgp.generated_plans import GeneratedPlans, Provenance
 from engine.planning.pgp.procedure import PlanQuestion, ReactiveProcedure
-from engine.planning.pgp.prompts import PromptVariant, user_prompt
+from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import GenerationConfig, Prompt, context_of, prompt_of
-from engine.planning.pgp.validation import GenerationLimits, handles, review
+from engine.planning.pgp.validation import GenerationLimits, matches, review
 from engine.value import dataclass, replace
 
 
@@ -42,14 +42,6 @@ class Reviewed:
     """Kind, template and purpose of the goals and beliefs that the answer makes up."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlansRead:
-    """Plans that an operator wrote or edited."""
-
-    texts: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
 def config_of(settings: GenerationSettings) -> GenerationConfig:
     """What a generation is run with, with the agent's level over the defaults."""
     return GenerationConfig().over(
@@ -57,7 +49,7 @@ def config_of(settings: GenerationSettings) -> GenerationConfig:
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
         request_timeout_s=settings.request_timeout_s,
-        user_prompt=user_prompt(PromptVariant(settings.prompt)),
+        user_prompt=PromptVariant(settings.prompt),
         remarks=settings.remarks,
     )
 
@@ -75,22 +67,6 @@ def actions_of(known: Documentation, table: ActionTable) -> tuple[ActionSpec, ..
         ActionSpec(name, tuple(parameter.name for parameter in spec.parameters), spec.description)
         for name, (_, spec) in table.commands.items()
     )
-
-
-def prompt_for(
-    agent: BdiAgent, goal: Trigger, known: Documentation, config: GenerationConfig, repair: str = ""
-) -> Prompt:
-    """The prompt for a goal, from the agent as it is now.
-
-    Args:
-        agent: whose beliefs and plans it shows.
-        goal: the event that plans are needed for.
-        known: what is documented, with the actions that plans may use.
-        config: what the generation is run with.
-        repair: what the model is to mend of its last answer.
-    """
-    prompt = prompt_of(context_of(agent, goal, known), config)
-    return Prompt(prompt.system, f"{prompt.user}\n{repair}\n") if repair else prompt
 
 
 def reviewed(
@@ -114,7 +90,7 @@ def reviewed(
     verdict = review(read, trigger, actions, limits, known)
     plans = tuple(ProposedPlan(plan_text(plan.read.plan), plan.reasons) for plan in verdict.verdicts)
     problems = tuple(f"line {problem.line}: {problem.reason}" for problem in read.problems)
-    made_up = tuple(_invention(invention) for invention in read.inventions)
+    made_up = tuple((str(made.kind), text_of(made.template), made.purpose) for made in read.inventions)
     return Reviewed(plans, problems, verdict.failure, verdict.repair_request, made_up)
 
 
@@ -127,26 +103,17 @@ def inventions_of(stored: Sequence[Sequence[str]]) -> tuple[Invention, ...]:
     return tuple(inventions)
 
 
-def _invention(one: Invention) -> tuple[str, str, str]:
-    return str(one.kind), text_of(one.template), one.purpose
-
-
-def read_plans(text: str, goal: str) -> PlansRead:
-    """The plans that an operator wrote; at least one must be for the goal."""
+def read_plans(text: str, goal: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The plans that an operator wrote, of which at least one must be for the goal, and what is wrong."""
     try:
         program = parse_program(text, "the plans")
     except ProgramError as error:
-        return PlansRead((), tuple(map(str, error.problems)))
+        return (), tuple(map(str, error.problems))
     if program.goals or program.beliefs or program.rules:
-        return PlansRead((), ("only plans may stand here: no beliefs, rules or goals",))
-    if not any(handles(plan, parse_trigger(goal)) for plan in program.plans):
-        return PlansRead((), (f"none of these plans is for {goal}",))
-    return PlansRead(tuple(map(plan_text, program.plans)), ())
-
-
-def plans_of(texts: Sequence[str]) -> tuple[Plan, ...]:
-    """Plans from the texts that `plan_text` gave."""
-    return tuple(parse_plan(text) for text in texts)
+        return (), ("only plans may stand here: no beliefs, rules or goals",)
+    if not any(matches(plan.trigger, parse_trigger(goal)) for plan in program.plans):
+        return (), (f"none of these plans is for {goal}",)
+    return tuple(map(plan_text, program.plans)), ()
 
 
 class GenerationRecords:
@@ -176,47 +143,50 @@ class GenerationRecords:
         self.shown = GeneratedPlans()
         """The generated plans as they were last shown."""
 
-    def begin(self, said: ev.GenerationBegun) -> None:
-        """Take up that plans are being made for a goal."""
+    def begin(self, event: ev.GenerationBegun) -> None:
+        """Record that plans are being made for a goal."""
         self.begun += 1
         if self.procedure is None:
             return
-        if said.trigger == "proactive":
-            self.procedure.propose(parse_trigger(said.goal))
+        if event.trigger == "proactive":
+            self.procedure.propose(parse_trigger(event.goal))
         asked = {trigger_text(question.goal): question for question in self.procedure.questions}
-        if said.goal in asked:
-            self.questions[said.generation] = asked[said.goal]
+        if event.goal in asked:
+            self.questions[event.generation] = asked[event.goal]
 
-    def settle(self, said: ev.GenerationSettled, at: str) -> None:
+    def settle(self, event: ev.GenerationSettled, at: str) -> None:
         """Install the plans of a generation, or give the goal up."""
-        question = self.questions.pop(said.generation, None)
+        question = self.questions.pop(event.generation, None)
         if question is None or self.procedure is None:
             return
-        if not said.plans:
-            self.procedure.give_up(question, said.reason)
+        if not event.plans:
+            self.procedure.give_up(question, event.reason)
             return
         source = Provenance(
             goal=trigger_text(question.goal),
-            model=said.model,
-            prompt_id=said.generation,
+            model=event.model,
+            prompt_id=event.generation,
             time=at,
             depth=question.depth,
         )
-        self.procedure.install(question, plans_of(said.plans), source, approved=said.approved)
-        self.inventions += said.inventions
-        self.known = with_inventions(self.known, inventions_of(said.inventions))
+        self.procedure.install(question, tuple(map(parse_plan, event.plans)), source, approved=event.approved)
+        self.inventions += event.inventions
+        self.known = with_inventions(self.known, inventions_of(event.inventions))
 
     def refusals(self, generation: str, plans: Sequence[str], *, approved: bool) -> tuple[bool, str]:
         """Whether none of these plans for a generation's goal could be installed, and why some could not."""
         question = self.questions.get(generation)
         if question is None or self.procedure is None:
             return True, "nobody waits for these plans any more"
-        return self.procedure.refusals(question, plans_of(plans), approved=approved)
+        return self.procedure.refusals(question, tuple(map(parse_plan, plans)), approved=approved)
 
     def prompt(self, generation: str, config: GenerationConfig, repair: str) -> Prompt | None:
-        """What a model is to be asked for a generation; None when nobody waits for it any more."""
+        """What a model is to be asked for a generation, with what it is to mend; None where nobody waits."""
         question = self.questions.get(generation)
-        return prompt_for(self._agent, question.goal, self.known, config, repair) if question else None
+        if question is None:
+            return None
+        prompt = prompt_of(context_of(self._agent, question.goal, self.known), config)
+        return Prompt(prompt.system, f"{prompt.user}\n{repair}\n") if repair else prompt
 
     def new(self) -> tuple[ev.GenerationBegun, ...]:
         """Goals that have come to need plans."""

@@ -1,7 +1,7 @@
 """The reasoner of one agent: brought forward by the events of its stream, and by nothing else.
 
 What comes in (goals, beliefs, percepts, ends of actions, messages, plans) is an event before it gets here;
-how far it goes on is recorded, and as it is deterministic so is what it did. So a reasoner can be had again
+how far it continues is recorded, and as it is deterministic so is what it did. So a reasoner can be had again
 from the stream alone: `remember` shows it every event, and runs as many phases as `reasoner.advanced` says.
 
 What the events of a stream bring to a reasoner, each kind by a function of its own.
@@ -68,24 +68,24 @@ from engine.planning.pgp.documentation import documentation_of
 OPERATOR = Struct("source", (atom("operator"),))
 
 
-def _goal_adopted(mind: Reasoner, said: ev.GoalAdopted) -> None:
-    sign, literal = read_goal(said.text)
+def _goal_adopted(mind: Reasoner, event: ev.GoalAdopted) -> None:
+    sign, literal = read_goal(event.text)
     # Where too many events wait the goal is not pursued, and so ends with the next look at it.
     with suppress(EvaluationError):
-        mind.agent.achieve(literal, sign=sign, tag=said.goal)
+        mind.agent.achieve(literal, sign=sign, tag=event.goal)
 
 
-def _goal_ended(mind: Reasoner, said: ev.GoalEnded) -> None:
+def _goal_ended(mind: Reasoner, payload: ev.GoalEnded) -> None:
     for intention in list(mind.agent.intentions.values()):
-        if intention.tag == said.goal:
-            mind.agent.drop(intention.id, said.reason or "its goal was given up")
-    for event in [goal_event for goal_event in mind.agent.events if goal_event.tag == said.goal]:
+        if intention.tag == payload.goal:
+            mind.agent.drop(intention.id, payload.reason or "its goal was given up")
+    for event in [goal_event for goal_event in mind.agent.events if goal_event.tag == payload.goal]:
         mind.agent.events.remove(event)
 
 
-def _told(mind: Reasoner, said: ev.BeliefTold) -> None:
-    literal = parse_literal(said.literal)
-    if said.removed:
+def _told(mind: Reasoner, event: ev.BeliefTold) -> None:
+    literal = parse_literal(event.literal)
+    if event.removed:
         fact = mind.agent.beliefs.find(plain(literal))
         if fact is not None:
             mind.agent.beliefs.drop(fact)
@@ -105,10 +105,10 @@ def _announce(mind: Reasoner, change: BeliefChange) -> None:
         announce(mind.agent, change)
 
 
-def _perceived(mind: Reasoner, said: ev.WorldPerceived) -> None:
-    mind.facts |= said.facts
-    if said.world is not None:
-        mind.world = percepts_of(said.world)
+def _perceived(mind: Reasoner, event: ev.WorldPerceived) -> None:
+    mind.facts |= event.facts
+    if event.world is not None:
+        mind.world = percepts_of(event.world)
     _look(mind)
 
 
@@ -121,63 +121,63 @@ def _look(mind: Reasoner) -> None:
     mind.agent.perceive((*mind.world, *facts_of(mind.facts)))
 
 
-def _requested(mind: Reasoner, said: ev.ActionRequested) -> None:
-    if said.step.startswith(REQUEST):
-        mind.requests[said.action] = int(said.step[len(REQUEST) :])
+def _requested(mind: Reasoner, event: ev.ActionRequested) -> None:
+    if event.step.startswith(REQUEST):
+        mind.requests[event.action] = int(event.step[len(REQUEST) :])
 
 
-def _started(mind: Reasoner, said: ev.ActionStarted) -> None:
-    if mind.strides.by_step and said.action in mind.requests:
+def _started(mind: Reasoner, event: ev.ActionStarted) -> None:
+    if mind.strides.by_step and event.action in mind.requests:
         mind.strides.taken = 0
 
 
-def _finished(mind: Reasoner, said: ev.ActionFinished) -> None:
-    number = mind.requests.pop(said.action, None)
-    if said.world is not None:
-        mind.world = percepts_of(said.world)
+def _finished(mind: Reasoner, event: ev.ActionFinished) -> None:
+    number = mind.requests.pop(event.action, None)
+    if event.world is not None:
+        mind.world = percepts_of(event.world)
         _look(mind)
     intention = mind.agent.pending.get(number) if number is not None else None
     if number is None or intention is None or intention.pending is None:
         return
     action = canonical(intention.pending.what)
     assert isinstance(action, Struct)
-    reason = "" if said.code is None else str(said.result.get("message") or said.summary or said.code)
-    mind.agent.feedback(number, said.code is None, reason, answered(action, said.result))
+    reason = "" if event.code is None else str(event.result.get("message") or event.summary or event.code)
+    mind.agent.feedback(number, event.code is None, reason, answered(action, event.result))
 
 
-def _unknown(mind: Reasoner, said: ev.ActionOutcomeUnknown) -> None:
-    number = mind.requests.pop(said.action, None)
+def _unknown(mind: Reasoner, event: ev.ActionOutcomeUnknown) -> None:
+    number = mind.requests.pop(event.action, None)
     if number is not None:
         mind.agent.feedback(number, False, "the program ended while it ran; its outcome is unknown")
 
 
-def _heard(mind: Reasoner, said: ev.MessageHeard) -> None:
+def _heard(mind: Reasoner, event: ev.MessageHeard) -> None:
     try:
-        content = parse_term(said.content)
+        content = parse_term(event.content)
     except ProgramError:
         return
-    kind = Performative(said.performative)
-    mind.agent.receive(Message(said.sender, mind.agent.name, kind, content, said.number, said.answers))
+    kind = Performative(event.performative)
+    mind.agent.receive(Message(event.sender, mind.agent.name, kind, content, event.number, event.answers))
 
 
-def _steered(mind: Reasoner, said: ev.IntentionSteered) -> None:
-    if said.intention not in mind.agent.intentions:
+def _steered(mind: Reasoner, event: ev.IntentionSteered) -> None:
+    if event.intention not in mind.agent.intentions:
         return
-    match said.how:
+    match event.how:
         case "suspend":
-            mind.agent.suspend(said.intention, said.reason)
+            mind.agent.suspend(event.intention, event.reason)
         case "resume":
             # Not `agent.resume`, which takes it that a plan was made for an intention that waits for one.
-            control.resume(mind.agent, mind.agent.intentions[said.intention])
+            control.resume(mind.agent, mind.agent.intentions[event.intention])
         case "drop":
-            mind.agent.drop(said.intention, said.reason)
+            mind.agent.drop(event.intention, event.reason)
         case "fail":
-            mind.agent.fail(said.intention, ErrorId.INTERNAL_ACTION_FAILED, said.reason)
+            mind.agent.fail(event.intention, ErrorId.INTERNAL_ACTION_FAILED, event.reason)
 
 
-def _break_changed(mind: Reasoner, said: ev.MindBreakpointChanged) -> None:
-    point = MindBreakpoint(said.breakpoint, said.on, said.pattern, said.enabled)
-    mind.watch.change(point, cleared=said.cleared)
+def _break_changed(mind: Reasoner, event: ev.MindBreakpointChanged) -> None:
+    point = MindBreakpoint(event.breakpoint, event.on, event.pattern, event.enabled)
+    mind.watch.change(point, cleared=event.cleared)
 
 
 INTENTIONS_SHOWN = 200
@@ -280,13 +280,13 @@ class Reasoner:
         except Exception as error:
             raise ForgottenError(f"{event.ref} cannot be done again: {error}") from error
 
-    def _do_again(self, said: ev.ReasonerAdvanced) -> None:
+    def _do_again(self, event: ev.ReasonerAdvanced) -> None:
         run = ReasonerRun()
-        self.advance(run, lambda done: done < said.phases)
+        self.advance(run, lambda done: done < event.phases)
         run.open = False
         self.close()
         came = self.agent.cycles, run.phases, run.steps, len(self.agent.beliefs)
-        recorded = said.mind.cycles, said.phases, said.steps, said.mind.beliefs
+        recorded = event.mind.cycles, event.phases, event.steps, event.mind.beliefs
         if came != recorded:
             raise ValueError(f"cycles, phases, steps and beliefs are {came}, recorded were {recorded}")
 

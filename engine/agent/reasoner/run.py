@@ -1,4 +1,4 @@
-"""How far a reasoner goes on at a time, and what it did meanwhile.
+"""How far a reasoner continues at a time, and what it did meanwhile.
 
 Breakpoints on what a reasoner does, believes, pursues, chooses and fails at.
 
@@ -22,6 +22,7 @@ from engine.bdi.trace import ActionRequested, Change, IntentionView, TraceEvent
 from engine.bdi.unification import unify
 from engine.core.goals import GoalEnded, GoalStatus
 from engine.core.reasoner import EndedIntention, MindBreakpoint, Stride, UnhandledFailure, WantedAction
+from engine.core.reasons import Reason
 from engine.core.recovery import FailureKind, FailureRecorded
 from engine.value import asdict, dataclass, field, replace
 
@@ -65,11 +66,11 @@ class BreakpointWatch:
         """All breakpoints, those that are switched off too."""
         return tuple(self._known.values())
 
-    def change(self, one: MindBreakpoint, *, cleared: bool) -> None:
+    def change(self, item: MindBreakpoint, *, cleared: bool) -> None:
         """Set a breakpoint, switch it on or off, or clear it."""
-        self._known.pop(one.id, None)
+        self._known.pop(item.id, None)
         if not cleared:
-            self._known[one.id] = one
+            self._known[item.id] = item
         self._arrange(each for each in self._known.values() if each.enabled)
 
     def _arrange(self, counting: Iterable[MindBreakpoint]) -> None:
@@ -120,11 +121,11 @@ class ReasonerRun:
     poise: bool = False
     """Go on only until it stands right before a body step, and run none."""
     steps_left: int | None = None
-    """Body steps after which it must not go on; None when they are not counted."""
+    """Body steps after which it must not continue; None when they are not counted."""
     traced: bool = False
     """Whether every trace record is kept."""
     open: bool = True
-    """False when something has happened after which it must not go on."""
+    """False when something has happened after which it must not continue."""
     phases: int = 0
     steps: int = 0
     stride_over: bool = False
@@ -238,7 +239,7 @@ def outcomes(
             ends.append(GoalEnded(goal=goal, status=GoalStatus.ACHIEVED))
             continue
         why = [failure.message for failure in run.failures if tags.get(failure.intention, goal) == goal]
-        reason = why[-1] if why else (ended.reason if ended and ended.reason else "it was dropped")
+        reason = why[-1] if why else (ended.reason if ended and ended.reason else Reason("goal.lost"))
         ends.append(GoalEnded(goal=goal, status=GoalStatus.FAILED, reason=reason))
     return tuple(ends)
 
@@ -247,7 +248,7 @@ def failure_of(failed: UnhandledFailure, goal: str) -> FailureRecorded:
     """A failure that no plan caught, for the journal."""
     return FailureRecorded(
         failure=_FAILURES.get(failed.error, FailureKind.UNKNOWN_ERROR),
-        message=f"{failed.error}: {failed.message}",
+        message=Reason("goal.failed", failure=failed.error, why=failed.message),
         subject=failed.goal,
         goal=goal,
     )
@@ -272,7 +273,7 @@ class StrideTracker:
         """Whether the operator let the reasoner run one body step when it last went on."""
 
     def at_rest(self, stride: Stride) -> bool:
-        """Whether nothing more comes of a stride, as the reasoner waits."""
+        """Whether nothing more follows from a stride, as the reasoner waits."""
         if not self.taken or stride.scope == "step":
             return self.taken > 0
         stepped = self._agent.intentions.get(stride.intention)

@@ -1,4 +1,4 @@
-"""A reasoner's whole mind as data, and a mind that goes on from it as the other would have.
+"""A reasoner's whole mind as data, and a mind that continues from it as the other would have.
 
 It is a cache of what the events of a stream give, so it is taken only where it is exact: behind an event,
 with nothing under way that no event says yet.
@@ -34,12 +34,16 @@ Data = dict[str, Any]
 def save(mind: Reasoner) -> Data | None:
     """The mind as it is now, ready for JSON; None where that cannot be said exactly."""
     agent, procedure = mind.agent, mind.making.procedure
-    if mind.run is not None or agent.beliefs.touched or _in_a_for(mind):
+    if mind.run is not None or agent.beliefs.touched:
         return None
     if procedure is not None and procedure.generated != mind.making.shown:
         return None
+    try:
+        saved = agent.save()
+    except SavedStateError:
+        return None
     return {
-        "agent": agent.save(),
+        "agent": saved,
         "now": mind.now,
         "at": mind.at,
         "tracing": mind.tracing,
@@ -58,16 +62,6 @@ def save(mind: Reasoner) -> Data | None:
             if procedure is not None
         },
     }
-
-
-def _in_a_for(mind: Reasoner) -> bool:
-    """Whether a `for` waits for its next answer, which may depend on what has changed since it began."""
-    return any(
-        loop.answers is not None
-        for intention in mind.agent.intentions.values()
-        for frame in intention.frames
-        for loop in frame.loops
-    )
 
 
 def restore(mind: Reasoner, data: Data) -> None:

@@ -21,12 +21,12 @@ from engine.agent.steering.rules import (
     fits,
     fits_path,
     is_amount,
-    joined,
+    join_patterns,
     leaves_root,
     literal,
-    parted,
     quoted,
     scalar,
+    split_patterns,
     split_words,
 )
 from engine.core.actions import Reversibility
@@ -34,6 +34,7 @@ from engine.core.approvals import OUTSIDE, Call, Envelope
 from engine.core.journal import canonical
 from engine.core.plan import Op, PlanStep
 from engine.core.ports import CommandSpec
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.sandbox.paths import name_text, parse_name
 
@@ -190,30 +191,30 @@ SpecOf = Callable[[str, str], CommandSpec | None]
 """Describes a tool's command."""
 
 
-def leaves(envelope: Envelope, call: Call) -> tuple[str, ...]:
-    """Which parts of an envelope a call leaves, in words; empty when it stays within."""
+def leaves(envelope: Envelope, call: Call) -> tuple[Reason, ...]:
+    """Which parts of an envelope a call leaves; empty when it stays within."""
     return tuple(_leaves(envelope, call))
 
 
-def _leaves(envelope: Envelope, call: Call) -> Iterator[str]:
+def _leaves(envelope: Envelope, call: Call) -> Iterator[Reason]:
     if call.goal != envelope.goal and not envelope.children:
-        yield f"{call.goal} is another goal below {envelope.goal}"
+        yield Reason("envelope.other-goal", goal=call.goal, envelope=envelope.goal)
     if envelope.spend_usd is not None and call.cost_usd > envelope.spend_usd:
-        yield f"${call.cost_usd:.2f} were spent, more than ${envelope.spend_usd:g}"
+        yield Reason("envelope.spent", spent=call.cost_usd, limit=envelope.spend_usd)
     for host in call.hosts:
         if not _any_fits(envelope.hosts, host):
-            yield "it reaches the network" if host == "?" else f"it reaches {host}"
+            yield Reason("envelope.network") if host == "?" else Reason("envelope.host", host=host)
     if not call.changes and call.undo is Reversibility.NONE:
         return
     if not _any_fits(envelope.commands, call.name):
-        yield f"{call.command} is none of its commands"
+        yield Reason("envelope.command", command=call.command)
     if call.line and not _any_fits(envelope.programs, call.line):
-        yield f"the program {call.line[:200]} is none of its programs"
+        yield Reason("envelope.program", program=call.line[:200])
     for path in call.paths:
         if not any(fits_path(pattern, path) for pattern in envelope.paths):
-            yield f"{path.removeprefix(f'{OUTSIDE}:')} is outside of its paths"
+            yield Reason("envelope.path", path=path.removeprefix(f"{OUTSIDE}:"))
     if call.undo is Reversibility.IRREVERSIBLE and not envelope.irreversible:
-        yield "it cannot be undone"
+        yield Reason("envelope.irreversible")
 
 
 def _any_fits(patterns: Sequence[str], text: str) -> bool:
@@ -263,7 +264,11 @@ def envelope_text(envelope: Envelope) -> str:
 
 def envelope_parts(envelope: Envelope) -> list[str]:
     """The parts of an envelope that say something, each as it is written."""
-    words = [f"{name}={quoted(joined(values, '|'))}" for name in LISTS if (values := getattr(envelope, name))]
+    words = [
+        f"{name}={quoted(join_patterns(values, '|'))}"
+        for name in LISTS
+        if (values := getattr(envelope, name))
+    ]
     if envelope.spend_usd is not None:
         words.append(f"spend={envelope.spend_usd:g}")
     words += [f"{name}={'yes' if getattr(envelope, name) else 'no'}" for name in ("irreversible", "children")]
@@ -284,7 +289,7 @@ def given_envelope(text: str, base: Envelope) -> dict[str, Any]:
             raise RuleError(f"'{word[:60]}' is no NAME=VALUE; an envelope is written so: {form}")
         given[name] = value
         if name in LISTS:
-            given[name] = [] if value == "none" else parted(value, "|")
+            given[name] = [] if value == "none" else split_patterns(value, "|")
         elif name in ("irreversible", "children", "spend"):
             given[name] = None if name == "spend" and value == "none" else scalar(value)
     envelope_of(given, base)

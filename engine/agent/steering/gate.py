@@ -8,27 +8,30 @@ the fold says which were reached (`engine.core.folds.breakpoints`), so a replay 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from engine.agent.steering.envelopes import key_of, leaves
-from engine.agent.steering.rules import means, rule_text, words_of
+from engine.agent.steering.rules import rule_matches, rule_text, words_of
 from engine.core.actions import Reversibility
 from engine.core.agents import RunState
-from engine.core.approvals import Answer, Call, Envelope, Grant, HeldReplan, Policy, Source
+from engine.core.approvals import Answer, Call, Grant, HeldReplan, Policy, Source
 from engine.core.breakpoints import Reached
 from engine.core.folds.breakpoints import due, place_of
+from engine.core.reasons import NONE, Reason
 from engine.core.state import AgentState
 from engine.value import dataclass
 
-NO_OPERATOR = "nobody is there to approve it"
-UNANSWERED = "nobody answered"
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """What becomes of a call, and why."""
+    """The verdict on a call, and why."""
 
     answer: Answer
-    why: str = ""
-    """Which rule, in words, or what of the envelope is left."""
+    why: Reason = NONE
+    """Which rule, or what of the envelope is left."""
     cause: str = ""
     """The event that it follows from, where there is one."""
 
@@ -39,61 +42,59 @@ class GateVerdict:
 
 
 def gate_verdict(state: AgentState, call: Call) -> GateVerdict:
-    """What becomes of a call that the agent is about to make."""
+    """The verdict on a call that the agent is about to make."""
     known, key = state.approvals, key_of(call)
     if call.step in known.once and known.once[call.step] == key:
-        return GateVerdict(Answer.ALLOW, "allowed once")
+        return GateVerdict(Answer.ALLOW, Reason("gate.once"))
     for denial in known.denied:
         if (denial.goal, denial.key) == (call.goal, key):
-            reason = f": {denial.reason}" if denial.reason else ""
-            return GateVerdict(Answer.DENY, f"{denial.by or 'the operator'} denied it{reason}", denial.event)
+            why = Reason("gate.denied", by=denial.by or "the operator", why=denial.reason)
+            return GateVerdict(Answer.DENY, why, denial.event)
     decided = _by_policies(state, call)
     if decided.answer is Answer.DENY:
         return decided
     if call.request:
         return _unattended(state, GateVerdict(Answer.ASK, call.needs), call)
     if (grant := _granted(state, call)) is not None:
-        return GateVerdict(Answer.ALLOW, f"allowed by {grant.id}: {rule_text(grant.rule)}", grant.event)
+        why = Reason("gate.granted", grant=grant.id, rule=rule_text(grant.rule))
+        return GateVerdict(Answer.ALLOW, why, grant.event)
     return _unattended(state, _enveloped(state, call, _safe(state, call, decided)), call)
 
 
 def held_replan(state: AgentState, goal: str) -> HeldReplan | None:
     """The re-plan of a goal, or of one above it, that waits for the operator; None when none does."""
-    if not (held := state.approvals.held):
-        return None
-    return next((held[ancestor.id] for ancestor in state.lineage(goal) if ancestor.id in held), None)
+    return _nearest(state, goal, state.approvals.held)
 
 
-def envelope_over(state: AgentState, goal: str) -> Envelope | None:
-    """The envelope of a goal, or of the nearest goal above that has one."""
-    if not (given := state.approvals.envelopes):
-        return None
-    return next((given[ancestor.id] for ancestor in state.lineage(goal) if ancestor.id in given), None)
+def _nearest(state: AgentState, goal: str, given: Mapping[str, V]) -> V | None:
+    """What is given for a goal, or for the nearest above it for which there is something."""
+    lineage = state.lineage(goal) if given else ()
+    return next((given[ancestor.id] for ancestor in lineage if ancestor.id in given), None)
 
 
 def _enveloped(state: AgentState, call: Call, decided: GateVerdict) -> GateVerdict:
-    envelope = envelope_over(state, call.goal)
+    envelope = _nearest(state, call.goal, state.approvals.envelopes)  # of the goal, or the nearest above
     if envelope is None:
         return decided
     if left := leaves(envelope, call):
-        words = f"it leaves the envelope of {envelope.goal}: {'; '.join(left)}"
+        words = Reason("gate.leaves", goal=envelope.goal, left=tuple(left))
         return GateVerdict(Answer.ASK, words, envelope.event)
-    return GateVerdict(Answer.ALLOW, f"within the envelope of {envelope.goal}", envelope.event)
+    return GateVerdict(Answer.ALLOW, Reason("gate.within", goal=envelope.goal), envelope.event)
 
 
 def _safe(state: AgentState, call: Call, decided: GateVerdict) -> GateVerdict:
     """Ask about what would be destroyed while autonomous mode is off, where no rule of the operator's allows;
     and about whatever a client would start.
     """
-    needs = "" if state.sandbox.autonomous else call.needs
+    needs = NONE if state.sandbox.autonomous else call.needs
     if call.client and call.undo is Reversibility.IRREVERSIBLE:
-        needs = f"what {call.client} starts here cannot be undone"
+        needs = Reason("action.irreversible", client=call.client)
     if not needs or not decided.allows:
         return decided
     policies = (state.approvals.policies.get(source) for source in (Source.WORKSPACE, Source.OPERATOR))
     rules = (rule for policy in policies if policy is not None for rule in policy.rules)
     # The policies allow it: where a rule of theirs is about it, that is the operator's word.
-    return decided if any(means(rule, call) for rule in rules) else GateVerdict(Answer.ASK, needs)
+    return decided if any(rule_matches(rule, call) for rule in rules) else GateVerdict(Answer.ASK, needs)
 
 
 def _unattended(state: AgentState, decided: GateVerdict, call: Call) -> GateVerdict:
@@ -103,7 +104,7 @@ def _unattended(state: AgentState, decided: GateVerdict, call: Call) -> GateVerd
         there = state.action is not None and state.action.attended
     if decided.answer is not Answer.ASK or there:
         return decided
-    return GateVerdict(Answer.DENY, f"{NO_OPERATOR} ({decided.why})", decided.cause)
+    return GateVerdict(Answer.DENY, Reason("gate.no-operator", why=decided.why), decided.cause)
 
 
 def _by_policies(state: AgentState, call: Call) -> GateVerdict:
@@ -117,27 +118,28 @@ def _by_policies(state: AgentState, call: Call) -> GateVerdict:
 
 def _first(policy: Policy, call: Call, source: str) -> GateVerdict:
     for number, rule in enumerate(policy.rules, 1):
-        if means(rule, call):
-            return GateVerdict(rule.answer, f"{rule.reason or words_of(rule)} ({source} rule {number})")
-    return GateVerdict(policy.default, f"no rule is about it ({source})")
+        if rule_matches(rule, call):
+            words = rule.reason or words_of(rule)
+            return GateVerdict(rule.answer, Reason("gate.rule", rule=words, source=source, number=number))
+    return GateVerdict(policy.default, Reason("gate.no-rule", source=source))
 
 
 def _granted(state: AgentState, call: Call) -> Grant | None:
-    return next((grant for grant in state.approvals.grants if means(grant.rule, call)), None)
+    return next((grant for grant in state.approvals.grants if rule_matches(grant.rule, call)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakpointHold:
     """The breakpoints for which an agent is to be held now."""
 
-    reason: str
-    """In words, for the status line and the journal."""
+    reason: Reason
+    """For the status line and the journal."""
     step: str = ""
     """The step before which it stands, where a breakpoint on that step alone holds it."""
     came: tuple[Reached, ...] = ()
     """The others that have come."""
     at: str = ""
-    """The action or step that may run when it goes on, where these hold right before it."""
+    """The action or step that may run when it continues, where these hold right before it."""
 
 
 def breakpoint_hold(state: AgentState, step: str = "") -> BreakpointHold | None:
@@ -152,7 +154,7 @@ def breakpoint_hold(state: AgentState, step: str = "") -> BreakpointHold | None:
     if not step or not _goes_on(state, step):
         return None
     if step in state.breakpoints and state.breakpoint_hit != step:
-        return BreakpointHold(f"breakpoint on {step}", step=step)
+        return BreakpointHold(Reason("run.breakpoint.step", step=step), step=step)
     met = due(state, step)
     return BreakpointHold(_reason(met), came=met, at=place_of(state, step)) if met else None
 
@@ -165,23 +167,24 @@ def _goes_on(state: AgentState, step: str) -> bool:
     return bool(state.grants) and stride is not None and stride.scope != "step" and stride.step != step
 
 
-def _reason(came: tuple[Reached, ...]) -> str:
-    more = f" · and {len(came) - 1} more" if len(came) > 1 else ""
-    return f"breakpoint {came[0].breakpoint}: {came[0].what}{more}"
+def _reason(came: tuple[Reached, ...]) -> Reason:
+    first = {"breakpoint": came[0].breakpoint, "what": came[0].what}
+    more = len(came) - 1
+    return Reason("run.breakpoint.several", **first, more=more) if more else Reason("run.breakpoint", **first)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Why an action may not start now."""
 
-    reason: str
-    """In words, for the status line and the journal."""
+    reason: Reason
+    """For the status line and the journal."""
     breakpoint: BreakpointHold | None = None
     """The breakpoints that are newly reached; the agent is then to be paused there."""
     asks: bool = False
-    """True when the operator is to say whether it may go on."""
+    """True when the operator is to say whether it may continue."""
     verdict: GateVerdict | None = None
-    """What becomes of the call, where that is what holds it."""
+    """The verdict on the call, where that is what holds it."""
 
 
 def hold(
@@ -198,25 +201,25 @@ def hold(
         call: the call that would be made, once its arguments are settled; None where none is made yet.
     """
     if trouble is not None:
-        return Hold(f"the journal cannot record: {trouble}")
+        return Hold(Reason("gate.journal", error=str(trouble)))
     if state.deleted:
-        return Hold("the agent was deleted")
+        return Hold(Reason("action.agent-deleted"))
     if state.rewinding is not None:
-        return Hold("a rewind changes files")
+        return Hold(Reason("gate.rewind"))
     if not step:
         return _asked(state, call) if call is not None and call.client else None
     if state.run is RunState.STOPPED:
-        return Hold(state.run_reason or "stopped")
+        return Hold(state.run_reason or Reason("action.stopped"))
     if state.intervention is not None:
-        return Hold("the operator decides")
+        return Hold(Reason("gate.operator"))
     if state.handover is not None:
-        return Hold("the operator has not said what the agent is to know of their changes")
+        return Hold(Reason("gate.handover"))
     if (stand := breakpoint_hold(state, step)) is not None:
         return Hold(stand.reason, stand)
     if state.run is not RunState.RUNNING and not state.grants:
-        return Hold(state.run_reason or "paused")
+        return Hold(state.run_reason or Reason("gate.paused"))
     if held_replan(state, state.current_goal) is not None:
-        return Hold("a re-plan waits for your acceptance", asks=True)
+        return Hold(Reason("gate.replan"), asks=True)
     return _asked(state, call) if call is not None else None
 
 
@@ -225,7 +228,8 @@ def _asked(state: AgentState, call: Call) -> Hold | None:
     decided = gate_verdict(state, call)
     if decided.allows:
         return None
-    return Hold(f"{decided.answer}: {decided.why}", asks=decided.answer is Answer.ASK, verdict=decided)
+    reason = Reason("gate.verdict", answer=decided.answer.value, why=decided.why)
+    return Hold(reason, asks=decided.answer is Answer.ASK, verdict=decided)
 
 
 def may_think(state: AgentState, *, free: bool) -> bool:

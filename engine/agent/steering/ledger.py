@@ -22,6 +22,7 @@ from engine.core.budgets import (
     broken_budget,
 )
 from engine.core.folds.agents import goal_of_work, microseconds_between, works
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.value import dataclass
 
@@ -106,7 +107,7 @@ class Ledger:
         if (aside := state.config.set_aside).any:
             self._aside[state.agent_id] = aside
 
-    def bury(self, agent: str, parent: str, spent: Spent) -> None:
+    def count_ended_agent(self, agent: str, parent: str, spent: Spent) -> None:
         """Count what an agent took that is over for good, and keep no more of it than that.
 
         Args:
@@ -195,7 +196,7 @@ class Ledger:
             agent: who wants it.
             goal: the goal that it serves; empty for none.
             most: the most that it can take.
-            action: the action's id, where it is one; a call is counted until `leave_off`.
+            action: the action's id, where it is one; a call is counted until `release`.
         """
         mine = self._entries.get(agent, ())
         self._entries[agent] = [
@@ -212,7 +213,7 @@ class Ledger:
         self._wanted.pop(agent, None)
         return self._enter(Entry(agent, goal, most, action))
 
-    def enter_beside(self, most: Spent) -> Entry | BudgetObjection:
+    def reserve_for_workspace(self, most: Spent) -> Entry | BudgetObjection:
         """Let a call be made for the workspace itself, or say why its budget has no room for it."""
         entry = Entry("", "", most)
         objection = self._objection(entry, self._above(AgentState()))
@@ -222,13 +223,13 @@ class Ledger:
         self._entries.setdefault(entry.agent, []).append(entry)
         return entry
 
-    def leave_off(self, entry: Entry) -> None:
+    def release(self, entry: Entry) -> None:
         """A call is over; what it took is in its agent's state."""
         self._entries[entry.agent].remove(entry)
         freed, self._freed = self._freed, asyncio.Event()
         freed.set()
 
-    def crowded(self, agent: str) -> bool:
+    def can_wait(self, agent: str) -> bool:
         """Whether only calls under way leave no room for what the agent wants: it can wait for them."""
         waiting, kept = self._wanted.get(agent), self._entries
         calls = any(not entry.action for entries in kept.values() for entry in entries)
@@ -259,7 +260,7 @@ class Ledger:
         return bool(own) or self._usual.any or self._settings.any or self.workspace is not None
 
     def eased(self) -> list[str]:
-        """Agents that a budget holds and that would be let go on now."""
+        """Agents that a budget holds and that would be let continue now."""
         return [
             name
             for name, state in self._states.items()
@@ -289,11 +290,12 @@ class Ledger:
     def _objection(self, entry: Entry, accounts: Iterator[Account]) -> BudgetObjection | None:
         for account in accounts:
             if objection := self._breaks(entry, account):
-                reason = f"{account.title}: {objection[1]}" if account.title else objection[1]
-                return BudgetObjection(account.budget, objection[0], reason)
+                kind, why = objection
+                reason = Reason("budget.of", account=account.title, why=why) if account.title else why
+                return BudgetObjection(account.budget, kind, reason)
         return None
 
-    def _breaks(self, entry: Entry, account: Account) -> tuple[BudgetKind, str] | None:
+    def _breaks(self, entry: Entry, account: Account) -> tuple[BudgetKind, Reason] | None:
         """The kind of a budget that something could break, and why; what was set aside for it breaks none."""
         if not any(account.limits.of(kind) is not None and entry.takes(kind) for kind in BudgetKind):
             return None

@@ -99,7 +99,6 @@ class ChangesSince:
     """The action that changed files before the first of them, unsaved; empty when there is none."""
     outside: list[tuple[str, str]] = field(default_factory=list)
     """What cannot be undone: reference, and what it is, in words."""
-    outside_more: int = 0
     running: set[str] = field(default_factory=set)
     """Other agents whose action ran when the event happened."""
     jobs: list[str] = field(default_factory=list)
@@ -143,7 +142,8 @@ class ChangesSince:
             case ev.ActionStarted():
                 self._start(event, payload, own)
             case ev.ActionOutcomeUnknown() if own:
-                self._note(event.ref, f"{self._words(event.stream, payload.action)}: its outcome is unknown")
+                words = f"{self._words(event.stream, payload.action)}: its outcome is unknown"
+                self.outside.append((event.ref, words))
             case ev.ActionFinished() | ev.ActionCancelled():
                 if (event.stream, payload.action) not in self._started and not own:
                     self.running.add(event.stream)
@@ -162,13 +162,7 @@ class ChangesSince:
         if started.mutates and started.snapshot is None and not self.spans and not self.blind:
             self.blind = f"{event.stream} {started.action}"
         if own and started.undo is Reversibility.IRREVERSIBLE:
-            self._note(event.ref, self._words(event.stream, started.action))
-
-    def _note(self, ref: str, words: str) -> None:
-        if len(self.outside) < LISTED:
-            self.outside.append((ref, words))
-        else:
-            self.outside_more += 1
+            self.outside.append((event.ref, self._words(event.stream, started.action)))
 
     def _words(self, stream: str, action: str) -> str:
         request = self._requested.get((stream, action))
@@ -204,7 +198,7 @@ class RewindError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FilesAt:
-    """Where the files of an event are had from."""
+    """Where the files of an event come from."""
 
     snapshot: str
     """Empty where nothing has changed files since, as far as is known."""
@@ -315,7 +309,7 @@ async def preview(
         to: a version of its stream.
         scope: state, files or both.
         paths: the only paths that are to be brought back; none for all.
-        looks: whether the files are looked at; without it is only found out where they are had from.
+        looks: whether the files are looked at; without it is only found out where they come from.
 
     Raises:
         RewindError: it cannot be gone back there.
@@ -442,10 +436,10 @@ def _paths(changes: Changes) -> Sequence[str]:
     return (*changes.added, *changes.removed, *changes.changed, *changes.mode_changed)
 
 
-def _concerned(path: str, wanted: Collection[str]) -> bool:
+def _concerned(path: str, target: Collection[str]) -> bool:
     """Whether a path, or a directory that it lies in, is among those that would change."""
     parts = path.split("/")
-    return any("/".join(parts[:length]) in wanted for length in range(1, len(parts) + 1))
+    return any("/".join(parts[:length]) in target for length in range(1, len(parts) + 1))
 
 
 def _other(span: SnapshotInterval, path: str, agent: str) -> str:
@@ -465,22 +459,21 @@ def _may_be(name: str, path: str) -> bool:
     return name == "." or f"/{name}/" in f"/{path}/" or f"/{path}/" in f"/{name}/"
 
 
-def _lasting(found: RewindPreview, caches: Collection[str]) -> Sequence[str]:
-    after = found.after
-    lines: list[str] = []
-    lines += [f"{ref} {words}" for ref, words in after.outside]
-    if after.outside_more:
-        lines.append(f"and {after.outside_more} more actions that may have reached outside")
+def _lasting(matches: RewindPreview, caches: Collection[str]) -> Sequence[str]:
+    after = matches.after
+    lines = [f"{ref} {words}" for ref, words in after.outside[:LISTED]]
+    if len(after.outside) > LISTED:
+        lines.append(f"and {len(after.outside) - LISTED} more actions that may have reached outside")
     if after.messages:
         lines.append(f"{after.messages} messages to other agents were sent")
     if after.calls:
         lines.append(
             f"{after.calls} calls of a model: {after.tokens:,} tokens, ${after.cost_usd:.2f} are spent"
         )
-    for job in found.now.running_jobs:
+    for job in matches.now.running_jobs:
         lines.append(f"background {job.id} goes on: {job.command}"[:200])
-    if found.restoration is not None:
-        left = [item for item in found.restoration.left if item.path not in caches]
+    if matches.restoration is not None:
+        left = [item for item in matches.restoration.left if item.path not in caches]
         lines += [f"{item.path}: {item.why}" for item in left[:LEFT_LISTED]]
         if len(left) > LEFT_LISTED:
             lines.append(f"and {len(left) - LEFT_LISTED} more that snapshots leave out")

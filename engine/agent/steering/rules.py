@@ -10,12 +10,13 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from typing import Any
 
 from engine.core.actions import Reversibility
 from engine.core.approvals import OUTSIDE, Answer, Call, Policy, Rule
 from engine.core.journal import canonical
+from engine.core.reasons import Reason
 from engine.sandbox.paths import name_text
 
 _SPECIAL = re.compile(r"([*?\[\]])")
@@ -23,12 +24,20 @@ _SPECIAL = re.compile(r"([*?\[\]])")
 
 def fits_path(pattern: str, path: str) -> bool:
     """Whether a path beneath the root fits; `*` and `?` stay within a name, `**` crosses directories."""
-    return not path.startswith(f"{OUTSIDE}:") and _path_pattern(pattern).fullmatch(path) is not None
+    if path.startswith(f"{OUTSIDE}:"):
+        return False
+    names, places = path.split("/"), {0}
+    for part in (pattern.strip("/") or ".").split("/"):
+        if part == "**":  # `src/**` is src itself and all beneath it; `**/x` is x anywhere
+            places = set(range(min(places, default=len(names) + 1), len(names) + 1))
+        else:
+            places = {at + 1 for at in places if at < len(names) and fnmatchcase(names[at], part)}
+    return len(names) in places
 
 
 def fits(pattern: str, text: str) -> bool:
     """Whether a text fits; `*` stands for anything, `?` for one character, upper and lower case differ."""
-    return _text_pattern(pattern).fullmatch(text) is not None
+    return fnmatchcase(text, pattern)
 
 
 def literal(text: str) -> str:
@@ -36,64 +45,14 @@ def literal(text: str) -> str:
     return _SPECIAL.sub(r"[\1]", text)
 
 
-def joined(patterns: Iterable[str], sign: str) -> str:
+def join_patterns(patterns: Iterable[str], sign: str) -> str:
     """Patterns as one text with a sign between them; where a pattern has the sign it stands in brackets."""
     return sign.join(re.sub(rf"(?<!\[){re.escape(sign)}(?!\])", f"[{sign}]", pattern) for pattern in patterns)
 
 
-def parted(text: str, sign: str) -> list[str]:
-    """The patterns of a text that `joined` made."""
+def split_patterns(text: str, sign: str) -> list[str]:
+    """The patterns of a text that `join_patterns` made."""
     return [part for part in re.split(rf"(?<!\[){re.escape(sign)}(?!\])", text) if part]
-
-
-@lru_cache(maxsize=4_096)
-def _path_pattern(pattern: str) -> re.Pattern[str]:
-    pattern = pattern.strip("/") or "."
-    if pattern == "**":
-        return re.compile(r".*", re.S)
-    made = ""
-    parts = pattern.split("/")
-    for at, part in enumerate(parts):
-        last = at == len(parts) - 1
-        if part == "**":
-            # `src/**` is src itself and all beneath it; `**/x` is x anywhere.
-            made = made.removesuffix("/") + r"(?:/.*)?" if last else made + r"(?:[^/]+/)*"
-        else:
-            made += _translated(part, within="[^/]") + ("" if last else "/")
-    return re.compile(made, re.S)
-
-
-@lru_cache(maxsize=4_096)
-def _text_pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(_translated(pattern, within="."), re.S)
-
-
-def _translated(pattern: str, *, within: str) -> str:
-    made, at = "", 0
-    while at < len(pattern):
-        sign = pattern[at]
-        if sign == "*":
-            made += f"{within}*"
-        elif sign == "?":
-            made += within
-        elif sign == "[" and (end := pattern.find("]", at + 2)) > 0:
-            inside = pattern[at + 1 : end].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
-            inside = f"^{inside[1:]}" if inside.startswith("!") and len(inside) > 1 else inside
-            made += _class(f"[{inside}]")
-            at = end
-        else:
-            made += re.escape(sign)
-        at += 1
-    return made
-
-
-def _class(signs: str) -> str:
-    """A class of characters, or the same text where it is none, such as a range that goes backwards."""
-    try:
-        re.compile(signs)
-    except re.error:
-        return re.escape(signs)
-    return signs
 
 
 FACTS = ("reversible", "changes", "network")
@@ -112,24 +71,25 @@ class RuleError(ValueError):
 # ------------------------------------------------------------------ matching
 
 
-def means(rule: Rule, call: Call) -> bool:
+def rule_matches(rule: Rule, call: Call) -> bool:
     """Whether a rule is about a call."""
     return not any(_misses(rule, call))
 
 
-def misses(rule: Rule, call: Call) -> str:
-    """Why a rule is not about a call, in words; empty when it is."""
-    return "; ".join(_misses(rule, call))
+def mismatch(rule: Rule, call: Call) -> Reason:
+    """Why a rule is not about a call; empty when it is."""
+    return Reason("plan.problems", problems=tuple(_misses(rule, call)))
 
 
-def _misses(rule: Rule, call: Call) -> Iterator[str]:
+def _misses(rule: Rule, call: Call) -> Iterator[Reason]:
     if rule.tool and not fits(rule.tool, call.tool):
-        yield f"the tool is {call.tool}, not {rule.tool}"
+        yield Reason("rule.tool", tool=call.tool, rule=rule.tool)
     if rule.command and not fits(rule.command, call.command):
-        yield f"the command is {call.command}, not {rule.command}"
+        yield Reason("rule.command", command=call.command, rule=rule.command)
     for name, pattern in rule.args.items():
         if not fits(pattern, argument(call, name)):
-            yield f"{name} is {argument(call, name)[:200]!r}, which {pattern[:200]!r} does not cover"
+            value = argument(call, name)[:200]
+            yield Reason("rule.argument", name=name, value=value, pattern=pattern[:200])
     if rule.paths:
         yield from _misses_paths(rule, call)
     facts = {"reversible": call.undo is not Reversibility.IRREVERSIBLE, "changes": call.changes}
@@ -137,25 +97,25 @@ def _misses(rule: Rule, call: Call) -> Iterator[str]:
     for name, holds in facts.items():
         patterns = getattr(rule, name)
         if patterns is not None and patterns != holds:
-            yield f"it is about calls with {name}={_yes(patterns)}"
+            yield Reason("rule.fact", name=name, holds=_yes(patterns))
     if rule.cost_over is not None and call.cost_usd <= rule.cost_over:
-        yield f"the goal has cost ${call.cost_usd:.2f}, not over ${rule.cost_over:g}"
+        yield Reason("rule.cost", cost=call.cost_usd, limit=rule.cost_over)
 
 
-def _misses_paths(rule: Rule, call: Call) -> Iterator[str]:
+def _misses_paths(rule: Rule, call: Call) -> Iterator[Reason]:
     if not call.paths:
-        yield "it touches no named path"
+        yield Reason("rule.no-path")
         return
     if rule.answer is Answer.ALLOW:
         for path in call.paths:
             if not any(fits_path(pattern, path) for pattern in rule.paths):
-                yield f"{path} is outside of {', '.join(rule.paths)}"
+                yield Reason("rule.path", path=path, paths=rule.paths)
         return
     # Where a path leaves the root by its words nobody knows where it leads: the strict rule counts.
     strict = (path.startswith(f"{OUTSIDE}:") for path in call.paths)
     touched = (fits_path(pattern, path) for pattern in rule.paths for path in call.paths)
     if not any(strict) and not any(touched):
-        yield f"{', '.join(call.paths)} is not in {', '.join(rule.paths)}"
+        yield Reason("rule.paths", touched=tuple(call.paths), paths=rule.paths)
 
 
 def argument(call: Call, name: str) -> str:
@@ -171,7 +131,7 @@ def argument(call: Call, name: str) -> str:
 # ------------------------------------------------------------------ the narrowest that is sensible
 
 
-def offered(call: Call) -> Rule:
+def narrowest_rule(call: Call) -> Rule:
     """The narrowest rule that allows a call: its command, with exactly these paths or this program line.
 
     What is written into a file is left open, as otherwise no second call would ever fit.
@@ -184,12 +144,12 @@ def offered(call: Call) -> Rule:
     return replace(rule, args={name: literal(argument(call, name)) for name in sorted(call.args)})
 
 
-def offered_for(calls: Iterable[Call]) -> Rule:
+def narrowest_rule_for(calls: Iterable[Call]) -> Rule:
     """The narrowest rule that allows several calls of one command, as far as they differ in paths only."""
     first, *others = calls
-    rule = offered(first)
+    rule = narrowest_rule(first)
     for call in others:
-        other = offered(call)
+        other = narrowest_rule(call)
         if rule.paths and other.paths and other.command == rule.command:
             rule = replace(rule, paths=tuple(dict.fromkeys((*rule.paths, *other.paths))))
     return rule
@@ -211,7 +171,7 @@ def rule_text(rule: Rule) -> str:
         name = f"{rule.tool}.{name}"
     words = [quoted(name)] if name != "*" or not rule.tool else [f"{rule.tool}.*"]
     if rule.paths:
-        words.append(_pair("paths", joined(rule.paths, ",")))
+        words.append(_pair("paths", join_patterns(rule.paths, ",")))
     words += [_pair(key, value) for key, value in rule.args.items()]
     words += [f"{key}={_yes(value)}" for key in FACTS if (value := getattr(rule, key)) is not None]
     if rule.cost_over is not None:
@@ -238,7 +198,7 @@ def read_rule(text: str, answer: Answer = Answer.ALLOW, *, reason: str = "") -> 
         if not equals or not name or not value:
             raise RuleError(f"'{word[:60]}' is no NAME=VALUE: {FORM}")
         if name == "paths":
-            fields["paths"] = parted(value, ",")
+            fields["paths"] = split_patterns(value, ",")
         elif name in FACTS or name == "cost_over":
             fields[name] = scalar(value)
         else:

@@ -19,6 +19,7 @@ from engine.core.breakpoints import write_break
 from engine.core.budgets import SpendingLimits
 from engine.core.journal import Event
 from engine.core.plan import Plan, PlanStep
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
@@ -44,7 +45,7 @@ Compensation = Callable[[Any, CommandContext], tuple[cmd.Command, str]]
 # ------------------------------------------------------------------ plans, beliefs and turns: put back
 
 
-def _put_back(said: cmd.Command, around: CommandContext) -> tuple[cmd.Command, str]:
+def _put_back(event: cmd.Command, around: CommandContext) -> tuple[cmd.Command, str]:
     """What a command changed of plans, beliefs and the operator's turn, put back as it was."""
     before, after, now = around.before, around.after, around.now
     words: list[str] = []
@@ -66,7 +67,7 @@ def _put_back(said: cmd.Command, around: CommandContext) -> tuple[cmd.Command, s
     if turn is not None:
         words.append("your turn again")
     if not words:
-        raise UndoError(f"{said.do} left nothing to undo")
+        raise UndoError(f"{event.do} left nothing to undo")
     held_before = tuple(before.beliefs[key] for key in keys if key in before.beliefs)
     forget = tuple(key for key in keys if key not in before.beliefs)
     goal = goals[0] if goals else ""
@@ -140,46 +141,46 @@ def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return next((key for key in after if key not in before), "")
 
 
-def _adopted(said: cmd.Command, around: CommandContext) -> tuple[cmd.Command, str]:
+def _adopted(event: cmd.Command, around: CommandContext) -> tuple[cmd.Command, str]:
     goal = around.now.goals[_new(around.before.goals, around.after.goals)]
     if goal.status.terminal:
         raise UndoError(f"goal {goal.id} is {goal.status} already")
-    return cmd.DropGoal(goal=goal.id, reason="its giving was undone"), f"drop goal {goal.id}: {goal.text}"
+    return cmd.DropGoal(goal=goal.id, reason=Reason("goal.undone")), f"drop goal {goal.id}: {goal.text}"
 
 
-def _changed_goal(said: cmd.ChangeGoal, around: CommandContext) -> tuple[cmd.Command, str]:
-    was, after, now = (state.goals[said.goal] for state in (around.before, around.after, around.now))
+def _changed_goal(event: cmd.ChangeGoal, around: CommandContext) -> tuple[cmd.Command, str]:
+    was, after, now = (state.goals[event.goal] for state in (around.before, around.after, around.now))
     if (now.text, now.priority) != (after.text, after.priority):
-        raise UndoError(f"goal {said.goal} was changed again since")
+        raise UndoError(f"goal {event.goal} was changed again since")
     plan = "; its plan is made anew" if was.text != now.text else ""
-    back = cmd.ChangeGoal(goal=said.goal, text=was.text, priority=was.priority)
-    return back, f"goal {said.goal} is again: {was.text} (priority {was.priority}){plan}"
+    back = cmd.ChangeGoal(goal=event.goal, text=was.text, priority=was.priority)
+    return back, f"goal {event.goal} is again: {was.text} (priority {was.priority}){plan}"
 
 
-def _moved_goal(said: cmd.MoveGoal, around: CommandContext) -> tuple[cmd.Command, str]:
-    parent = around.before.goals[said.goal].parent or ""
+def _moved_goal(event: cmd.MoveGoal, around: CommandContext) -> tuple[cmd.Command, str]:
+    parent = around.before.goals[event.goal].parent or ""
     where = f"serves {parent} again" if parent else "serves no other goal again"
-    return cmd.MoveGoal(goal=said.goal, parent=parent), f"goal {said.goal} {where}"
+    return cmd.MoveGoal(goal=event.goal, parent=parent), f"goal {event.goal} {where}"
 
 
 def _switched(field: str, yes: str, no: str) -> Compensation:
     """What makes up for a command that switches something: the same command the other way round."""
 
-    def switch(said: cmd.Command, around: CommandContext) -> tuple[cmd.Command, str]:
-        on = getattr(said, field)
-        words = (yes if on else no).format(**said.model_dump())
-        return said.model_copy(update={field: not on}), words
+    def switch(event: cmd.Command, around: CommandContext) -> tuple[cmd.Command, str]:
+        on = getattr(event, field)
+        words = (yes if on else no).format(**event.model_dump())
+        return event.model_copy(update={field: not on}), words
 
     return switch
 
 
-def _disputed(said: cmd.Dispute, around: CommandContext) -> tuple[cmd.Command, str]:
-    reason = around.before.disputed.get(said.event, "")
-    back = cmd.Dispute(event=said.event, reason=reason, lifted=not said.lifted)
-    return back, f"{said.event} is {'disputed' if said.lifted else 'no longer disputed'}"
+def _disputed(event: cmd.Dispute, around: CommandContext) -> tuple[cmd.Command, str]:
+    reason = around.before.disputed.get(event.event, "")
+    back = cmd.Dispute(event=event.event, reason=reason, lifted=not event.lifted)
+    return back, f"{event.event} is {'disputed' if event.lifted else 'no longer disputed'}"
 
 
-def _granted(said: cmd.GrantRule | cmd.AnswerApproval, around: CommandContext) -> tuple[cmd.Command, str]:
+def _granted(event: cmd.GrantRule | cmd.AnswerApproval, around: CommandContext) -> tuple[cmd.Command, str]:
     """A rule that was given is revoked; a single answer is not taken back."""
     had = {grant.id for grant in around.before.approvals.grants}
     given = next((grant for grant in around.after.approvals.grants if grant.id not in had), None)
@@ -190,7 +191,7 @@ def _granted(said: cmd.GrantRule | cmd.AnswerApproval, around: CommandContext) -
     return cmd.RevokeRule(grant=given.id), f"revoke {given.id}: {rule_text(given.rule)}"
 
 
-def _set_break(said: cmd.SetBreak, around: CommandContext) -> tuple[cmd.Command, str]:
+def _set_break(event: cmd.SetBreak, around: CommandContext) -> tuple[cmd.Command, str]:
     if not (made := _new(around.before.points, around.after.points)):
         changed = (key for key, point in around.after.points.items() if around.before.points[key] != point)
         return _break(next(changed, ""), enabled=False)
@@ -198,30 +199,30 @@ def _set_break(said: cmd.SetBreak, around: CommandContext) -> tuple[cmd.Command,
     there = next((key for key, point in around.now.points.items() if point.spec == spec), "")
     if not there:
         raise UndoError(f"breakpoint {made} is gone already")
-    return cmd.ChangeBreak(breakpoint=there, cleared=True), f"clear breakpoint {there}: {said.line}"
+    return cmd.ChangeBreak(breakpoint=there, cleared=True), f"clear breakpoint {there}: {event.line}"
 
 
-def _break_on(said: cmd.BreakOn, around: CommandContext) -> tuple[cmd.Command, str]:
+def _break_on(event: cmd.BreakOn, around: CommandContext) -> tuple[cmd.Command, str]:
     known = around.now.mind_breakpoints.items()
-    made = next((key for key, point in known if (point.on, point.pattern) == (said.on, said.pattern)), "")
+    made = next((key for key, point in known if (point.on, point.pattern) == (event.on, event.pattern)), "")
     if not made:
         raise UndoError("that breakpoint is gone already")
-    words = f"clear breakpoint {made} on {said.on} {said.pattern}"
+    words = f"clear breakpoint {made} on {event.on} {event.pattern}"
     return cmd.ChangeBreak(breakpoint=made, cleared=True), words
 
 
-def _change_break(said: cmd.ChangeBreak, around: CommandContext) -> tuple[cmd.Command, str]:
-    ident = said.breakpoint
+def _change_break(event: cmd.ChangeBreak, around: CommandContext) -> tuple[cmd.Command, str]:
+    ident = event.breakpoint
     if ident in around.before.breakpoints:
         return cmd.SetBreakpoint(step=ident), f"set the breakpoint on {ident}"
     point = around.before.points.get(ident)
-    if point is not None and said.cleared:
+    if point is not None and event.cleared:
         line = write_break(point.spec)
         return cmd.SetBreak(line=line), f"break again at {line}; its hits are counted anew"
     if point is not None:
         return _break(ident, enabled=point.enabled)
     was = around.before.mind_breakpoints[ident]
-    if said.cleared:
+    if event.cleared:
         again = cmd.BreakOn.model_validate({"on": was.on, "pattern": was.pattern})
         return again, f"a breakpoint on {was.on} {was.pattern} again"
     return _break(ident, enabled=was.enabled)
@@ -232,37 +233,29 @@ def _break(ident: str, *, enabled: bool) -> tuple[cmd.Command, str]:
     return cmd.ChangeBreak(breakpoint=ident, enabled=enabled), words
 
 
-def _budget(said: cmd.SetBudget, around: CommandContext) -> tuple[cmd.Command, str]:
-    was = around.before.goal_budgets.get(said.goal) if said.goal else around.before.budget
-    back = cmd.SetBudget.model_validate({"goal": said.goal, **asdict(was or SpendingLimits())})
-    if said.goal:
-        return back, f"budget of {said.goal} as before: {was}" if was else f"no budget of {said.goal} again"
+def _budget(event: cmd.SetBudget, around: CommandContext) -> tuple[cmd.Command, str]:
+    was = around.before.goal_budgets.get(event.goal) if event.goal else around.before.budget
+    back = cmd.SetBudget.model_validate({"goal": event.goal, **asdict(was or SpendingLimits())})
+    if event.goal:
+        return back, f"budget of {event.goal} as before: {was}" if was else f"no budget of {event.goal} again"
     return back, f"the budget as before: {was}" if was else "no budget of its own again"
 
 
-def _paused(said: cmd.Pause, around: CommandContext) -> tuple[cmd.Command, str]:
+def _paused(event: cmd.Pause, around: CommandContext) -> tuple[cmd.Command, str]:
     was = around.before
     if was.run is not RunState.RUNNING:
         raise UndoError("it was paused before as well")
     return cmd.Run(max_loops=was.max_loops, until=was.until, ask=was.config.ask), "let it run again"
 
 
-def _ran(said: cmd.Run, around: CommandContext) -> tuple[cmd.Command, str]:
-    return cmd.Pause(), "pause it; what it has done stays, rewind takes that back"
-
-
-def _thresholds(said: cmd.SetThresholds, around: CommandContext) -> tuple[cmd.Command, str]:
+def _thresholds(event: cmd.SetThresholds, around: CommandContext) -> tuple[cmd.Command, str]:
     meta = around.before.meta
     was = {"reflection": meta.reflection_threshold, "consolidation": meta.consolidation_threshold}
     words = ", ".join(f"{name} {value}" for name, value in was.items())
     return cmd.SetThresholds(**was), f"thresholds as before: {words}"
 
 
-def _intervened(said: cmd.Intervene, around: CommandContext) -> tuple[cmd.Command, str]:
-    return cmd.HandBack(), "hand the turn back"
-
-
-def _revoked(said: cmd.RevokeRule, around: CommandContext) -> tuple[cmd.Command, str]:
+def _revoked(event: cmd.RevokeRule, around: CommandContext) -> tuple[cmd.Command, str]:
     kept = {grant.id for grant in around.after.approvals.grants}
     gone = next((grant for grant in around.before.approvals.grants if grant.id not in kept), None)
     if gone is None:
@@ -271,14 +264,14 @@ def _revoked(said: cmd.RevokeRule, around: CommandContext) -> tuple[cmd.Command,
     return again, f"allow again, {gone.scope}: {rule_text(gone.rule)}"
 
 
-def _accepted(said: cmd.AcceptPlan, around: CommandContext) -> tuple[cmd.Command, str]:
-    if said.goal not in around.now.approvals.envelopes:
-        raise UndoError(f"the envelope of {said.goal} holds no longer")
-    words = f"take back the envelope of {said.goal}; its plan stays the accepted one"
-    return cmd.RevokeRule(grant=said.goal), words
+def _accepted(event: cmd.AcceptPlan, around: CommandContext) -> tuple[cmd.Command, str]:
+    if event.goal not in around.now.approvals.envelopes:
+        raise UndoError(f"the envelope of {event.goal} holds no longer")
+    words = f"take back the envelope of {event.goal}; its plan stays the accepted one"
+    return cmd.RevokeRule(grant=event.goal), words
 
 
-def _policy(said: cmd.SetApprovals, around: CommandContext) -> tuple[cmd.Command, str]:
+def _policy(event: cmd.SetApprovals, around: CommandContext) -> tuple[cmd.Command, str]:
     was = around.before.approvals.policies.get(Source.OPERATOR.value, Policy())
     rules = [{**asdict(rule), "answer": rule.answer.value} for rule in was.rules]
     back = cmd.SetApprovals(policy={"default": was.default.value, "rules": rules})
@@ -307,11 +300,11 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.AcceptPlan: _accepted,
     cmd.SetApprovals: _policy,
     cmd.Pause: _paused,
-    cmd.Run: _ran,
+    cmd.Run: lambda said, around: (cmd.Pause(), "pause it; what it has done stays, rewind takes that back"),
     cmd.SetThresholds: _thresholds,
     cmd.VetoMeta: _switched("lifted", "{task} vetoed again", "{task} allowed again"),
     cmd.SetTracing: _switched("on", "tracing off again", "tracing on again"),
-    cmd.Intervene: _intervened,
+    cmd.Intervene: lambda said, around: (cmd.HandBack(), "hand the turn back"),
     cmd.TellBelief: _switched("removed", "believe {literal}", "no longer believe {literal}"),
 }
 """What makes up for each kind of command."""

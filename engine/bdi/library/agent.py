@@ -151,7 +151,7 @@ def drop_all_desires(call: Call) -> bool:
 
 @internal(".succeed_goal", 1)
 def succeed_goal(call: Call) -> bool:
-    """Take a goal as achieved: its plan and those above it end, its caller goes on."""
+    """Take a goal as achieved: its plan and those above it end, its caller continues."""
     control.succeed_goal(call.agent, call.literal(0))
     return True
 
@@ -176,7 +176,7 @@ def suspend(call: Call) -> bool:
 
 @internal(".resume", 1)
 def resume(call: Call) -> bool:
-    """Let the intentions with this goal go on."""
+    """Let the intentions with this goal continue."""
     for intention, _ in control.with_goal(call.agent, call.literal(0)):
         control.resume(call.agent, intention)
     return True
@@ -304,7 +304,7 @@ def at(call: Call) -> bool:
         raise call.wrong(1, "an event of a goal that comes or of a belief")
     agent = call.agent
     event = Event(sign, copy := fresh_copy(literal), None, free_cells(copy))
-    set_alarm(agent, agent.now + max(0.0, float(delay)), Appointment(agent.number(), event))
+    set_alarm(agent, agent.now + max(0.0, float(delay)), Appointment(event, number=agent.number()))
     return True
 
 

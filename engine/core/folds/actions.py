@@ -18,6 +18,7 @@ from engine.core.folds.goals import SUMMARY_LIMIT, change_step
 from engine.core.folds.reasoner import answered, end_stride, roused
 from engine.core.journal import Event, canonical
 from engine.core.plan import Op, StepStatus
+from engine.core.reasons import Reason
 from engine.core.recovery import (
     OF_GOALS,
     UNTRIED_RATE,
@@ -63,28 +64,28 @@ def _end_action(state: AgentState, event: Event, answer: dict[str, Any] | None) 
 
 
 @folds(ev.OperatorActionQueued)
-def _queued(state: AgentState, said: ev.OperatorActionQueued, event: Event) -> None:
+def _queued(state: AgentState, payload: ev.OperatorActionQueued, event: Event) -> None:
     asked = OperatorRequest(
-        said.tool, said.command, said.args, event.actor, event.ref, said.client, said.wait_s
+        payload.tool, payload.command, payload.args, event.actor, event.ref, payload.client, payload.wait_s
     )
     state.requests.append(asked)
 
 
 @folds(ev.CallDropped)
-def _dropped(state: AgentState, said: ev.CallDropped, event: Event) -> None:
-    state.requests = [request for request in state.requests if request.event != said.queued]
+def _dropped(state: AgentState, payload: ev.CallDropped, event: Event) -> None:
+    state.requests = [request for request in state.requests if request.event != payload.queued]
     action = state.action
-    if action is not None and action.queued == said.queued:
+    if action is not None and action.queued == payload.queued:
         state.action = replace(action, dropped=True)
 
 
 @folds(ev.ActionRequested)
-def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> None:
-    count_id(state, said.action)
-    call = (said.action, said.tool, said.command, said.args)
-    state.action = ActiveAction(*call, event.actor, said.step, said.goal, at=event.at, event=event.ref)
-    approval_fold.requested(state, said.step)
-    if state.requests and not said.step:
+def _requested(state: AgentState, payload: ev.ActionRequested, event: Event) -> None:
+    count_id(state, payload.action)
+    call = (payload.action, payload.tool, payload.command, payload.args)
+    state.action = ActiveAction(*call, event.actor, payload.step, payload.goal, at=event.at, event=event.ref)
+    approval_fold.requested(state, payload.step)
+    if state.requests and not payload.step:
         asked = state.requests.pop(0)
         state.action = replace(
             state.action, client=asked.client, attended=asked.wait_s > 0, queued=asked.event
@@ -92,37 +93,37 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
 
 
 @folds(ev.ParametersProcessed)
-def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) -> None:
+def _processed(state: AgentState, payload: ev.ParametersProcessed, event: Event) -> None:
     action = state.action
     if action is None:
         return
-    state.action = replace(action, args=said.args)
+    state.action = replace(action, args=payload.args)
     if action.step:
         before = state.settled[action.step].corrections if action.step in state.settled else ()
-        state.settled[action.step] = Settled(said.args, (*before, *said.corrections))
+        state.settled[action.step] = Settled(payload.args, (*before, *payload.corrections))
 
 
 @folds(ev.OperatorNeeded)
-def _needs(state: AgentState, said: ev.OperatorNeeded, event: Event) -> None:
-    if state.action is not None and state.action.id == said.action:
-        state.action = replace(state.action, needs=said.why, request=said.request)
+def _needs(state: AgentState, payload: ev.OperatorNeeded, event: Event) -> None:
+    if state.action is not None and state.action.id == payload.action:
+        state.action = replace(state.action, needs=payload.why, request=payload.request)
 
 
 @folds(ev.ActionWithdrawn)
-def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
+def _withdrawn(state: AgentState, payload: ev.ActionWithdrawn, event: Event) -> None:
     if state.action is not None and state.reasons:
         state.settled.pop(state.action.step, None)
-    approval_fold.withdrawn(state, said.action, event)
+    approval_fold.withdrawn(state, payload.action, event)
     if state.action is not None and state.action.client:
         approval_fold.client_over(state)
     state.action = None
 
 
 @folds(ev.ActionStarted)
-def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
+def _started(state: AgentState, payload: ev.ActionStarted, event: Event) -> None:
     if state.action is None:
         return
-    state.action = replace(state.action, started=True, mutates=said.mutates, at=event.at, event=event.ref)
+    state.action = replace(state.action, started=True, mutates=payload.mutates, at=event.at, event=event.ref)
     if not state.action.step:
         state.operator_actions += 1
         if state.action.client:
@@ -148,32 +149,32 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
 
 
 @folds(ev.ActionFinished)
-def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
+def _finished(state: AgentState, payload: ev.ActionFinished, event: Event) -> None:
     action = state.action
-    if said.session is not None:
-        state.sandbox = said.session
-    state.last_summary = said.summary[:SUMMARY_LIMIT]
+    if payload.session is not None:
+        state.sandbox = payload.session
+    state.last_summary = payload.summary[:SUMMARY_LIMIT]
     if action is not None and action.step:
         approval_fold.began(state, action.step)
-        if said.code is None:
+        if payload.code is None:
             _remember_written(state, action)
             state.consecutive_errors = 0
             state.successes_since_reflection += 1.0
             state.successes_since_consolidation += 1.0
         else:
             state.failed_actions += 1
-        meta_fold.acted(state, action, said, event)
+        meta_fold.acted(state, action, payload, event)
         answered(state, action.step)
         if state.config.replans and not state.reasons:
-            _remember_action(state, action, said, event)
+            _remember_action(state, action, payload, event)
     elif action is not None and action.client:
         approval_fold.client_over(state)
-        if said.code is None:
+        if payload.code is None:
             _remember_written(state, action)
-    if said.world is not None:
-        state.world = said.world
+    if payload.world is not None:
+        state.world = payload.world
         roused(state)
-    _end_action(state, event, None if said.status is ResultStatus.ERROR else said.result)
+    _end_action(state, event, None if payload.status is ResultStatus.ERROR else payload.result)
 
 
 def _remember_written(state: AgentState, action: ActiveAction) -> None:
@@ -188,27 +189,29 @@ def _remember_written(state: AgentState, action: ActiveAction) -> None:
         del state.written[old]
 
 
-def _remember_action(state: AgentState, action: ActiveAction, said: ev.ActionFinished, event: Event) -> None:
+def _remember_action(
+    state: AgentState, action: ActiveAction, payload: ev.ActionFinished, event: Event
+) -> None:
     """Keep what a thinker is told of an action that has ended."""
-    answer = canonical(said.result)
+    answer = canonical(payload.result)
     if len(answer) > ANSWER_HEAD:
         answer = f"{answer[:ANSWER_HEAD]}… ({len(answer) - ANSWER_HEAD:,} characters more)"
     args = {
         name: f"{value[:ARGUMENT_HEAD]}…" if isinstance(value, str) and len(value) > ARGUMENT_HEAD else value
         for name, value in action.args.items()
     }
-    ok, tool, command = said.code is None, action.tool, action.command
+    ok, tool, command = payload.code is None, action.tool, action.command
     done = RecentAction(action.step, tool, command, args, ok, answer, event.ref, action.id)
     state.recent = (*state.recent, done)[-RECENT_KEPT:]
 
 
 @folds(ev.ActionCancelled)
-def _cancelled(state: AgentState, said: ev.ActionCancelled, event: Event) -> None:
+def _cancelled(state: AgentState, payload: ev.ActionCancelled, event: Event) -> None:
     _end_action(state, event, {})
 
 
 @folds(ev.ActionOutcomeUnknown)
-def _unknown(state: AgentState, said: ev.ActionOutcomeUnknown, event: Event) -> None:
+def _unknown(state: AgentState, payload: ev.ActionOutcomeUnknown, event: Event) -> None:
     if state.action is not None and state.action.step:
         state.failed_actions += 1
         answered(state, state.action.step)
@@ -216,20 +219,20 @@ def _unknown(state: AgentState, said: ev.ActionOutcomeUnknown, event: Event) -> 
 
 
 @folds(ev.SnapshotTaken)
-def _saved(state: AgentState, said: ev.SnapshotTaken, event: Event) -> None:
+def _saved(state: AgentState, payload: ev.SnapshotTaken, event: Event) -> None:
     if state.action is not None:
-        state.action = replace(state.action, snapshot=said.snapshot)
+        state.action = replace(state.action, snapshot=payload.snapshot)
 
 
 @folds(ev.SnapshotWaived)
-def _waived(state: AgentState, said: ev.SnapshotWaived, event: Event) -> None:
-    state.unsaved_step = said.step
+def _waived(state: AgentState, payload: ev.SnapshotWaived, event: Event) -> None:
+    state.unsaved_step = payload.step
 
 
 @folds(ev.JobStarted)
-def _job_started(state: AgentState, said: ev.JobStarted, event: Event) -> None:
-    state.jobs[said.job] = Job(said.job, said.command, at=event.at, event=event.ref)
-    _believe_of_job(state, said.job, f"running: {said.command}", event)
+def _job_started(state: AgentState, payload: ev.JobStarted, event: Event) -> None:
+    state.jobs[payload.job] = Job(payload.job, payload.command, at=event.at, event=event.ref)
+    _believe_of_job(state, payload.job, f"running: {payload.command}", event)
 
 
 def _believe_of_job(state: AgentState, job: str, value: str, event: Event) -> None:
@@ -238,14 +241,14 @@ def _believe_of_job(state: AgentState, job: str, value: str, event: Event) -> No
 
 
 @folds(ev.JobEnded)
-def _job_ended(state: AgentState, said: ev.JobEnded, event: Event) -> None:
-    job = state.jobs.pop(said.job, None)
+def _job_ended(state: AgentState, payload: ev.JobEnded, event: Event) -> None:
+    job = state.jobs.pop(payload.job, None)
     if job is None:
         return
-    state.jobs[said.job] = replace(
-        job, ended=said.ended, code=said.code, message=said.message, event=event.ref
+    state.jobs[payload.job] = replace(
+        job, ended=payload.ended, code=payload.code, message=payload.message, event=event.ref
     )
-    _believe_of_job(state, said.job, said.message or said.ended, event)
+    _believe_of_job(state, payload.job, str(payload.message or payload.ended), event)
     over = [old.id for old in state.jobs.values() if not old.running]
     for old in over[:-JOBS_KEPT]:
         del state.jobs[old]
@@ -253,72 +256,86 @@ def _job_ended(state: AgentState, said: ev.JobEnded, event: Event) -> None:
 
 
 @folds(ev.ChangesOffered)
-def _offered(state: AgentState, said: ev.ChangesOffered, event: Event) -> None:
+def _offered(state: AgentState, payload: ev.ChangesOffered, event: Event) -> None:
     state.returned = None
-    state.handover = Handover(said.action, said.offers, said.session, event.ref)
+    state.handover = Handover(payload.action, payload.offers, payload.session, event.ref)
 
 
 @folds(ev.ChangesSettled)
-def _settled(state: AgentState, said: ev.ChangesSettled, event: Event) -> None:
+def _settled(state: AgentState, payload: ev.ChangesSettled, event: Event) -> None:
     state.handover = None
     meta_fold.turned_to(state)
     state.perceived = False
-    if said.session is not None:
-        state.sandbox = said.session
+    if payload.session is not None:
+        state.sandbox = payload.session
 
 
 # ------------------------------------------------------------------ failures, recovery, the operator's turn
 
 
 @folds(ev.FailureRecorded)
-def _failure_recorded(state: AgentState, said: ev.FailureRecorded, event: Event) -> None:
+def _failure_recorded(state: AgentState, payload: ev.FailureRecorded, event: Event) -> None:
     state.failures.append(
-        Failure(said.failure, said.message, said.goal, said.step, said.action, said.subject, event=event.ref)
+        Failure(
+            payload.failure,
+            payload.message,
+            payload.goal,
+            payload.step,
+            payload.action,
+            payload.subject,
+            event=event.ref,
+        )
     )
     del state.failures[:-FAILURES_KEPT]
-    state.consecutive_errors += not said.escalated_from
-    if not said.escalated_from:
+    state.consecutive_errors += not payload.escalated_from
+    if not payload.escalated_from:
         meta_fold.failed(state)
     state.needs_replan = True
     state.successes_since_reflection = 0.0
 
 
 @folds(ev.ModelCalled)
-def _model_called(state: AgentState, said: ev.ModelCalled, event: Event) -> None:
+def _model_called(state: AgentState, payload: ev.ModelCalled, event: Event) -> None:
     state.model_calls += 1
-    state.unpriced_calls += said.cost_usd is None
-    state.tokens += said.tokens
-    state.output_tokens += ((said.answer or {}).get("usage") or {}).get("output_tokens") or 0
-    state.cost_usd += said.cost_usd or 0.0
-    took = Spent(1, said.tokens, said.cost_usd or 0.0, unpriced=int(said.cost_usd is None))
-    agent_fold.charge(state, said.goal, took)
-    if not said.purpose.startswith(BACKGROUND):
-        state.model = said.model
-        state.context, state.context_window = said.shares, said.window
+    state.unpriced_calls += payload.cost_usd is None
+    state.tokens += payload.tokens
+    state.output_tokens += ((payload.answer or {}).get("usage") or {}).get("output_tokens") or 0
+    state.cost_usd += payload.cost_usd or 0.0
+    took = Spent(1, payload.tokens, payload.cost_usd or 0.0, unpriced=int(payload.cost_usd is None))
+    agent_fold.charge(state, payload.goal, took)
+    if not payload.purpose.startswith(BACKGROUND):
+        state.model = payload.model
+        state.context, state.context_window = payload.shares, payload.window
 
 
 @folds(ev.RecoveryChosen)
-def _recovery_chosen(state: AgentState, said: ev.RecoveryChosen, event: Event) -> None:
+def _recovery_chosen(state: AgentState, payload: ev.RecoveryChosen, event: Event) -> None:
     if state.failures:
-        chosen = fields_of(said, "strategy", "attempt", "of", "delay_s")
+        chosen = fields_of(payload, "strategy", "attempt", "of", "delay_s")
         state.failures[-1] = replace(state.failures[-1], **chosen)
-    tried_on = said.goal if said.strategy in OF_GOALS or not said.step else said.step
-    state.tried.setdefault(tried_on, []).append(said.strategy)
-    match said.strategy:
+    tried_on = payload.goal if payload.strategy in OF_GOALS or not payload.step else payload.step
+    state.tried.setdefault(tried_on, []).append(payload.strategy)
+    match payload.strategy:
         case Strategy.RETRY_WITH_DELAY:
             state.retry = Retry(
-                said.step, said.attempt, said.of, said.delay_s, event.ref, said.goal, at=event.at
+                payload.step,
+                payload.attempt,
+                payload.of,
+                payload.delay_s,
+                event.ref,
+                payload.goal,
+                at=event.at,
             )
             state.needs_replan = False
         case Strategy.ALTERNATIVE_TOOL:
             state.needs_replan = False
         case Strategy.DECIDE_ANEW:
-            _give_up_step(state, said.goal, said.step, event)
+            _give_up_step(state, payload.goal, payload.step, event)
         case Strategy.SIMPLIFIED_APPROACH:
-            state.replans[said.goal] = event.ref
+            state.replans[payload.goal] = event.ref
             state.needs_replan = False
         case _:
-            state.replans.pop(said.goal, None)
+            state.replans.pop(payload.goal, None)
 
 
 def _give_up_step(state: AgentState, goal: str, step_id: str, event: Event) -> None:
@@ -331,42 +348,48 @@ def _give_up_step(state: AgentState, goal: str, step_id: str, event: Event) -> N
     for step in plan.steps:
         if step.op is not Op.THINK and not step.status.terminal and not lost.isdisjoint(step.depends_on):
             lost.add(step.id)
-            change_step(state, step.id, event, status=StepStatus.ABANDONED, summary=f"needs {step_id}")
+            why = Reason("step.needs", step=step_id)
+            change_step(state, step.id, event, status=StepStatus.ABANDONED, summary=why)
     change_step(state, step_id, event, status=StepStatus.ABANDONED)
 
 
 @folds(ev.RecoveryEnded)
-def _recovery_ended(state: AgentState, said: ev.RecoveryEnded, event: Event) -> None:
-    key = rate_key(said.failure, said.strategy)
+def _recovery_ended(state: AgentState, payload: ev.RecoveryEnded, event: Event) -> None:
+    key = rate_key(payload.failure, payload.strategy)
     rate = state.recovery_rates.get(key, UNTRIED_RATE)
-    state.recovery_rates[key] = (1 - LEARNING_RATE) * rate + LEARNING_RATE * (1.0 if said.success else 0.0)
-    if said.rests_until:
-        state.resting[key] = said.rests_until
-    elif said.success:
+    state.recovery_rates[key] = (1 - LEARNING_RATE) * rate + LEARNING_RATE * (1.0 if payload.success else 0.0)
+    if payload.rests_until:
+        state.resting[key] = payload.rests_until
+    elif payload.success:
         state.resting.pop(key, None)
     for at in range(len(state.failures) - 1, -1, -1):
         failure = state.failures[at]
-        if failure.open_under(said.strategy, goal=said.goal, step=said.step):
-            state.failures[at] = replace(failure, succeeded=said.success)
+        if failure.open_under(payload.strategy, goal=payload.goal, step=payload.step):
+            state.failures[at] = replace(failure, succeeded=payload.success)
             break
 
 
 @folds(ev.RecoveryHastened)
-def _hastened(state: AgentState, said: ev.RecoveryHastened, event: Event) -> None:
-    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", said.goal):
+def _hastened(state: AgentState, payload: ev.RecoveryHastened, event: Event) -> None:
+    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", payload.goal):
         state.retry = None
 
 
 @folds(ev.InterventionOpened)
-def _intervention_opened(state: AgentState, said: ev.InterventionOpened, event: Event) -> None:
+def _intervention_opened(state: AgentState, payload: ev.InterventionOpened, event: Event) -> None:
     state.grants = 0
     state.intervention = Intervention(
-        said.goal, said.step, said.reason, said.failure.value if said.failure else "", said.tried, event.ref
+        payload.goal,
+        payload.step,
+        payload.reason,
+        payload.failure.value if payload.failure else "",
+        payload.tried,
+        event.ref,
     )
 
 
 @folds(ev.InterventionClosed)
-def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: Event) -> None:
+def _intervention_closed(state: AgentState, payload: ev.InterventionClosed, event: Event) -> None:
     state.intervention = None
     meta_fold.turned_to(state)
     state.consecutive_errors = 0
@@ -375,7 +398,7 @@ def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: 
 
 
 @folds(ev.ThoughtRecorded)
-def _thought_recorded(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
+def _thought_recorded(state: AgentState, payload: ev.ThoughtRecorded, event: Event) -> None:
     state.successes_since_reflection += 0.5
     state.successes_since_consolidation += 0.5
     state.consecutive_errors = 0
@@ -384,23 +407,23 @@ def _thought_recorded(state: AgentState, said: ev.ThoughtRecorded, event: Event)
 
 
 @folds(ev.DecisionAsked)
-def _decision_asked(state: AgentState, said: ev.DecisionAsked, event: Event) -> None:
-    if state.retry is not None and state.retry.step == said.step:
+def _decision_asked(state: AgentState, payload: ev.DecisionAsked, event: Event) -> None:
+    if state.retry is not None and state.retry.step == payload.step:
         state.retry = None
     meta_fold.asked(state, event)
 
 
 @folds(ev.DecisionMade)
-def _decision_made(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
-    if said.decision.kind is not DecisionKind.CALL:
+def _decision_made(state: AgentState, payload: ev.DecisionMade, event: Event) -> None:
+    if payload.decision.kind is not DecisionKind.CALL:
         state.loops += 1  # a call counts when it starts
-    if said.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
-        approval_fold.decided(state, said.goal, event)
-    if said.decision.kind is DecisionKind.PLAN:
+    if payload.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
+        approval_fold.decided(state, payload.goal, event)
+    if payload.decision.kind is DecisionKind.PLAN:
         meta_fold.turned(state)
-    if said.decision.kind is not DecisionKind.THINK:
+    if payload.decision.kind is not DecisionKind.THINK:
         state.musings = 0
-    state.deferred = said.decision.deferred
+    state.deferred = payload.decision.deferred
     # Deciding is what a single step is for, as it costs: what was decided is looked at before it runs.
     if state.run is RunState.PAUSED and state.grants and not agent_fold.stride_lasts(state.stride):
         end_stride(state)

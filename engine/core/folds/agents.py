@@ -20,6 +20,7 @@ from engine.core.folds.reasoner import end_stride
 from engine.core.journal import Event
 from engine.core.plan import Op, StepStatus
 from engine.core.reasoner import Stride
+from engine.core.reasons import NONE, Reason
 from engine.core.recovery import Rewinding
 from engine.core.rewind import bring_back
 from engine.core.sandbox import StopGrade
@@ -29,8 +30,8 @@ from engine.core.state import AgentState, folds
 def works(state: AgentState) -> bool:
     """Whether the time from here to the next event is time at work.
 
-    It is while one of the agent's own actions runs, and while it may go on (running, or allowed a step) with
-    a goal at hand, or with something that its reasoner can do. A pause, a question to the operator, a
+    It is while one of the agent's own actions runs, and while it may continue (running, or allowed a step)
+    with a goal at hand, or with something that its reasoner can do. A pause, a question to the operator, a
     hand-over of the shell, a stop, a call of the operator's and the time between two sessions are not.
     """
     action = state.action
@@ -84,49 +85,50 @@ def planned(state: AgentState, goal: str) -> None:
         state.paces[goal] = replace(pace, began=state.spent.get(goal, Spent()))
 
 
-def step_ended(state: AgentState, said: ev.StepEnded) -> None:
+def step_ended(state: AgentState, event: ev.StepEnded) -> None:
     """Remember what a step took that is done; what waits for a sub-goal is none of its own."""
-    place = state.find_step(said.step) if said.status.terminal else None
+    place = state.find_step(event.step) if event.status.terminal else None
     if place is None or place[1].op in (Op.ACHIEVE, Op.THINK):
         return
-    spent, pace = state.spent.get(said.goal, Spent()), state.paces.get(said.goal, StepCosts())
-    done = said.status is StepStatus.COMPLETED
-    state.paces[said.goal] = pace.stepped(spent) if done else replace(pace, began=spent)
+    spent, pace = state.spent.get(event.goal, Spent()), state.paces.get(event.goal, StepCosts())
+    done = event.status is StepStatus.COMPLETED
+    state.paces[event.goal] = pace.stepped(spent) if done else replace(pace, began=spent)
 
 
 @folds(ev.BudgetReached)
-def _reached(state: AgentState, said: ev.BudgetReached, event: Event) -> None:
+def _reached(state: AgentState, payload: ev.BudgetReached, event: Event) -> None:
     running = state.run is RunState.RUNNING
-    state.run, state.run_reason, state.run_event = RunState.PAUSED, f"BUDGET: {said.reason}", event.ref
+    reason = Reason("run.budget", why=payload.reason)
+    state.run, state.run_reason, state.run_event = RunState.PAUSED, reason, event.ref
     state.grants = 0
-    if said.budget:
-        state.budget_hold = BudgetHold(said.budget, said.of, event.ref, goes_on=running)
+    if payload.budget:
+        state.budget_hold = BudgetHold(payload.budget, payload.of, event.ref, goes_on=running)
 
 
 @folds(ev.BudgetEased)
-def _eased(state: AgentState, said: ev.BudgetEased, event: Event) -> None:
+def _eased(state: AgentState, payload: ev.BudgetEased, event: Event) -> None:
     held = state.held_by
     if held is None:
         return
     state.run_event, state.budget_hold = event.ref, None
     if held.goes_on:
-        state.run, state.run_reason = RunState.RUNNING, ""
+        state.run, state.run_reason = RunState.RUNNING, NONE
     else:
-        state.run_reason = "paused; there is more of the budget now"
+        state.run_reason = Reason("run.eased")
 
 
 @folds(ev.BudgetSet)
-def _set(state: AgentState, said: ev.BudgetSet, event: Event) -> None:
-    if not said.goal:
-        state.budget = said.limits
-    elif said.limits is None:
-        state.goal_budgets.pop(said.goal, None)
+def _set(state: AgentState, payload: ev.BudgetSet, event: Event) -> None:
+    if not payload.goal:
+        state.budget = payload.limits
+    elif payload.limits is None:
+        state.goal_budgets.pop(payload.goal, None)
     else:
-        state.goal_budgets[said.goal] = said.limits
+        state.goal_budgets[payload.goal] = payload.limits
 
 
 def reopened(state: AgentState) -> None:
-    """What a budget holds does not go on by itself in another session."""
+    """What a budget holds does not continue by itself in another session."""
     if state.budget_hold is not None:
         state.budget_hold = replace(state.budget_hold, goes_on=False)
 
@@ -135,38 +137,39 @@ G = TypeVar("G", Envelope, Accepted)
 
 
 @folds(ev.RewindBegun)
-def _begun(state: AgentState, said: ev.RewindBegun, event: Event) -> None:
-    state.rewinding = Rewinding(said.to, said.what.value, said.snapshot, said.saved, event.ref)
+def _begun(state: AgentState, payload: ev.RewindBegun, event: Event) -> None:
+    state.rewinding = Rewinding(payload.to, payload.what.value, payload.snapshot, payload.saved, event.ref)
 
 
 @folds(ev.RewindFailed)
-def _failed(state: AgentState, said: ev.RewindFailed, event: Event) -> None:
+def _failed(state: AgentState, payload: ev.RewindFailed, event: Event) -> None:
     state.rewinding = None
-    if said.partly:
+    if payload.partly:
         state.perceived = False
 
 
 @folds(ev.RewindCutOff)
-def _cut_off(state: AgentState, said: ev.RewindCutOff, event: Event) -> None:
+def _cut_off(state: AgentState, payload: ev.RewindCutOff, event: Event) -> None:
     state.rewinding = None
     state.perceived = False
 
 
 @folds(ev.Rewound)
-def _rewound(state: AgentState, said: ev.Rewound, event: Event) -> None:
+def _rewound(state: AgentState, payload: ev.Rewound, event: Event) -> None:
     state.rewinding = None
     state.perceived = False
     # What was under way is no longer wanted, as after a stop; the agent itself is only paused.
     state.stop_event = event.ref
-    if said.course is None:
+    if payload.course is None:
         return
-    bring_back(state, said.course)
-    state.run, state.run_reason, state.run_event = RunState.PAUSED, f"rewound to event {said.to}", event.ref
+    bring_back(state, payload.course)
+    reason = Reason("run.rewound", to=payload.to)
+    state.run, state.run_reason, state.run_event = RunState.PAUSED, reason, event.ref
     state.grants, state.stride = 0, None
     # What waited for the operator was about a course that is no more; what they allowed or accepted since
     # then is asked for again.
     known, state.reached = state.approvals, ()
-    envelopes, accepted = _before(known.envelopes, said.to), _before(known.accepted, said.to)
+    envelopes, accepted = _before(known.envelopes, payload.to), _before(known.accepted, payload.to)
     state.approvals = replace(known, question=None, once={}, held={}, envelopes=envelopes, accepted=accepted)
 
 
@@ -176,35 +179,35 @@ def _before(given: dict[str, G], to: int) -> dict[str, G]:
 
 
 @folds(ev.AgentForked)
-def _forked(state: AgentState, said: ev.AgentForked, event: Event) -> None:
-    bring_back(state, said.course)
-    state.next_id, state.budget = dict(said.next_id), said.budget
-    state.forked = Forked(said.parent, said.snapshot, event.ref)
-    state.run_reason, state.run_event = f"forked from {said.parent}", event.ref
+def _forked(state: AgentState, payload: ev.AgentForked, event: Event) -> None:
+    bring_back(state, payload.course)
+    state.next_id, state.budget = dict(payload.next_id), payload.budget
+    state.forked = Forked(payload.parent, payload.snapshot, event.ref)
+    state.run_reason, state.run_event = Reason("run.forked", parent=payload.parent), event.ref
 
 
 @folds(ev.AgentHeld)
-def _held(state: AgentState, said: ev.AgentHeld, event: Event) -> None:
+def _held(state: AgentState, payload: ev.AgentHeld, event: Event) -> None:
     if state.run is not RunState.STOPPED:
-        state.run, state.run_reason = RunState.PAUSED, said.reason
+        state.run, state.run_reason = RunState.PAUSED, payload.reason
     state.run_event = event.ref
     state.grants = 0
     state.requests.clear()
-    state.held = said.grade.value
-    if said.grade.rank >= StopGrade.CUT.rank:
+    state.held = payload.grade.value
+    if payload.grade.rank >= StopGrade.CUT.rank:
         state.stop_event = event.ref
-    if said.grade is StopGrade.FREEZE:
+    if payload.grade is StopGrade.FREEZE:
         state.frozen = True
 
 
 @folds(ev.AgentThawed)
-def _thawed(state: AgentState, said: ev.AgentThawed, event: Event) -> None:
+def _thawed(state: AgentState, payload: ev.AgentThawed, event: Event) -> None:
     state.frozen = False
 
 
 @folds(ev.StopObserved)
-def _observed(state: AgentState, said: ev.StopObserved, event: Event) -> None:
-    state.stop_receipt = said.receipt
+def _observed(state: AgentState, payload: ev.StopObserved, event: Event) -> None:
+    state.stop_receipt = payload.receipt
 
 
 def stop_ended(state: AgentState) -> None:
@@ -217,28 +220,28 @@ def stride_lasts(stride: Stride | None) -> bool:
     return stride is not None and bool(stride.goal) and stride.scope != "step"
 
 
-def advance_stride(state: AgentState, said: ev.Payload) -> None:
+def advance_stride(state: AgentState, event: ev.Payload) -> None:
     """End the stride where this event brought the agent to where it was to go; the state is that after it."""
     stride = state.stride
     if stride is None or not stride.goal:
         return
     if stride.scope == "step":
-        arrived = isinstance(said, ev.GoalAdopted) and bool(said.parent_step)
+        arrived = isinstance(event, ev.GoalAdopted) and bool(event.parent_step)
     else:
-        arrived = isinstance(said, ev.FailureRecorded) or _through(state, stride, said)
+        arrived = isinstance(event, ev.FailureRecorded) or _through(state, stride, event)
     if arrived:
         end_stride(state)
 
 
-def _through(state: AgentState, stride: Stride, said: ev.Payload) -> bool:
+def _through(state: AgentState, stride: Stride, event: ev.Payload) -> bool:
     """Whether what was to be stepped over or out of is over, or no longer there."""
-    match said:
+    match event:
         case ev.GoalEnded():
-            return said.goal == stride.goal
+            return event.goal == stride.goal
         case ev.StepEnded():
-            return stride.scope == "over" and said.step == stride.step
+            return stride.scope == "over" and event.step == stride.step
         case ev.PlanRevised() | ev.PlanAdopted() | ev.GoalChanged():
-            if stride.scope != "over" or said.goal != stride.goal:
+            if stride.scope != "over" or event.goal != stride.goal:
                 return False
             plan = state.plans.get(stride.goal)
             return plan is None or plan.step(stride.step) is None
@@ -246,18 +249,18 @@ def _through(state: AgentState, stride: Stride, said: ev.Payload) -> bool:
 
 
 @folds(ev.AgentCreated)
-def _created(state: AgentState, said: ev.AgentCreated, event: Event) -> None:
-    state.agent_id, state.agent_type = said.agent_id, said.agent_type
-    state.description, state.config = said.description, said.config
-    state.run_reason, state.run_event = "not set running yet", event.ref
-    state.tracing = bool(said.config.meta.get("tracing"))
-    own = said.config.set_aside
+def _created(state: AgentState, payload: ev.AgentCreated, event: Event) -> None:
+    state.agent_id, state.agent_type = payload.agent_id, payload.agent_type
+    state.description, state.config = payload.description, payload.config
+    state.run_reason, state.run_event = Reason("run.new"), event.ref
+    state.tracing = bool(payload.config.meta.get("tracing"))
+    own = payload.config.set_aside
     state.budget = own if own.any else None
 
 
 @folds(ev.AgentOpened)
-def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
-    state.session = said.session
+def _opened(state: AgentState, payload: ev.AgentOpened, event: Event) -> None:
+    state.session = payload.session
     state.perceived = False
     state.requests.clear()
     # What was allowed to somebody who watched is not allowed once nobody does.
@@ -270,41 +273,41 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
 
 
 @folds(ev.AgentDeleted)
-def _deleted(state: AgentState, said: ev.AgentDeleted, event: Event) -> None:
+def _deleted(state: AgentState, payload: ev.AgentDeleted, event: Event) -> None:
     state.deleted = True
-    state.run, state.run_reason, state.run_event = RunState.STOPPED, "deleted", event.ref
+    state.run, state.run_reason, state.run_event = RunState.STOPPED, Reason("run.deleted"), event.ref
     stop_ended(state)
 
 
 @folds(ev.AgentResumed)
-def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
-    state.run, state.run_reason, state.run_event = RunState.RUNNING, "", event.ref
+def _resumed(state: AgentState, payload: ev.AgentResumed, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.RUNNING, NONE, event.ref
     state.grants, state.held = 0, ""
-    state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
-    state.config = replace(state.config, ask=said.ask)
+    state.loops, state.max_loops, state.until = 0, payload.max_loops, payload.until
+    state.config = replace(state.config, ask=payload.ask)
     approval_fold.resumed(state)
     meta_fold.turned_to(state)
 
 
 @folds(ev.AgentPaused)
-def _paused(state: AgentState, said: ev.AgentPaused, event: Event) -> None:
-    state.run, state.run_reason, state.run_event = RunState.PAUSED, said.reason, event.ref
+def _paused(state: AgentState, payload: ev.AgentPaused, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.PAUSED, payload.reason, event.ref
     state.grants, state.held = 0, ""
 
 
 @folds(ev.StepGranted)
-def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
+def _granted(state: AgentState, payload: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
-    state.run_reason, state.run_event = "stepping", event.ref
+    state.run_reason, state.run_event = Reason("run.stepping"), event.ref
     state.held = ""
-    state.grants = 1 if stride_lasts(said.stride) else state.grants + 1
+    state.grants = 1 if stride_lasts(payload.stride) else state.grants + 1
     approval_fold.stepped(state)
-    state.stride = said.stride
+    state.stride = payload.stride
 
 
 @folds(ev.AgentStopped)
-def _stopped(state: AgentState, said: ev.AgentStopped, event: Event) -> None:
-    state.run, state.run_reason, state.run_event = RunState.STOPPED, said.reason, event.ref
+def _stopped(state: AgentState, payload: ev.AgentStopped, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.STOPPED, payload.reason, event.ref
     state.stop_event = event.ref
     state.grants = 0
     stop_ended(state)

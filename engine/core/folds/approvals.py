@@ -21,6 +21,7 @@ from engine.core.approvals import (
 )
 from engine.core.journal import Event
 from engine.core.plan import PlanStep, StepStatus
+from engine.core.reasons import Reason
 from engine.core.state import AgentState, count_id, folds
 
 OPERATOR = "operator:"
@@ -118,7 +119,7 @@ def decided(state: AgentState, goal: str, event: Event) -> None:
 def replanned(
     state: AgentState,
     goal: str,
-    change: str,
+    change: Reason,
     before: Iterable[PlanStep],
     after: Iterable[PlanStep],
     event: Event,
@@ -173,76 +174,87 @@ def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @folds(ev.ApprovalsSet)
-def _set(state: AgentState, said: ev.ApprovalsSet, event: Event) -> None:
-    policies = _without(state.approvals.policies, said.source)
-    if not said.policy.silent:
-        policies[said.source.value] = said.policy
+def _set(state: AgentState, payload: ev.ApprovalsSet, event: Event) -> None:
+    policies = _without(state.approvals.policies, payload.source)
+    if not payload.policy.silent:
+        policies[payload.source.value] = payload.policy
     _change(state, policies=policies)
 
 
 @folds(ev.ApprovalAsked)
-def _asked(state: AgentState, said: ev.ApprovalAsked, event: Event) -> None:
+def _asked(state: AgentState, payload: ev.ApprovalAsked, event: Event) -> None:
     question = Question(
-        said.action, said.step, said.goal, said.call, said.key, said.why, said.offered, event.at, event.ref
+        payload.action,
+        payload.step,
+        payload.goal,
+        payload.call,
+        payload.key,
+        payload.why,
+        payload.offered,
+        event.at,
+        event.ref,
     )
     _change(state, question=question)
 
 
 @folds(ev.ApprovalAnswered)
-def _answered(state: AgentState, said: ev.ApprovalAnswered, event: Event) -> None:
+def _answered(state: AgentState, payload: ev.ApprovalAnswered, event: Event) -> None:
     known, who = state.approvals, event.actor.removeprefix(OPERATOR)
-    words = f"{'allowed' if said.allowed else 'denied'} by {who}"
+    words = f"{'allowed' if payload.allowed else 'denied'} by {who}"
     changes: dict[str, Any] = {
         "question": None,
-        "answered": (*known.answered, Answered(said.action, words, event.ref))[-ANSWERS_KEPT:],
+        "answered": (*known.answered, Answered(payload.action, words, event.ref))[-ANSWERS_KEPT:],
     }
-    if said.allowed:
-        changes["once"] = {**known.once, said.step: said.key}
+    if payload.allowed:
+        changes["once"] = {**known.once, payload.step: payload.key}
     else:
-        denial = Denial(said.goal, said.key, said.reason, who, event.ref)
+        denial = Denial(payload.goal, payload.key, payload.reason, who, event.ref)
         changes["denied"] = (*known.denied, denial)[-DENIALS_KEPT:]
     _change(state, **changes)
 
 
 @folds(ev.RuleGranted)
-def _granted(state: AgentState, said: ev.RuleGranted, event: Event) -> None:
-    count_id(state, said.grant)
+def _granted(state: AgentState, payload: ev.RuleGranted, event: Event) -> None:
+    count_id(state, payload.grant)
     who = event.actor.removeprefix(OPERATOR)
-    grant = Grant(said.grant, said.rule, said.scope, who, event.ref)
+    grant = Grant(payload.grant, payload.rule, payload.scope, who, event.ref)
     _change(state, grants=(*state.approvals.grants, grant))
 
 
 @folds(ev.RuleRevoked)
-def _revoked(state: AgentState, said: ev.RuleRevoked, event: Event) -> None:
-    _change(state, grants=tuple(grant for grant in state.approvals.grants if grant.id != said.grant))
+def _revoked(state: AgentState, payload: ev.RuleRevoked, event: Event) -> None:
+    _change(state, grants=tuple(grant for grant in state.approvals.grants if grant.id != payload.grant))
 
 
 @folds(ev.PlanAccepted)
-def _accepted(state: AgentState, said: ev.PlanAccepted, event: Event) -> None:
+def _accepted(state: AgentState, payload: ev.PlanAccepted, event: Event) -> None:
     known, who = state.approvals, event.actor.removeprefix(OPERATOR)
     envelopes = known.envelopes
-    required = tuple(step.id for step in said.steps if step.status is not StepStatus.ABANDONED)
-    if said.envelope is not None:
-        envelopes = {**envelopes, said.goal: replace(said.envelope, by=who, event=event.ref)}
+    required = tuple(step.id for step in payload.steps if step.status is not StepStatus.ABANDONED)
+    if payload.envelope is not None:
+        envelopes = {**envelopes, payload.goal: replace(payload.envelope, by=who, event=event.ref)}
     _change(
         state,
-        accepted={**known.accepted, said.goal: Accepted(said.goal, said.steps, required, who, event.ref)},
+        accepted={
+            **known.accepted,
+            payload.goal: Accepted(payload.goal, payload.steps, required, who, event.ref),
+        },
         envelopes=envelopes,
-        held=_without(known.held, said.goal),
+        held=_without(known.held, payload.goal),
     )
 
 
 @folds(ev.EnvelopeRevoked)
-def _envelope_revoked(state: AgentState, said: ev.EnvelopeRevoked, event: Event) -> None:
-    _change(state, envelopes=_without(state.approvals.envelopes, said.goal))
+def _envelope_revoked(state: AgentState, payload: ev.EnvelopeRevoked, event: Event) -> None:
+    _change(state, envelopes=_without(state.approvals.envelopes, payload.goal))
 
 
 @folds(ev.ReplanHeld)
-def _held(state: AgentState, said: ev.ReplanHeld, event: Event) -> None:
-    held = state.approvals.held.get(said.goal)
+def _held(state: AgentState, payload: ev.ReplanHeld, event: Event) -> None:
+    held = state.approvals.held.get(payload.goal)
     if held is not None:
         reported = replace(held, told=event.ref, at=event.at)
-        _change(state, held={**state.approvals.held, said.goal: reported})
+        _change(state, held={**state.approvals.held, payload.goal: reported})
 
 
 _NONE = Approvals()

@@ -20,12 +20,13 @@ from engine.core.conditions import BELIEF, glob_found_in, glob_matches, is_met, 
 from engine.core.goals import Goal, GoalStatus
 from engine.core.journal import Event, canonical
 from engine.core.plan import PlanStep
+from engine.core.reasons import NONE, Reason
 from engine.core.recovery import ActiveAction
 from engine.core.state import AgentState, count_id, folds
 from engine.core.text import clean_line
 
 WHAT_LIMIT = 200
-"""Characters of what is said to have come."""
+"""Characters of each text in what is said to have come."""
 REACHED_KEPT = 20
 """Breakpoints that are told of at one hold."""
 SUSPENDED = "suspended"
@@ -68,22 +69,22 @@ class StateBefore(NamedTuple):
 # ------------------------------------------------------------------ with each event
 
 
-def state_before(state: AgentState, said: ev.Payload) -> StateBefore | None:
+def state_before(state: AgentState, event: ev.Payload) -> StateBefore | None:
     """What counts of the state before the event; None when no breakpoint waits for it."""
-    waiting = state.watched.get(said.kind, ())
+    waiting = state.watched.get(event.kind, ())
     if not waiting:
         return None
-    kind = type(said)  # asking a payload whether it is of another class is slow
+    kind = type(event)  # asking a payload whether it is of another class is slow
     if kind in _STEP_BEGUN:
         return StateBefore(
-            waiting, passed=tuple(point.id for point, _ in _before(state, step_begun(state, said)))
+            waiting, passed=tuple(point.id for point, _ in _before(state, step_begun(state, event)))
         )
     if kind in _ENDS:
         return StateBefore(waiting, action=state.action)
     if kind in _BELIEFS:
-        return StateBefore(waiting, beliefs={key: _believed(state, key) for key in _keys(said)})
+        return StateBefore(waiting, beliefs={key: _believed(state, key) for key in _keys(event)})
     note = _NOTES.get(kind)
-    return note(state, said, waiting) if note is not None else StateBefore(waiting)
+    return note(state, event, waiting) if note is not None else StateBefore(waiting)
 
 
 _NOTES: dict[type[ev.Payload], Callable[[AgentState, Any, tuple[str, ...]], StateBefore]] = {
@@ -93,15 +94,15 @@ _NOTES: dict[type[ev.Payload], Callable[[AgentState, Any, tuple[str, ...]], Stat
 }
 
 
-def _suspended(state: AgentState, said: ev.ReasonerAdvanced) -> frozenset[int]:
-    known = (state.intentions.get(view.id) for view in said.intentions)
+def _suspended(state: AgentState, event: ev.ReasonerAdvanced) -> frozenset[int]:
+    known = (state.intentions.get(view.id) for view in event.intentions)
     return frozenset(view.id for view in known if view is not None and view.state == SUSPENDED)
 
 
-def step_begun(state: AgentState, said: ev.Payload) -> str:
+def step_begun(state: AgentState, event: ev.Payload) -> str:
     """The step that passes the gate with an event; empty for none, and for what the operator does."""
-    begun = _STEP_BEGUN.get(type(said))
-    return begun(state, said) if begun is not None else ""
+    begun = _STEP_BEGUN.get(type(event))
+    return begun(state, event) if begun is not None else ""
 
 
 _STEP_BEGUN: dict[type[ev.Payload], Callable[[AgentState, Any], str]] = {
@@ -111,7 +112,7 @@ _STEP_BEGUN: dict[type[ev.Payload], Callable[[AgentState, Any], str]] = {
 }
 
 
-def match(state: AgentState, before: StateBefore, said: ev.Payload, event: Event) -> None:
+def match(state: AgentState, before: StateBefore, payload: ev.Payload, event: Event) -> None:
     """Count what the event came to, and leave in the state what the agent is to be held for."""
     for ident in before.waiting:
         point = state.points[ident]
@@ -119,15 +120,14 @@ def match(state: AgentState, before: StateBefore, said: ev.Payload, event: Event
         if kind is _TOOL or kind is _STEP:
             _count_passed(state, point, ident in before.passed)
             continue
-        words = _CHANGE_TEXTS[kind](point.spec, before, state, said, event)
-        if not words or not _condition_holds(point.spec, state):
+        what = _CHANGES[kind](point.spec, before, state, payload, event)
+        if not what or not _condition_holds(point.spec, state):
             continue
         state.came[ident] += 1
         if not fires(point.spec, state.came[ident]):
             continue
         if len(state.reached) < REACHED_KEPT and all(known.breakpoint != ident for known in state.reached):
-            what = clean_line(words, limit=WHAT_LIMIT)
-            state.reached = (*state.reached, Reached(ident, what, event.ref))
+            state.reached = (*state.reached, Reached(ident, what.cut(WHAT_LIMIT), event.ref))
         if point.spec.once:
             put_breakpoint(state, replace(point, enabled=False))
 
@@ -143,8 +143,8 @@ def due(state: AgentState, step: str) -> tuple[Reached, ...]:
         return ()
     key, cause = _place(state, step)
     return tuple(
-        Reached(point.id, clean_line(words, limit=WHAT_LIMIT), cause)
-        for point, words in _before(state, step)
+        Reached(point.id, what.cut(WHAT_LIMIT), cause)
+        for point, what in _before(state, step)
         if point.at != key and fires(point.spec, state.came[point.id] + 1)
     )
 
@@ -162,8 +162,8 @@ def _place(state: AgentState, step: str) -> tuple[str, str]:
     return step, place[1].event if place is not None else ""
 
 
-def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
-    """Breakpoints that fit a step that stands at the gate, with words about it."""
+def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, Reason]]:
+    """Breakpoints that fit a step that stands at the gate, with what came."""
     if not step:
         return
     action = state.action if state.action is not None and state.action.step == step else None
@@ -172,14 +172,14 @@ def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
     for ident in state.watched.get(ev.ActionStarted.kind, ()):
         point = state.points[ident]
         if point.spec.kind is _TOOL:
-            words = _fits_call(point.spec, action, named) if action is not None else ""
+            what = _fits_call(point.spec, action, named) if action is not None else NONE
         elif _STEP_ID.fullmatch(point.spec.subject) and point.spec.subject != step:
             continue
         else:
             plan_step = plan_step or (place[1] if (place := state.find_step(step)) is not None else None)
-            words = _fits_step(point.spec, plan_step)
-        if words and _condition_holds(point.spec, state):
-            yield point, words
+            what = _fits_step(point.spec, plan_step)
+        if what and _condition_holds(point.spec, state):
+            yield point, what
 
 
 def _count_passed(state: AgentState, point: Breakpoint, has_passed: bool) -> None:
@@ -194,48 +194,48 @@ def _count_passed(state: AgentState, point: Breakpoint, has_passed: bool) -> Non
 
 
 @folds(ev.BreakpointAdded)
-def _added(state: AgentState, said: ev.BreakpointAdded, event: Event) -> None:
-    count_id(state, said.breakpoint)
-    put_breakpoint(state, Breakpoint(said.breakpoint, said.spec, event=event.ref))
+def _added(state: AgentState, payload: ev.BreakpointAdded, event: Event) -> None:
+    count_id(state, payload.breakpoint)
+    put_breakpoint(state, Breakpoint(payload.breakpoint, payload.spec, event=event.ref))
 
 
 @folds(ev.BreakpointChanged)
-def _changed(state: AgentState, said: ev.BreakpointChanged, event: Event) -> None:
-    point = state.points.get(said.breakpoint)
+def _changed(state: AgentState, payload: ev.BreakpointChanged, event: Event) -> None:
+    point = state.points.get(payload.breakpoint)
     if point is None:
         return
     state.reached = tuple(known for known in state.reached if known.breakpoint != point.id)
-    if said.cleared:
+    if payload.cleared:
         del state.points[point.id], state.came[point.id]
         _arrange(state)
     else:
-        put_breakpoint(state, replace(point, enabled=said.enabled, event=event.ref))
+        put_breakpoint(state, replace(point, enabled=payload.enabled, event=event.ref))
 
 
 @folds(ev.BreakpointHit)
-def _hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
-    if not said.breakpoint:
-        state.breakpoint_hit = said.step
+def _hit(state: AgentState, payload: ev.BreakpointHit, event: Event) -> None:
+    if not payload.breakpoint:
+        state.breakpoint_hit = payload.step
         return
-    state.reached = tuple(point for point in state.reached if point.breakpoint != said.breakpoint)
-    point = state.points.get(said.breakpoint)
+    state.reached = tuple(point for point in state.reached if point.breakpoint != payload.breakpoint)
+    point = state.points.get(payload.breakpoint)
     if point is None:
         return
-    held = replace(point, stopped=point.stopped + 1, last=said.came or event.ref)
-    if said.at:
+    held = replace(point, stopped=point.stopped + 1, last=payload.came or event.ref)
+    if payload.at:
         state.came[point.id] += 1
-        held = replace(held, at=said.at, enabled=point.enabled and not point.spec.once)
+        held = replace(held, at=payload.at, enabled=point.enabled and not point.spec.once)
     put_breakpoint(state, held)
 
 
 @folds(ev.BreakpointSet)
-def _set(state: AgentState, said: ev.BreakpointSet, event: Event) -> None:
-    state.breakpoints[said.step] = event.ref
+def _set(state: AgentState, payload: ev.BreakpointSet, event: Event) -> None:
+    state.breakpoints[payload.step] = event.ref
 
 
 @folds(ev.BreakpointCleared)
-def _cleared(state: AgentState, said: ev.BreakpointCleared, event: Event) -> None:
-    state.breakpoints.pop(said.step, None)
+def _cleared(state: AgentState, payload: ev.BreakpointCleared, event: Event) -> None:
+    state.breakpoints.pop(payload.step, None)
 
 
 def put_breakpoint(state: AgentState, point: Breakpoint) -> None:
@@ -284,14 +284,14 @@ _COUNTERS: dict[str, Callable[[AgentState], Any]] = {
 }
 
 
-def _fits_call(spec: BreakSpec, action: ActiveAction, named: str) -> str:
+def _fits_call(spec: BreakSpec, action: ActiveAction, named: str) -> Reason:
     if not _is_call(spec.subject, action.command, named):
-        return ""
+        return NONE
     for name, pattern in spec.args:
         if name not in action.args or not glob_matches(pattern, _text(action.args[name])):
-            return ""
+            return NONE
     shown = ", ".join(f"{name} {_text(action.args[name])}" for name, _ in spec.args)
-    return f"before {action.id} {named}" + (f": {shown}" if shown else "")
+    return Reason("break.call", action=action.id, call=named, args=shown)
 
 
 def _is_call(subject: str, command: str, named: str) -> bool:
@@ -300,14 +300,14 @@ def _is_call(subject: str, command: str, named: str) -> bool:
     return glob_matches(subject, named) or glob_matches(subject, command)
 
 
-def _fits_step(spec: BreakSpec, step: PlanStep | None) -> str:
+def _fits_step(spec: BreakSpec, step: PlanStep | None) -> Reason:
     if step is None:
-        return ""
+        return NONE
     if spec.subject != step.id and (
         _STEP_ID.fullmatch(spec.subject) or not glob_found_in(spec.subject, step.description)
     ):
-        return ""
-    return f"before {step.id} {step.description}"
+        return NONE
+    return Reason("break.step", step=step.id, description=step.description)
 
 
 def _goal_fits(subject: str, goal: Goal | None, ident: str) -> bool:
@@ -316,29 +316,31 @@ def _goal_fits(subject: str, goal: Goal | None, ident: str) -> bool:
     return goal is not None and not _GOAL_ID.fullmatch(subject) and glob_found_in(subject, goal.text)
 
 
-def _goal(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
-    ident: str = said.goal
+def _goal(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
+    ident: str = payload.goal
     goal = state.goals.get(ident)
     change = "adopted"
-    if type(said) is ev.GoalEnded:
+    if type(payload) is ev.GoalEnded:
         if before.goal is None or before.goal.status.terminal:
-            return ""
-        change = GoalStatus(said.status).value
+            return NONE
+        change = GoalStatus(payload.status).value
     fits = spec.change in ("", change) or (spec.change == "ended" and change != "adopted")
     if not fits or not _goal_fits(spec.subject, goal, ident):
-        return ""
-    return f"goal {ident} {change}" + (f": {goal.text}" if goal is not None else "")
+        return NONE
+    return Reason("break.goal", goal=ident, change=change, text=goal.text if goal is not None else "")
 
 
-def _plan(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
-    revised = type(said) is ev.PlanRevised
+def _plan(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
+    revised = type(payload) is ev.PlanRevised
     if revised and event.actor != "agent":
-        return ""
+        return NONE
     change = "revised" if revised else "adopted"
-    if spec.change not in ("", change) or not _goal_fits(spec.subject, state.goals.get(said.goal), said.goal):
-        return ""
-    about = f": {said.change}" if revised else f": {len(said.steps)} steps"
-    return f"plan {said.plan} of {said.goal} {change}{about}"
+    if spec.change not in ("", change) or not _goal_fits(
+        spec.subject, state.goals.get(payload.goal), payload.goal
+    ):
+        return NONE
+    about = payload.change if revised else Reason("break.steps", steps=len(payload.steps))
+    return Reason("break.plan", plan=payload.plan, goal=payload.goal, change=change, about=about)
 
 
 def _text(value: Any) -> str:
@@ -350,21 +352,21 @@ def _believed(state: AgentState, key: str) -> str | None:
     return _text(held.value) if held is not None else None
 
 
-def _keys(said: Any) -> Iterable[str]:
+def _keys(event: Any) -> Iterable[str]:
     """Keys of the beliefs that an event is about."""
-    if type(said) is ev.WorldPerceived:
-        return said.facts
-    return (f"job.{said.job}",) if type(said) in (ev.JobStarted, ev.JobEnded) else (said.key,)
+    if type(event) is ev.WorldPerceived:
+        return event.facts
+    return (f"job.{event.job}",) if type(event) in (ev.JobStarted, ev.JobEnded) else (event.key,)
 
 
-def _belief(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
+def _belief(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
     for key, old in before.beliefs.items():
         if not glob_matches(spec.subject, key) or (new := _believed(state, key)) == old:
             continue
         change = "added" if old is None else "removed" if new is None else "changed"
         if spec.change in ("", change) and _value_fits(spec.old, old) and _value_fits(spec.new, new):
-            return f"belief {key} {_shown(old)} -> {_shown(new)}"
-    return ""
+            return Reason("break.belief", key=key, before=_shown(old), after=_shown(new))
+    return NONE
 
 
 def _value_fits(pattern: str, value: str | None) -> bool:
@@ -377,34 +379,34 @@ def _shown(value: str | None) -> str:
     return "none" if value is None else clean_line(value, limit=60)
 
 
-def _error(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
-    if said.escalated_from or not glob_matches(spec.subject or "*", said.failure.value):
-        return ""
-    return f"{said.failure.value}: {said.message}"
+def _error(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
+    if payload.escalated_from or not glob_matches(spec.subject or "*", payload.failure.value):
+        return NONE
+    return Reason("break.error", failure=payload.failure.value, message=payload.message)
 
 
-def _result(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
+def _result(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
     action = before.action
     if action is None or not action.step:
-        return ""
+        return NONE
     if spec.subject and not _is_call(spec.subject, action.command, f"{action.tool}.{action.command}"):
-        return ""
-    if spec.exit is not None and said.result.get("return_code") != spec.exit:
-        return ""
-    if spec.text and not glob_found_in(spec.text, said.summary):
-        texts = (value for value in said.result.values() if isinstance(value, str))
+        return NONE
+    if spec.exit is not None and payload.result.get("return_code") != spec.exit:
+        return NONE
+    if spec.text and not glob_found_in(spec.text, payload.summary):
+        texts = (value for value in payload.result.values() if isinstance(value, str))
         if not any(glob_found_in(spec.text, text) for text in texts):
-            return ""
-    return f"{action.id} {action.command} shows {spec.text or f'exit {spec.exit}'}: {said.summary}"
+            return NONE
+    about = {"action": action.id, "command": action.command, "summary": payload.summary}
+    return Reason("break.result", **about, shown=spec.text or Reason("break.exit", status=spec.exit))
 
 
-def _spend(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
+def _spend(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
     then, now = (_taken(spec, state, spent) for spent in (before.spent, state.spent))
     limit = spec.usd if spec.usd is not None else (spec.tokens or 0)
     if not then < limit <= now:
-        return ""
-    amount = f"${now:.4g}" if spec.usd is not None else f"{now:,.0f} tokens"
-    return f"models have taken {amount}" + (f" for {spec.subject}" if spec.subject else "")
+        return NONE
+    return Reason("break.usd" if spec.usd is not None else "break.tokens", amount=now, goal=spec.subject)
 
 
 def _taken(spec: BreakSpec, state: AgentState, spent: Mapping[str, Spent]) -> float:
@@ -417,28 +419,28 @@ def _taken(spec: BreakSpec, state: AgentState, spent: Mapping[str, Spent]) -> fl
     return sum(entry.usd if spec.usd is not None else entry.tokens for entry in counted)
 
 
-def _every(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
+def _every(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
     action = before.action
     if action is None or not action.step or not action.started:
-        return ""
-    return f"{spec.after} actions since the last look"
+        return NONE
+    return Reason("break.every", actions=spec.after)
 
 
-def _intention(spec: BreakSpec, before: StateBefore, state: AgentState, said: Any, event: Event) -> str:
-    changes = [(intention.intention, intention.change, intention.reason) for intention in said.ended]
+def _intention(spec: BreakSpec, before: StateBefore, state: AgentState, payload: Any, event: Event) -> Reason:
+    changes = [(intention.intention, intention.change, intention.reason) for intention in payload.ended]
     changes += [
         (intention.id, SUSPENDED, intention.reason)
-        for intention in said.intentions
+        for intention in payload.intentions
         if intention.state == SUSPENDED and intention.id not in before.suspended
     ]
     for number, change, reason in changes:
         if spec.change in ("", change) and spec.subject in ("", "*", str(number)):
-            return f"intention {number} {change}" + (f": {reason}" if reason else "")
-    return ""
+            return Reason("break.intention", intention=number, change=change, why=reason)
+    return NONE
 
 
-_ChangeText = Callable[[BreakSpec, StateBefore, AgentState, Any, Event], str]
-_CHANGE_TEXTS: dict[BreakKind, _ChangeText] = {
+_Change = Callable[[BreakSpec, StateBefore, AgentState, Any, Event], Reason]
+_CHANGES: dict[BreakKind, _Change] = {
     BreakKind.GOAL: _goal,
     BreakKind.PLAN: _plan,
     BreakKind.BELIEF: _belief,
@@ -448,4 +450,4 @@ _CHANGE_TEXTS: dict[BreakKind, _ChangeText] = {
     BreakKind.EVERY: _every,
     BreakKind.INTENTION: _intention,
 }
-"""Words about what came when it fits, else nothing."""
+"""What came when it fits, else no reason."""

@@ -15,16 +15,17 @@ from engine.core.folds.reasoner import roused
 from engine.core.goals import Goal, GoalStatus
 from engine.core.journal import Event
 from engine.core.plan import Plan, PlanStep, StepStatus
+from engine.core.reasons import Reason
 from engine.core.recovery import OF_GOALS, OpenWorkflow, Strategy
 from engine.core.state import AgentState, count_id, folds
 
 
 @folds(ResultDisputed)
-def _disputed(state: AgentState, said: ResultDisputed, event: Event) -> None:
-    if said.lifted:
-        state.disputed.pop(said.event, None)
+def _disputed(state: AgentState, payload: ResultDisputed, event: Event) -> None:
+    if payload.lifted:
+        state.disputed.pop(payload.event, None)
     else:
-        state.disputed[said.event] = said.reason
+        state.disputed[payload.event] = payload.reason
 
 
 SUMMARY_LIMIT = 150
@@ -43,18 +44,20 @@ def change_step(state: AgentState, step_id: str, event: Event, **changes: Any) -
 
 
 @folds(ev.GoalAdopted)
-def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
-    count_id(state, said.goal)
+def _adopted(state: AgentState, payload: ev.GoalAdopted, event: Event) -> None:
+    count_id(state, payload.goal)
     status, order = GoalStatus.ACTIVE if state.reasons else GoalStatus.PENDING, len(state.goals)
-    goal = Goal(said.goal, said.text, said.priority, status, said.parent, said.parent_step, order)
-    state.goals[said.goal] = replace(goal, criteria=said.criteria, event=event.ref)
+    goal = Goal(
+        payload.goal, payload.text, payload.priority, status, payload.parent, payload.parent_step, order
+    )
+    state.goals[payload.goal] = replace(goal, criteria=payload.criteria, event=event.ref)
     roused(state)
     if _by_operator(event):
         meta_fold.turned_to(state)
-    if said.parent_step:
+    if payload.parent_step:
         state.loops += 1
         meta_fold.turned(state)
-        change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
+        change_step(state, payload.parent_step, event, status=StepStatus.RUNNING)
 
 
 def _by_operator(event: Event) -> bool:
@@ -62,60 +65,60 @@ def _by_operator(event: Event) -> bool:
 
 
 @folds(ev.GoalSelected)
-def _selected(state: AgentState, said: ev.GoalSelected, event: Event) -> None:
-    state.current_goal = said.goal
-    goal = state.goals.get(said.goal)
+def _selected(state: AgentState, payload: ev.GoalSelected, event: Event) -> None:
+    state.current_goal = payload.goal
+    goal = state.goals.get(payload.goal)
     if goal is not None and goal.status is GoalStatus.PENDING:
-        state.goals[said.goal] = replace(goal, status=GoalStatus.ACTIVE)
+        state.goals[payload.goal] = replace(goal, status=GoalStatus.ACTIVE)
 
 
 @folds(ev.GoalChanged)
-def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None:
-    goal = state.goals.get(said.goal)
+def _goal_changed(state: AgentState, payload: ev.GoalChanged, event: Event) -> None:
+    goal = state.goals.get(payload.goal)
     if goal is None:
         return
     meta_fold.turned_to(state)
-    if said.text != goal.text:
-        plan = state.plans.pop(said.goal, None)
+    if payload.text != goal.text:
+        plan = state.plans.pop(payload.goal, None)
         _forget_steps(state, plan.steps if plan else ())
-        _plan_afresh(state, said.goal)
-        approval_fold.goal_over(state, said.goal)
-    state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
+        _plan_afresh(state, payload.goal)
+        approval_fold.goal_over(state, payload.goal)
+    state.goals[payload.goal] = replace(goal, text=payload.text, priority=payload.priority, event=event.ref)
 
 
 @folds(ev.GoalMoved)
-def _goal_moved(state: AgentState, said: ev.GoalMoved, event: Event) -> None:
-    goal = state.goals.get(said.goal)
+def _goal_moved(state: AgentState, payload: ev.GoalMoved, event: Event) -> None:
+    goal = state.goals.get(payload.goal)
     if goal is not None:
-        state.goals[said.goal] = replace(goal, parent=said.parent, event=event.ref)
+        state.goals[payload.goal] = replace(goal, parent=payload.parent, event=event.ref)
         roused(state)
 
 
 @folds(ev.GoalEnded)
-def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
-    goal = state.goals.get(said.goal)
+def _goal_ended(state: AgentState, payload: ev.GoalEnded, event: Event) -> None:
+    goal = state.goals.get(payload.goal)
     if goal is None:
         return
-    state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
-    state.workflows = tuple(workflow for workflow in state.workflows if workflow.goal != said.goal)
+    state.goals[payload.goal] = replace(goal, status=payload.status, reason=payload.reason, event=event.ref)
+    state.workflows = tuple(workflow for workflow in state.workflows if workflow.goal != payload.goal)
     roused(state)
-    approval_fold.goal_over(state, said.goal)
-    if said.status is GoalStatus.ACHIEVED or _by_operator(event):
+    approval_fold.goal_over(state, payload.goal)
+    if payload.status is GoalStatus.ACHIEVED or _by_operator(event):
         meta_fold.turned_to(state)
-    meta_fold.goal_over(state, said.goal)
-    if state.current_goal == said.goal:
+    meta_fold.goal_over(state, payload.goal)
+    if state.current_goal == payload.goal:
         state.needs_replan = False
         state.retry = None
-    _plan_afresh(state, said.goal)
-    plan = state.plans.get(said.goal)
-    if plan is not None and said.status is not GoalStatus.ACHIEVED:
+    _plan_afresh(state, payload.goal)
+    plan = state.plans.get(payload.goal)
+    if plan is not None and payload.status is not GoalStatus.ACHIEVED:
         steps = tuple(
             step if step.status.terminal else replace(step, status=StepStatus.ABANDONED)
             for step in plan.steps
         )
-        state.plans[said.goal] = replace(plan, steps=steps)
+        state.plans[payload.goal] = replace(plan, steps=steps)
         _forget_steps(state, steps)
-    _settle_failures(state, goal=said.goal)
+    _settle_failures(state, goal=payload.goal)
     if not state.open_goals:
         state.grants = 0
 
@@ -143,10 +146,16 @@ def _plan_afresh(state: AgentState, goal: str) -> None:
 
 
 @folds(ev.BeliefAdded)
-def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
-    until = said.until if said.ttl_s is None else moment_after(event.at, said.ttl_s)
-    state.beliefs[said.key] = Belief(
-        said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick, until=until
+def _believed(state: AgentState, payload: ev.BeliefAdded, event: Event) -> None:
+    until = payload.until if payload.ttl_s is None else moment_after(event.at, payload.ttl_s)
+    state.beliefs[payload.key] = Belief(
+        payload.key,
+        payload.value,
+        payload.confidence,
+        payload.source,
+        event=event.ref,
+        tick=event.tick,
+        until=until,
     )
     if until:
         state.beliefs_end = first_end(state.beliefs)
@@ -164,19 +173,19 @@ def beliefs_ended(state: AgentState, at: str) -> None:
 
 
 @folds(ev.BeliefRemoved)
-def _disbelieved(state: AgentState, said: ev.BeliefRemoved, event: Event) -> None:
-    state.beliefs.pop(said.key, None)
+def _disbelieved(state: AgentState, payload: ev.BeliefRemoved, event: Event) -> None:
+    state.beliefs.pop(payload.key, None)
     roused(state)
 
 
 @folds(ev.WorldPerceived)
-def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None:
+def _perceived(state: AgentState, payload: ev.WorldPerceived, event: Event) -> None:
     state.perceived, state.returned = True, None
-    state.sandbox = said.session
-    if said.world is not None:
-        state.world = said.world
+    state.sandbox = payload.session
+    if payload.world is not None:
+        state.world = payload.world
     roused(state)
-    for key, value in said.facts.items():
+    for key, value in payload.facts.items():
         held = state.beliefs.get(key)
         if value is None:
             state.beliefs.pop(key, None)
@@ -185,29 +194,29 @@ def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None
 
 
 @folds(ev.PlanAsked)
-def _plan_asked(state: AgentState, said: ev.PlanAsked, event: Event) -> None:
-    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", said.goal):
+def _plan_asked(state: AgentState, payload: ev.PlanAsked, event: Event) -> None:
+    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", payload.goal):
         state.retry = None
     meta_fold.asked(state, event)
 
 
 @folds(ev.PlanRejected)
-def _plan_rejected(state: AgentState, said: ev.PlanRejected, event: Event) -> None:
+def _plan_rejected(state: AgentState, payload: ev.PlanRejected, event: Event) -> None:
     state.needs_replan = True
 
 
 @folds(ev.PlanAdopted)
-def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None:
-    count_id(state, said.plan)
-    for step in said.steps:
+def _plan_adopted(state: AgentState, payload: ev.PlanAdopted, event: Event) -> None:
+    count_id(state, payload.plan)
+    for step in payload.steps:
         count_id(state, step.id)
-    steps = tuple(replace(step, event=event.ref) for step in said.steps)
-    old = state.plans.get(said.goal)
-    approval_fold.replanned(state, said.goal, "planned anew", old.steps if old else (), steps, event)
-    state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
+    steps = tuple(replace(step, event=event.ref) for step in payload.steps)
+    old = state.plans.get(payload.goal)
+    approval_fold.replanned(state, payload.goal, Reason("plan.new"), old.steps if old else (), steps, event)
+    state.plans[payload.goal] = Plan(payload.plan, payload.goal, 1, steps, event.ref)
     state.needs_replan = False
-    _planned(state, said.goal)
-    budget_fold.planned(state, said.goal)
+    _planned(state, payload.goal)
+    budget_fold.planned(state, payload.goal)
 
 
 def _planned(state: AgentState, goal: str) -> None:
@@ -219,52 +228,54 @@ def _planned(state: AgentState, goal: str) -> None:
 
 
 @folds(ev.PlanRevised)
-def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None:
-    old = state.plans.get(said.goal)
+def _plan_revised(state: AgentState, payload: ev.PlanRevised, event: Event) -> None:
+    old = state.plans.get(payload.goal)
     before = {step.id: step for step in old.steps} if old else {}
-    for step in said.steps:
+    for step in payload.steps:
         count_id(state, step.id)
     steps = tuple(
-        step if before.get(step.id) == step else replace(step, event=event.ref) for step in said.steps
+        step if before.get(step.id) == step else replace(step, event=event.ref) for step in payload.steps
     )
-    approval_fold.replanned(state, said.goal, said.change, before.values(), steps, event)
+    approval_fold.replanned(state, payload.goal, payload.change, before.values(), steps, event)
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
     changed = [step.id for step in steps if before.get(step.id) != step]
     if event.actor == "agent":
-        _planned(state, said.goal)
+        _planned(state, payload.goal)
         for step_id in changed:
             state.settled.pop(step_id, None)
     else:
         meta_fold.turned_to(state)
-        _plan_afresh(state, said.goal)
+        _plan_afresh(state, payload.goal)
         for step_id in changed:
             _begin_afresh(state, step_id)
-    state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
+    state.plans[payload.goal] = Plan(
+        payload.plan, payload.goal, (old.revision if old else 0) + 1, steps, event.ref
+    )
     state.needs_replan = False
-    budget_fold.planned(state, said.goal)
+    budget_fold.planned(state, payload.goal)
 
 
 @folds(ev.StepEnded)
-def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
-    change_step(state, said.step, event, status=said.status, summary=said.summary[:SUMMARY_LIMIT])
-    approval_fold.step_over(state, said.goal, said.step, said.status, event)
-    budget_fold.step_ended(state, said)
-    if said.status is StepStatus.FAILED:
+def _step_ended(state: AgentState, payload: ev.StepEnded, event: Event) -> None:
+    change_step(state, payload.step, event, status=payload.status, summary=payload.summary.cut(SUMMARY_LIMIT))
+    approval_fold.step_over(state, payload.goal, payload.step, payload.status, event)
+    budget_fold.step_ended(state, payload)
+    if payload.status is StepStatus.FAILED:
         return
-    if state.retry is not None and state.retry.step == said.step:
+    if state.retry is not None and state.retry.step == payload.step:
         state.retry = None
     state.needs_replan = False
-    state.replans.pop(said.goal, None)
-    if said.status.terminal:
-        state.breakpoints.pop(said.step, None)
-        state.tried.pop(said.step, None)
+    state.replans.pop(payload.goal, None)
+    if payload.status.terminal:
+        state.breakpoints.pop(payload.step, None)
+        state.tried.pop(payload.step, None)
         state.consecutive_errors = 0
-        _settle_failures(state, step=said.step)
-    if said.status is StepStatus.COMPLETED and state.open_thought(said.goal) is not None:
+        _settle_failures(state, step=payload.step)
+    if payload.status is StepStatus.COMPLETED and state.open_thought(payload.goal) is not None:
         # The thinker was told of what went wrong, and something has worked since.
         for at, failure in enumerate(state.failures):
-            if failure.goal == said.goal and failure.strategy is Strategy.DECIDE_ANEW:
+            if failure.goal == payload.goal and failure.strategy is Strategy.DECIDE_ANEW:
                 state.failures[at] = replace(failure, resolved=True)
 
 
@@ -276,10 +287,10 @@ def _settle_failures(state: AgentState, *, step: str = "", goal: str = "") -> No
 
 
 @folds(ev.WorkflowEntered)
-def _entered(state: AgentState, said: ev.WorkflowEntered, event: Event) -> None:
-    state.workflows = (*state.workflows, OpenWorkflow(said.workflow, said.goal))
+def _entered(state: AgentState, payload: ev.WorkflowEntered, event: Event) -> None:
+    state.workflows = (*state.workflows, OpenWorkflow(payload.workflow, payload.goal))
 
 
 @folds(ev.WorkflowLeft)
-def _left(state: AgentState, said: ev.WorkflowLeft, event: Event) -> None:
-    state.workflows = tuple(workflow for workflow in state.workflows if workflow.id != said.workflow)
+def _left(state: AgentState, payload: ev.WorkflowLeft, event: Event) -> None:
+    state.workflows = tuple(workflow for workflow in state.workflows if workflow.id != payload.workflow)

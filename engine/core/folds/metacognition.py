@@ -36,6 +36,7 @@ from engine.core.metacognition import (
     Stuck,
     ToolStatistics,
 )
+from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction
 from engine.core.state import AgentState, count_id, folds
 
@@ -112,16 +113,18 @@ _LOOKS = re.compile(
 """Programs that change nothing here."""
 
 
-def past_action(state: AgentState, action: ActiveAction, said: ev.ActionFinished, event: Event) -> PastAction:
+def past_action(
+    state: AgentState, action: ActiveAction, payload: ev.ActionFinished, event: Event
+) -> PastAction:
     """What the window remembers of an action.
 
     Args:
         state: the agent's state, with the action still in it.
         action: the action.
-        said: how it ended.
+        payload: how it ended.
         event: the event that says so.
     """
-    code = said.code.value if said.code else ""
+    code = payload.code.value if payload.code else ""
     telling = next((action.args[name] for name in TELLING if name in action.args), "")
     first = str(telling or next((action.args[name] for name in sorted(action.args)), ""))[:200]
     line = _command_line(action.args)
@@ -133,11 +136,11 @@ def past_action(state: AgentState, action: ActiveAction, said: ev.ActionFinished
         subject=f"{action.command} {' '.join(first.split())}"[:80].strip(),
         ok=not code,
         code=code,
-        duration_ms=said.duration_ms,
+        duration_ms=payload.duration_ms,
         polls=action.command in POLLS,
         sort=_sort(action, line),
-        answer=answer_digest({"blob": said.blob} if said.blob else said.result, ok=not code),
-        error=error_words(code, said.result) if code else "",
+        answer=answer_digest({"blob": payload.blob} if payload.blob else payload.result, ok=not code),
+        error=error_words(code, payload.result) if code else "",
         may_change=_may_change(state, line),
         gap_ms=_between(state.meta.acted_at, action.at),
         decided=f"{plan.id}.{plan.revision}" if plan is not None else "",
@@ -183,16 +186,14 @@ def _between(ended: str, begun: str) -> int:
 
 REMEMBERS = frozenset({"store", "store_memory", "keep", "record_artifact", "think", "record_thought"})
 """Commands of the memory tool by which something new is remembered."""
-STUCK = "STUCK"
-"""How the reason of a pause begins that being stuck brought about."""
 _NAMES = {MetaTask.REFLECT: "reflection", MetaTask.CONSOLIDATE: "consolidation"}
 
 # ------------------------------------------------------------------ the agent's own turns
 
 
-def acted(state: AgentState, action: ActiveAction, said: ActionFinished, event: Event) -> None:
+def acted(state: AgentState, action: ActiveAction, payload: ActionFinished, event: Event) -> None:
     """An action of the agent's own has ended."""
-    meta, past = state.meta, past_action(state, action, said, event)
+    meta, past = state.meta, past_action(state, action, payload, event)
     brings = past.ok and (action.mutates or (action.tool == "memory" and action.command in REMEMBERS))
     old = meta.tools.get(past.call, ToolStatistics())
     counted = ToolStatistics(
@@ -248,8 +249,8 @@ def goal_over(state: AgentState, goal: str) -> None:
 
 
 @folds(ev.MetacognitionBegun)
-def _begun(state: AgentState, said: ev.MetacognitionBegun, event: Event) -> None:
-    meta, settings = state.meta, said.settings
+def _begun(state: AgentState, payload: ev.MetacognitionBegun, event: Event) -> None:
+    meta, settings = state.meta, payload.settings
     if not meta.on:
         meta = replace(
             meta,
@@ -259,7 +260,7 @@ def _begun(state: AgentState, said: ev.MetacognitionBegun, event: Event) -> None
     state.meta = replace(
         meta,
         on=settings.enabled,
-        memory=said.memory,
+        memory=payload.memory,
         settings=settings,
         reflection_threshold=settings.reflection.clamp(meta.reflection_threshold),
         consolidation_threshold=settings.consolidation.clamp(meta.consolidation_threshold),
@@ -267,40 +268,44 @@ def _begun(state: AgentState, said: ev.MetacognitionBegun, event: Event) -> None
 
 
 @folds(ev.BackgroundStarted)
-def _started(state: AgentState, said: ev.BackgroundStarted, event: Event) -> None:
+def _started(state: AgentState, payload: ev.BackgroundStarted, event: Event) -> None:
     meta = state.meta
-    count_id(state, said.job)
-    task, reflects, merges = said.task, said.task is MetaTask.REFLECT, said.task is MetaTask.CONSOLIDATE
+    count_id(state, payload.job)
+    task, reflects, merges = (
+        payload.task,
+        payload.task is MetaTask.REFLECT,
+        payload.task is MetaTask.CONSOLIDATE,
+    )
     counter = state.successes_since_reflection if reflects else 0.0
     counter = state.successes_since_consolidation if merges else counter
     failures = meta.failures if reflects else 0
-    about = (said.goal, counter, failures, said.about, event.at, event.ref)
-    job = BackgroundJob(said.job, task, said.why, meta.loop, *about)
+    about = (payload.goal, counter, failures, payload.about, event.at, event.ref)
+    job = BackgroundJob(payload.job, task, payload.why, meta.loop, *about)
     state.meta = replace(
         meta,
         running=(*meta.running, job),
-        last={**meta.last, said.task: meta.loop},
-        forced=tuple(task for task in meta.forced if task is not said.task),
+        last={**meta.last, payload.task: meta.loop},
+        forced=tuple(task for task in meta.forced if task is not payload.task),
         failures=0 if reflects else meta.failures,
         overdue=meta.overdue and not merges,
-        unlinked=0 if said.task is MetaTask.LINK else meta.unlinked,
+        unlinked=0 if payload.task is MetaTask.LINK else meta.unlinked,
     )
 
 
 @folds(ev.BackgroundEnded)
-def _ended(state: AgentState, said: ev.BackgroundEnded, event: Event) -> None:
+def _ended(state: AgentState, payload: ev.BackgroundEnded, event: Event) -> None:
     meta = state.meta
-    job = meta.job(said.job)
+    job = meta.job(payload.job)
     if job is None:
         return
-    over = EndedJob(job, said.outcome, said.message, event.at, event.ref)
+    over = EndedJob(job, payload.outcome, payload.message, event.at, event.ref)
     state.meta = replace(
         meta,
         running=tuple(running for running in meta.running if running is not job),
         ended=(*meta.ended, over)[-ENDED_KEPT:],
     )
-    if said.outcome is JobOutcome.DONE:
-        _succeeded(state, job, said, event)
+    if payload.outcome is JobOutcome.DONE:
+        _succeeded(state, job, payload, event)
         return
     # What it was begun for still waits: counters go back on success only.
     meta = state.meta
@@ -308,7 +313,7 @@ def _ended(state: AgentState, said: ev.BackgroundEnded, event: Event) -> None:
     state.meta = replace(meta, resting=resting, failures=meta.failures + job.failures)
 
 
-def _succeeded(state: AgentState, job: BackgroundJob, said: ev.BackgroundEnded, event: Event) -> None:
+def _succeeded(state: AgentState, job: BackgroundJob, payload: ev.BackgroundEnded, event: Event) -> None:
     meta = state.meta
     changes: dict[str, Any] = {
         "resting": {task: loop for task, loop in meta.resting.items() if task is not job.task}
@@ -320,17 +325,17 @@ def _succeeded(state: AgentState, job: BackgroundJob, said: ev.BackgroundEnded, 
         case MetaTask.CONSOLIDATE:
             state.successes_since_consolidation = max(0.0, state.successes_since_consolidation - job.counter)
         case MetaTask.ADAPT:
-            counts = said.counts
+            counts = payload.counts
             changes["counts"] = MemoryCounts(
                 counts.get("episodic", 0), counts.get("total", 0), counts.get("unconsolidated", 0), event.ref
             )
     reads = state.config.replans and not state.reasons
-    if said.feedback and reads:
+    if payload.feedback and reads:
         source = _NAMES.get(job.task, job.task.value)
-        changes["feedback"] = _with(meta.feedback, said.feedback, source, event, computed=said.computed)
-    if said.replan and reads and state.goal is not None and not state.goal.status.terminal:
+        changes["feedback"] = _with(meta.feedback, payload.feedback, source, event, computed=payload.computed)
+    if payload.replan and reads and state.goal is not None and not state.goal.status.terminal:
         changes |= {"replan": event.ref, "replan_goal": state.goal.id}
-    if said.replan:
+    if payload.replan:
         changes["cooldown_until"] = meta.loop + COOLDOWN_LOOPS
     state.meta = replace(meta, **changes)
 
@@ -346,60 +351,60 @@ def _with(
 
 
 @folds(ev.ThresholdsAdapted)
-def _adapted(state: AgentState, said: ev.ThresholdsAdapted, event: Event) -> None:
+def _adapted(state: AgentState, payload: ev.ThresholdsAdapted, event: Event) -> None:
     state.meta = replace(
         state.meta,
-        reflection_threshold=said.reflection,
-        consolidation_threshold=said.consolidation,
-        overdue=said.overdue,
+        reflection_threshold=payload.reflection,
+        consolidation_threshold=payload.consolidation,
+        overdue=payload.overdue,
         counts=None,
     )
 
 
 @folds(ev.ThresholdsSet)
-def _set(state: AgentState, said: ev.ThresholdsSet, event: Event) -> None:
+def _set(state: AgentState, payload: ev.ThresholdsSet, event: Event) -> None:
     meta = state.meta
     state.meta = replace(
         meta,
-        reflection_threshold=said.reflection or meta.reflection_threshold,
-        consolidation_threshold=said.consolidation or meta.consolidation_threshold,
+        reflection_threshold=payload.reflection or meta.reflection_threshold,
+        consolidation_threshold=payload.consolidation or meta.consolidation_threshold,
     )
 
 
 @folds(ev.MetaForced)
-def _forced(state: AgentState, said: ev.MetaForced, event: Event) -> None:
-    if said.task not in state.meta.forced:
-        state.meta = replace(state.meta, forced=(*state.meta.forced, said.task))
+def _forced(state: AgentState, payload: ev.MetaForced, event: Event) -> None:
+    if payload.task not in state.meta.forced:
+        state.meta = replace(state.meta, forced=(*state.meta.forced, payload.task))
 
 
 @folds(ev.MetaVetoed)
-def _vetoed(state: AgentState, said: ev.MetaVetoed, event: Event) -> None:
+def _vetoed(state: AgentState, payload: ev.MetaVetoed, event: Event) -> None:
     meta = state.meta
-    others = tuple(task for task in meta.vetoed if task is not said.task)
-    forced = tuple(task for task in meta.forced if task is not said.task)
+    others = tuple(task for task in meta.vetoed if task is not payload.task)
+    forced = tuple(task for task in meta.forced if task is not payload.task)
     state.meta = (
         replace(meta, vetoed=others)
-        if said.lifted
-        else replace(meta, vetoed=(*others, said.task), forced=forced)
+        if payload.lifted
+        else replace(meta, vetoed=(*others, payload.task), forced=forced)
     )
 
 
 @folds(ev.GuidanceGiven)
-def _guided(state: AgentState, said: ev.GuidanceGiven, event: Event) -> None:
-    state.meta = replace(state.meta, feedback=_with(state.meta.feedback, said.text, "operator", event))
+def _guided(state: AgentState, payload: ev.GuidanceGiven, event: Event) -> None:
+    state.meta = replace(state.meta, feedback=_with(state.meta.feedback, payload.text, "operator", event))
     turned_to(state)
 
 
 @folds(ev.StuckNoticed)
-def _stuck(state: AgentState, said: ev.StuckNoticed, event: Event) -> None:
-    signs = said.signs
+def _stuck(state: AgentState, payload: ev.StuckNoticed, event: Event) -> None:
+    signs = payload.signs
     state.meta = replace(state.meta, stuck=Stuck(signs, event.ref, event.at) if signs else None)
-    if signs and said.holds and state.run is RunState.RUNNING:
+    if signs and payload.holds and state.run is RunState.RUNNING:
         state.run, state.run_event, state.grants = RunState.PAUSED, event.ref, 0
-        state.run_reason = f"{STUCK}: {state.meta.stuck.text if state.meta.stuck else ''}"
+        state.run_reason = Reason("run.stuck", signs=tuple(sign.text for sign in signs))
 
 
 @folds(ev.ReplanAsked)
-def _replan(state: AgentState, said: ev.ReplanAsked, event: Event) -> None:
+def _replan(state: AgentState, payload: ev.ReplanAsked, event: Event) -> None:
     state.meta = replace(state.meta, replan="", replan_goal="")
-    state.replans[said.goal] = event.ref
+    state.replans[payload.goal] = event.ref

@@ -135,7 +135,7 @@ class JournalStore(Protocol):
         Args:
             since: the place (`seq`) of the last event already known.
             stream: only this stream's.
-            follow: go on with new events as they become durable, until the store is closed.
+            follow: continue with new events as they become durable, until the store is closed.
         """
 
     async def read(self, stream: str, from_version: int = 1, to_version: int | None = None) -> list[Event]:

@@ -323,7 +323,7 @@ def torn_bytes(log: Path) -> int:
 
 
 def _torn_from(content: bytes, begin: int, page: int, salts: list[int]) -> int:
-    """How many bytes behind a place bear the present salts."""
+    """How many bytes behind a place have the present salts."""
     end = begin
     while end + _FRAME.size <= len(content) and list(_FRAME.unpack_from(content, end)[2:4]) == salts:
         end = min(end + _FRAME.size + page, len(content))

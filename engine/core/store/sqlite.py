@@ -222,7 +222,7 @@ class SqliteJournal(JournalReader):
             state: any text; it is a cache and never the only copy of anything.
 
         Raises:
-            JournalError: as `commit`; a caller may well go on without a snapshot.
+            JournalError: as `commit`; a caller may well continue without a snapshot.
         """
         await self._writing().write(
             (
@@ -260,7 +260,7 @@ class SqliteJournal(JournalReader):
         Args:
             since: the place (`seq`) of the last event already known.
             stream: only this stream's.
-            follow: go on with new events as they become durable, until the store is closed. A slow
+            follow: continue with new events as they become durable, until the store is closed. A slow
                 follower costs no memory: what it has not taken it reads from disk later. A read-only
                 store looks for another process's events four times a second.
 

@@ -1,7 +1,4 @@
-"""Finds the files of skills in the folders of a workspace, of the version that a run began with.
-
-The agent's folder may be replaced while it runs, and then that version's files lie among the earlier ones.
-"""
+"""Finds and reads the files of skills in the folders of a workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.crew.builder.agent_files import SKILL
-from engine.crew.builder.registration import BuildPaths, read_build, versions_of
+from engine.crew.builder.registration import BuildPaths, read_build
 from engine.crew.ontology.spec import TEXT_LIMIT, SkillFiles
 
 _NAMES = ("SKILL.md", "skill.md", "agent.yaml")
@@ -21,40 +18,12 @@ class SkillFileError(Exception):
     """A file of a skill cannot be shown as text; the message says why."""
 
 
-class SkillFolders:
-    """Finds the files of skills.
-
-    Args:
-        places: of the workspace.
-    """
-
-    def __init__(self, places: BuildPaths) -> None:
-        self._places = places
-        self._known: dict[tuple[str, str], tuple[Path | None, Path, int]] = {}
-        """What was found of an agent's version, and where it was seen, with the inode: a folder that was
-        replaced has another.
-        """
-
-    def of(self, agent_id: str, version: str) -> Path | None:
-        """Where the files of a version lie; None where it has none beside its SKILL.md. Blocking."""
-        known = self._known.get((agent_id, version))
-        if known is None or _inode(known[1]) != known[2]:
-            folder = next(
-                (place / SKILL for place in self._of_version(agent_id, version) if _has_files(place)), None
-            )
-            seen = folder or self._places.agent(agent_id)
-            known = self._known[agent_id, version] = (folder, seen, _inode(seen))
-        return known[0]
-
-    def _of_version(self, agent_id: str, version: str) -> Iterable[Path]:
-        if not self._places.names(agent_id):
-            return
-        build = read_build(self._places.agent(agent_id))
-        if build is not None and build.version == version:
-            yield self._places.agent(agent_id)
-        yield from (
-            earlier.folder for earlier in versions_of(self._places, agent_id) if earlier.version == version
-        )
+def skill_folder(places: BuildPaths, agent_id: str, version: str) -> Path | None:
+    """Where the files of a version lie; None where it has none beside its SKILL.md. Blocking."""
+    folder = places.agent(agent_id)
+    build = read_build(folder) if places.names(agent_id) else None
+    there = build is not None and build.version == version and any(map(_file, build.files))
+    return folder / SKILL if there else None
 
 
 def read_files(folder: Path, opened: Iterable[str] = ()) -> SkillFiles:
@@ -105,11 +74,6 @@ def read_text(folder: Path, path: str) -> str:
     return f"{text[:TEXT_LIMIT]}\n[cut here: the file is longer than {TEXT_LIMIT:,} characters]"
 
 
-def _has_files(folder: Path) -> bool:
-    build = read_build(folder)
-    return build is not None and any(map(_file, build.files))
-
-
 def _file(path: str) -> str:
     """The path in the skill's folder of a file of the agent's, if it lies beside its SKILL.md."""
     inside = path.removeprefix(f"{SKILL}/")
@@ -121,10 +85,3 @@ def _size(path: Path) -> int | None:
         return path.lstat().st_size
     except OSError:
         return None
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0

@@ -1,7 +1,7 @@
 """Phase 2 of a build: decides the type of a skill and drafts the parts that this type needs.
 
-The type is declared, or counted from cues in the text. Phases, steps and sub-agents are taken from what the
-skill says.
+The type is declared; a skill that declares none is a pipeline where it has steps, else an operator. Phases
+and steps are taken from what the skill says.
 """
 
 from __future__ import annotations
@@ -13,82 +13,17 @@ from typing import Any
 from engine.core.text import clean, clean_line
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill import SkillDefinition, slug, unique
-from engine.crew.builder.skill_folder import Section
 from engine.crew.ontology.kinds import AgentType
 from engine.value import dataclass
 
-RATE = 2.0
-"""Occurrences in 1,000 words from which cues count; long reference texts mention everything."""
-
-_ASKS = re.compile(
-    r"\bask (the user|them|for)\b|\bwait for (the )?(user|response|answer|approval|confirmation)\b"
-    r"|\bconfirm with\b|\bone (question|step|section) at a time\b"
-    r"|\b(the )?user (answers|responds|chooses|selects|indicates|says|signals|approves|declines)\b"
-    r"|\b(the )?user (wants|mentions)\b"
-    r"|\bAskUserQuestion\b|\bpresent (the )?(options|choices)\b|\bget (user )?approval\b"
-    r"|\bclarifying questions?\b",
-    re.I,
-)
-_PARALLEL = re.compile(
-    r"\b(in )?parallel\b|\bsub-?agents?\b|\beach (agent|perspective|hat)\b|\bperspectives\b|\bmulti-agent\b"
-    r"|\bcouncil\b|\bdebate\b|\bconcurrently\b",
-    re.I,
-)
-_PERSONA = re.compile(
-    r"\byou are (an?|the)\b|\bact as\b|\bpersona\b|\bpersonality\b|\btone\b|\bvoice\b|\bsocratic\b"
-    r"|\bone question per (response|turn)\b|\bdevil['’]s advocate\b|\bmax(imum)? \d+ sentences\b"
-    r"|\bnever (give|provide) (answers|solutions)\b",
-    re.I,
-)
+STEPS_LEAST = 3
+"""Steps from which on a skill whose type is not declared is a pipeline."""
 _GATE = re.compile(
     r"\bcheckpoints?\b|\bgates?\b|\bexit (condition|criteri(a|on))\b|\bdecision points?\b"
     r"|\bdo not (skip|proceed)\b|\bbefore (proceeding|moving)\b|\bmust (pass|complete)\b|\bdeliverables?\b",
     re.I,
 )
-_GUIDED_SAID = re.compile(
-    r"\bguid(e|es|ing) (users?|teams?|the user)\b|\bwizard\b|\binteractive\b|\bwalks? (you|users?) through\b"
-    r"|\bco-author",
-    re.I,
-)
-_COLLABORATIVE_SAID = re.compile(
-    r"\bparallel\b|\bmulti-agent\b|\bsub-?agents?\b|\bperspectives\b|\bcouncil\b|\bindependent tasks\b", re.I
-)
-_PIPELINE_SAID = re.compile(r"\bworkflows?\b|\bpipelines?\b|\bphases\b|\bend-to-end\b|\bstep-by-step\b", re.I)
-_ROLE_SAID = re.compile(r"\bpersona\b|\bpersonality\b|\bdevil['’]s advocate\b|\bcoach\b", re.I)
-_OUTPUT_SECTION = re.compile(r"\b(output|template|format)s?\b", re.I)
-_WORD = re.compile(r"\w+(?:['’-]\w+)*")
-
-
-def count_cues(skill: SkillDefinition) -> dict[AgentType, int]:
-    """Count cues and give each type its points; types with their points, best first."""
-    prose = skill.document.prose
-    words = len(_WORD.findall(prose))
-
-    def counted(cue: re.Pattern[str]) -> int:
-        seen = sum(1 for _ in cue.finditer(prose))
-        return seen if words and seen * 1000 / words >= RATE else 0
-
-    asks, parallel, persona, gate = map(counted, (_ASKS, _PARALLEL, _PERSONA, _GATE))
-    n, said = len(skill.document.steps), skill.description
-    shaped = any(_OUTPUT_SECTION.search(section.title) for section in skill.document.sections)
-    guided = 2 * bool(_GUIDED_SAID.search(said)) + (asks >= 3) + (asks >= 8) + (asks >= 3 and n >= 2)
-    collaborative = 2 * bool(_COLLABORATIVE_SAID.search(said)) + (parallel >= 4) + (parallel >= 8)
-    pipeline = bool(_PIPELINE_SAID.search(said)) + 2 * (n >= 3) + (n >= 4 and gate >= 2) + (gate >= 4)
-    role = 2 * bool(_ROLE_SAID.search(said)) + (persona >= 3) + (n == 0 and persona >= 5) - 2 * (n >= 3)
-    points = {
-        AgentType.GUIDED: guided,
-        AgentType.COLLABORATIVE: collaborative,
-        AgentType.PIPELINE: pipeline,
-        AgentType.ROLE: role,
-        AgentType.OPERATOR: 1 + (shaped and n < 3),
-    }
-    return dict(sorted(points.items(), key=lambda pair: (-pair[1], pair[0].value)))
-
-
 _MOST_TEXT, _MOST_PARTS = 4_000, 60
-_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d+[.)])[ \t]+(\S.*)")
-_ROW = re.compile(r"[ \t]*\|(.+)\|[ \t]*")
-_RULE = re.compile(r"[\s|:-]+")
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?]?")
 _ASIDE = re.compile(
     r"\b(overview|introduction|when (not )?to use|examples?|references?|resources|pitfalls?|notes?|tips|about"
@@ -181,48 +116,11 @@ def _key(title: str, number: int) -> str:
     return slug(title, 48) or f"part-{number}"
 
 
-def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
-    """Sub-agents: what the section with most cues of parallel work lists, else three general ones."""
-    ranked = sorted(
-        (-len(_PARALLEL.findall(f"{each.title}\n{each.text}")), -each.level, each.line, index)
-        for index, each in enumerate(skill.document.sections)
-    )
-    named: list[tuple[str, str]] = []
-    for cues, _, _, index in ranked:
-        if cues and len(named := _listed(skill.document.sections[index], skill)) >= 2:
-            break
-    else:
-        named = list(_GENERIC)
-        words = "no section lists the views; three general ones are taken"
-        findings.warn("SUB_AGENTS_GENERIC", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
-    taken: set[str] = set()
-    return [
-        {"id": unique(_key(title, number), taken), "role": role, "instructions": ""}
-        for number, (title, role) in enumerate(named[:12], 1)
-    ]
-
-
-def _listed(section: Section, skill: SkillDefinition) -> list[tuple[str, str]]:
-    """Name and role of each item or row right under a heading."""
-    plain = skill.document.plain
-    rows: list[str] = []
-    for at in range(section.line, len(plain)):
-        if plain[at].lstrip().startswith("#"):
-            break
-        rows.append(plain[at])
-    items = [match_[1] for line in rows if (match_ := _ITEM.fullmatch(line))]
-    table = [match_[1] for line in rows if (match_ := _ROW.fullmatch(line))]
-    if len(items) < 2 and len(table) > 3 and _RULE.fullmatch(table[1]):
-        cells = [
-            [clean_line(cell.replace("*", ""), limit=200) for cell in row.split("|")] for row in table[2:]
-        ]
-        return [(row[0], " — ".join(filter(None, row))) for row in cells if row[0]]
-    views = []
-    for item in items:
-        text = clean_line(item.replace("**", "").replace("`", ""), limit=400)
-        head = re.split(r"\s*[:–—]\s|\s-\s", text, maxsplit=1)[0]
-        views.append((clean_line(head, limit=60), text))
-    return [view for view in views if view[0]]
+def sub_agents_of(findings: Findings) -> list[dict[str, Any]]:
+    """Three general sub-agents."""
+    words = "three general views are taken"
+    findings.warn("SUB_AGENTS_GENERIC", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
+    return [{"id": name, "role": role, "instructions": ""} for name, role in _GENERIC]
 
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")
@@ -230,32 +128,23 @@ _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")
 
 @dataclass(frozen=True, slots=True)
 class TypeDecision:
-    """Which type, how sure, and by which rule."""
+    """Which type, and by which rule."""
 
     type: AgentType
-    confidence: float
     rule: str
-    """`declared`, `override`, `sidecar`, `points` or `ambiguous`."""
-    points: dict[AgentType, int]
-    """By `count_cues`."""
-
-    @property
-    def told(self) -> str:
-        """The points of each type, in words."""
-        return ", ".join(f"{kind} {points}" for kind, points in self.points.items())
+    """`override`, `sidecar`, `declared` or `steps`."""
 
 
 def decide_type(
     skill: SkillDefinition, sidecar: Mapping[str, Any], overrides: Mapping[str, Any], findings: Findings
 ) -> TypeDecision | None:
     """The first rule that decides; None when what an operator or a sidecar says is no type."""
-    points = count_cues(skill)
     given = (overrides.get("type"), sidecar.get("type"), skill.declared("type").lower())
     for rule, word in zip(("override", "sidecar", "declared"), given, strict=True):
         if not word:
             continue
         try:
-            return TypeDecision(AgentType(word), 1.0, rule, points)
+            return TypeDecision(AgentType(word), rule)
         except ValueError:
             words = f"{clean_line(str(word), limit=60)!r} is no type"
         if rule == "declared":
@@ -263,13 +152,8 @@ def decide_type(
         else:
             findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
             return None
-    (best, first), (_, second), *_ = points.items()
-    if first > second:
-        return TypeDecision(best, 0.75 if first - second >= 2 else 0.6, "points", points)
-    decision = TypeDecision(AgentType.OPERATOR, 0.4, "ambiguous", points)
-    words = f"the text does not tell its type: {decision.told}; operator is taken"
-    findings.warn("TYPE_AMBIGUOUS", words, "type", "say metadata.mindrian-type, or choose one")
-    return decision
+    stepped = len(skill.document.steps) >= STEPS_LEAST
+    return TypeDecision(AgentType.PIPELINE if stepped else AgentType.OPERATOR, "steps")
 
 
 def draft_spec(
@@ -301,7 +185,7 @@ def draft_spec(
         case AgentType.GUIDED if "steps" not in given:
             draft["steps"] = steps_of(skill, findings)
         case AgentType.COLLABORATIVE if not {"sub_agents", "debate"} & set(given):
-            draft["sub_agents"] = sub_agents_of(skill, findings)
+            draft["sub_agents"] = sub_agents_of(findings)
         case AgentType.OPERATOR:
             criterion = {"check": "non_empty", "message": "the answer is empty"}
             draft["instructions"]["quality_criteria"] = [criterion]

@@ -12,7 +12,7 @@ from engine.crew.ontology.context import SLOTS, ConversationSummary, HandoffCont
 from engine.crew.ontology.kinds import AgentType, ReturnBehavior
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
-from engine.crew.selection import Signal, choose, edges_of, graph_of, normalise, normalised
+from engine.crew.selection import Signal, chains_of, choose, normalise, normalised
 
 MOST_TRIGGERS = 20
 DEFAULT_PROBLEM = ("ill-defined", 0.5)
@@ -93,30 +93,19 @@ def _weighed(
 
 def check_graph(spec: AgentSpec, findings: Findings) -> bool:
     """Whether selection finds the agent by its own triggers, and it declares an edge."""
-    (facts,) = graph_of((spec,), {})
-    node = facts.node
-    signal = Signal(triggers=node.triggers, problem_types=node.problem_types)
-    if node.triggers and node.enabled and not choose([facts], signal).rows:
+    triggers = spec.triggers
+    signal = Signal(triggers.keywords, tuple(fit.type for fit in triggers.problem_types))
+    if triggers.keywords and spec.selectable and not choose((spec,), {}, signal).rows:
         findings.error("NOT_FOUND", "selection does not find it by its own triggers", "triggers")
-    return not findings.errors and bool(edges_of(spec))
+    return not findings.errors and bool(triggers.problem_types or chains_of(spec))
 
 
-_INPUTS = re.compile(r"\b(required inputs?|inputs? required|what (you|i) need (from you|first))\b", re.I)
-_SLOT_WORDS = {
-    "what": re.compile(r"\b(problem|challenge|task|topic)\b", re.I),
-    "who": re.compile(r"\b(who|audience|users?|customers?|stakeholders?|persona)\b", re.I),
-    "success": re.compile(r"\b(success|goals?|metrics?|acceptance)\b", re.I),
-}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 def draft_handoffs(skill: SkillDefinition, findings: Findings) -> dict[str, Any]:
-    """What the skill hints at, above the table of its type."""
+    """What the skill declares, above the table of its type."""
     receives: dict[str, Any] = {}
-    for section in skill.document.sections:
-        if _INPUTS.search(section.title):
-            named = (slot for slot, word in _SLOT_WORDS.items() if word.search(section.text))
-            receives |= {f"requires_{slot}": True for slot in named}
     models = (HandoffContext, ProblemClarity, ConversationSummary)
     known = {name for model in models for name in model.model_fields}
     for name in words_of(skill.declared("inputs")):

@@ -123,7 +123,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOutcome:
+class CheckResult:
     """One check of a checkpoint."""
 
     name: str
@@ -138,7 +138,7 @@ class PhaseRecord:
     number: int
     name: str
     passed: bool
-    checks: tuple[CheckOutcome, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     duration_seconds: float = 0.0
 
@@ -151,12 +151,12 @@ class PhaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the operator is asked when a build cannot go on by itself."""
+    """What the operator is asked when a build cannot continue by itself."""
 
     question: str
     options: tuple[str, ...] = ()
-    """Values of `overrides[key]` to build again with."""
     key: str = ""
+    """The option of the command that takes one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def read_result(given: Mapping[str, Any]) -> BuildResult:
     )
 
 
-BUILDER_VERSION = "2"
+BUILDER_VERSION = "3"
 """Raised whenever the same source would give another agent; its generated tests do not count."""
 PROJECT = "project"
 """Whose skill it is, as BUILD.json says."""
@@ -250,8 +250,6 @@ class PendingBuild:
     """Everything but registering; nothing is left behind."""
     trust: bool | None = None
     """Whether the folder is trusted; None asks about those that agents can write to, False about any."""
-    interactive: bool = False
-    """Whether an operator can be asked."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Parts of the spec that count above what the skill and its agent.yaml say."""
 
@@ -262,15 +260,12 @@ class PendingBuild:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_HINTS = {"type": "--type ", "trusted": "--trust: "}
-
-
 def phase_line(record: PhaseRecord) -> str:
     """A phase in a line, with what its checks measured."""
     checks = ", ".join(
-        f"{'✓' if outcome.passed else '✗'} {outcome.name}"
-        + (f" ({outcome.measured})" if outcome.measured else "")
-        for outcome in record.checks
+        f"{'✓' if result.passed else '✗'} {result.name}"
+        + (f" ({result.measured})" if result.measured else "")
+        for result in record.checks
     )
     return clean_line(f"{'✓' if record.passed else '✗'} {record.number} {record.name}: {checks}", limit=400)
 
@@ -290,7 +285,7 @@ def build_report(result: BuildResult) -> str:
     if result.choice is not None:
         lines.append(result.choice.question)
         if result.choice.options:
-            lines.append(f"  {_HINTS.get(result.choice.key, '')}{' | '.join(result.choice.options)}")
+            lines.append(f"  --{result.choice.key}: {' | '.join(result.choice.options)}")
     if result.status is Status.FAILED and result.output_path:
         lines.append(f"  what was made so far is kept for a day in {result.output_path}")
     return "\n".join(

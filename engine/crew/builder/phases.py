@@ -19,15 +19,16 @@ from engine.crew.builder.architecture import (
     version_key,
 )
 from engine.crew.builder.drafts import check_graph, check_protocol, draft_graph, draft_handoffs
-from engine.crew.builder.findings import CheckOutcome, Choice, Findings, PendingBuild
+from engine.crew.builder.findings import CheckResult, Findings, PendingBuild
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill import SkillDefinition, parse_skill
 from engine.crew.builder.skill_folder import SkillFolder, read_folder
-from engine.crew.builder.tools import WorkspaceTools, check_tools, draft_tools, names_none
+from engine.crew.builder.tools import check_tools, draft_tools, names_none
 from engine.crew.builder.yaml_text import YamlError, read_mapping
 from engine.crew.ontology.kinds import AgentType, InvalidError
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.ports import Lacks
 
 SIDECAR = "agent.yaml"
 
@@ -73,20 +74,12 @@ _DOERS = (AgentType.OPERATOR, AgentType.PIPELINE, AgentType.COLLABORATIVE)
 """Types that work with tools of their own accord; the others talk."""
 
 
-class NeedsOperatorError(Exception):
-    """A build cannot go on by itself; the choice says what is to be decided."""
-
-    def __init__(self, choice: Choice) -> None:
-        super().__init__(choice.question)
-        self.choice = choice
-
-
 @dataclass(slots=True)
 class BuildState:
     """A build under way."""
 
     request: PendingBuild
-    tools: WorkspaceTools
+    lacks: Lacks
     folder: SkillFolder | None = None
     skill: SkillDefinition | None = None
     sidecar: Mapping[str, Any] = field(default_factory=dict)
@@ -120,14 +113,14 @@ class BuildState:
         return self.spec
 
 
-async def analysis(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 1: the skill, read. Checks valid_yaml and required_fields."""
     if work.folder is None:
         work.folder = await asyncio.to_thread(read_folder, work.request.path, findings)
     if work.folder is None:
         return (
-            CheckOutcome("valid_yaml", False, "not read"),
-            CheckOutcome("required_fields", False, "not read"),
+            CheckResult("valid_yaml", False, "not read"),
+            CheckResult("required_fields", False, "not read"),
         )
     work.skill = await asyncio.to_thread(parse_skill, work.folder, findings)
     sidecar = read_sidecar(work.folder, findings)
@@ -138,33 +131,29 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
         f"id {work.agent_id}, {len(skill.document.steps)} steps" if skill else "no description or no id"
     )
     return (
-        CheckOutcome("valid_yaml", yaml, "a mapping" if yaml else "none"),
-        CheckOutcome("required_fields", skill is not None, measured),
+        CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
+        CheckResult("required_fields", skill is not None, measured),
     )
 
 
-async def architecture(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
     skill = _given(work.skill)
     decision = work.decision = decide_type(skill, work.sidecar, work.request.overrides, findings)
     if decision is None:
-        return (CheckOutcome("type_determined", False, "no type"),)
-    if decision.rule == "ambiguous" and work.request.interactive:
-        question = f"The text does not tell its type: {decision.told}. Which is it?"
-        raise NeedsOperatorError(Choice(question, tuple(map(str, AgentType)), "type"))
+        return (CheckResult("type_determined", False, "no type"),)
     work.draft = draft_spec(skill, decision, findings, {*work.sidecar, *work.request.overrides})
     work.draft["version"] = _version(work, skill, findings)
     spec = work.read(2, findings)
     if spec is None:
         return (
-            CheckOutcome("type_determined", True, str(decision.type)),
-            CheckOutcome("model_selected", False),
+            CheckResult("type_determined", True, str(decision.type)),
+            CheckResult("model_selected", False),
         )
     model = spec.model.id or "the workspace's model"
-    measured = f"{decision.type}, {decision.confidence:g}, by {decision.rule} ({decision.told})"
     return (
-        CheckOutcome("type_determined", True, measured),
-        CheckOutcome("model_selected", True, f"tier {spec.model.tier}: {model}"),
+        CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}"),
+        CheckResult("model_selected", True, f"tier {spec.model.tier}: {model}"),
     )
 
 
@@ -187,7 +176,7 @@ def _version(work: BuildState, skill: SkillDefinition, findings: Findings) -> st
     return declared
 
 
-async def protocol(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+async def protocol(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 3: the handoff protocol. Checks receives_defined and returns_defined."""
     work.draft["handoff"] = draft_handoffs(_given(work.skill), findings)
     spec = work.read(3, findings)
@@ -196,49 +185,49 @@ async def protocol(work: BuildState, findings: Findings) -> tuple[CheckOutcome, 
             finding.where.split(".")[1] for finding in findings.errors if finding.where.startswith("handoff.")
         }
         return (
-            CheckOutcome("receives_defined", "receives" not in bad),
-            CheckOutcome("returns_defined", "receives" in bad and len(bad) == 1),
+            CheckResult("receives_defined", "receives" not in bad),
+            CheckResult("returns_defined", "receives" in bad and len(bad) == 1),
         )
     receives, returns = check_protocol(spec, findings)
     needs = ", ".join(spec.handoff.receives.required) or "nothing"
     return (
-        CheckOutcome(
+        CheckResult(
             "receives_defined", receives, f"requires {needs}, clarity {spec.handoff.receives.min_clarity:g}"
         ),
-        CheckOutcome("returns_defined", returns, f"{spec.handoff.returns.output_format}"),
+        CheckResult("returns_defined", returns, f"{spec.handoff.returns.output_format}"),
     )
 
 
-async def assembly(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+async def assembly(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 4: the tools. Checks mcps_connected and tools_available."""
     skill = _given(work.skill)
     usual = not work.sidecar and work.spec is not None and work.spec.type in _DOERS
     work.draft["tools"] = draft_tools(skill, findings, usual=usual)
     spec = work.read(4, findings)
     if spec is None:
-        return (CheckOutcome("tools_available", False, "the tools cannot be read"),)
-    facts = await check_tools(spec, work.tools, findings)
+        return (CheckResult("tools_available", False, "the tools cannot be read"),)
+    facts = await check_tools(spec, work.lacks, findings)
     work.draft["tools"]["degraded"] = list(facts.degraded)
     work.read(4, findings)
     why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
     servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded"
     return (
-        CheckOutcome("mcps_connected", facts.connected, servers),
-        CheckOutcome("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
+        CheckResult("mcps_connected", facts.connected, servers),
+        CheckResult("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
     )
 
 
-async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 5: the node and its edges, tried in the graph. Checks schema_valid and queries_generated."""
     work.draft |= draft_graph(_given(work.skill), findings)
     spec = work.read(5, findings)
     if spec is None or findings.errors:
-        return (CheckOutcome("schema_valid", False, "the rows cannot be read"),)
+        return (CheckResult("schema_valid", False, "the rows cannot be read"),)
     good = check_graph(spec, findings)
     found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
     return (
-        CheckOutcome("schema_valid", good, found_by),
-        CheckOutcome("queries_generated", good, "found by its own triggers" if good else ""),
+        CheckResult("schema_valid", good, found_by),
+        CheckResult("queries_generated", good, "found by its own triggers" if good else ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Phase 1 of a build: reads a skill as clients do, and judges it as the standard's validator does."""
+"""Phase 1 of a build: reads a skill as clients do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.crew.builder.findings import Findings
 from engine.crew.builder.skill_folder import Document, SkillFolder, parse_markdown
-from engine.crew.builder.yaml_text import STANDARD, Frontmatter, parse_frontmatter, split_frontmatter
+from engine.crew.builder.yaml_text import Frontmatter, parse_frontmatter, split_frontmatter
 from engine.tools.mcp.names import tokens_of
 from engine.value import dataclass
 
@@ -45,7 +45,6 @@ def unique(name: str, taken: set[str]) -> str:
     return free
 
 
-MOST_NAME, MOST_DESCRIPTION, MOST_COMPATIBILITY, MOST_LINES = 64, 1024, 500, 500
 _PLACEHOLDER = re.compile(
     r"\s*(\[?TODO\b|replace (this )?with\b|(insert|your) description\b|<description>)", re.I
 )
@@ -93,7 +92,6 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
     name = read.name(folder.name)
     description = read.description()
     known = read.known()
-    _size(parted.body, folder, findings, file)
     agent_id = slug(name)
     if not agent_id:
         findings.error(
@@ -118,7 +116,7 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
 
 
 class _Reader:
-    """Reads the fields of a head, each judged twice: leniently, and as the standard does."""
+    """Reads the fields of a head, leniently."""
 
     def __init__(self, front: Frontmatter, findings: Findings, file: str) -> None:
         self._fields, self._lines, self._found, self._file = front.fields, front.lines, findings, file
@@ -141,13 +139,6 @@ class _Reader:
             hint = "add name: to the frontmatter"
             self._found.warn("NO_NAME", "there is no name; the folder's is taken", self.at("name"), hint)
             return folder or ""
-        name = unicodedata.normalize("NFKC", name_text)
-        if faults := name_faults(name):
-            hint = f"the agent's id is {slug(name_text)}"
-            self._found.warn("BAD_NAME", f"{name_text!r} {'; '.join(faults)}", self.at("name"), hint)
-        if folder is not None and unicodedata.normalize("NFKC", folder) != name:
-            words = f"the name {name_text!r} is not that of its folder, {folder!r}"
-            self._found.warn("NAME_DIFFERS", words, self.at("name"))
         return name_text
 
     def description(self) -> str:
@@ -158,21 +149,10 @@ class _Reader:
             self._found.error(
                 "NO_DESCRIPTION", words, self.at("description"), "say what it does and when to use it"
             )
-        elif len(text) > MOST_DESCRIPTION:
-            words = f"the description has {len(text):,} characters; {MOST_DESCRIPTION:,} is the most"
-            self._found.warn("LONG_DESCRIPTION", words, self.at("description"))
         return text
 
     def known(self) -> dict[str, Any]:
-        """The other fields of the standard; unknown ones are reported."""
-        for key in self._fields:
-            if key not in STANDARD:
-                hint = "strict validators refuse it; metadata is the place"
-                self._found.warn("UNKNOWN_FIELD", f"{key} is no field of the standard", self.at(key), hint)
-        compatibility = self._text("compatibility")
-        if len(compatibility) > MOST_COMPATIBILITY:
-            words = f"compatibility has {len(compatibility)} characters; {MOST_COMPATIBILITY} is the most"
-            self._found.warn("LONG_COMPATIBILITY", words, self.at("compatibility"))
+        """The other fields of the standard; those of other programs are passed over."""
         license_said = self._fields.get("license", "")
         return {
             "license": license_said if isinstance(license_said, str) else "",
@@ -201,8 +181,6 @@ class _Reader:
     def _allowed(self) -> tuple[str, ...]:
         allowed = self._fields.get("allowed-tools", "")
         if isinstance(allowed, list):
-            words = "allowed-tools is a list; the standard has a text with blanks between"
-            self._found.warn("LIST_TOOLS", words, self.at("allowed-tools"))
             return tuple(
                 dict.fromkeys(
                     token for entry in allowed if isinstance(entry, str) for token in tokens_of(entry)
@@ -212,32 +190,6 @@ class _Reader:
             self._found.warn("BAD_TOOLS", "allowed-tools is neither text nor list", self.at("allowed-tools"))
             return ()
         return tokens_of(allowed)
-
-
-def name_faults(name: str) -> list[str]:
-    """What keeps a name from being one by the standard; the name is normalised (NFKC)."""
-    faults = []
-    if len(name) > MOST_NAME:
-        faults.append(f"has {len(name)} characters; {MOST_NAME} is the most")
-    if name != name.lower():
-        faults.append("is not in lower case")
-    if name.startswith("-") or name.endswith("-") or "--" in name:
-        faults.append("has a hyphen at an edge or two together")
-    if not all(letter.isalnum() or letter == "-" for letter in name):
-        faults.append("has other characters than letters, digits and hyphens")
-    return faults
-
-
-def _size(body: bytes, folder: SkillFolder, findings: Findings, file: str) -> None:
-    if not body.strip():
-        findings.warn(
-            "EMPTY_BODY", "there is nothing but the frontmatter", file, "the description is all it goes by"
-        )
-    lines = folder.files[file].count(b"\n") + 1
-    if lines > MOST_LINES:
-        findings.warn(
-            "LONG_BODY", f"has {lines:,} lines; {MOST_LINES} is advised", file, "move parts into references/"
-        )
 
 
 def words_of(declared: str) -> tuple[str, ...]:

@@ -70,15 +70,8 @@ class Step:
 class Document:
     """A body, looked through once."""
 
-    plain: tuple[str, ...]
-    """The lines with fenced code and comments blanked."""
     sections: tuple[Section, ...]
     steps: tuple[Step, ...]
-
-    @property
-    def prose(self) -> str:
-        """The text without fenced code."""
-        return "\n".join(self.plain)
 
 
 def parse_markdown(text: str) -> Document:
@@ -97,7 +90,7 @@ def parse_markdown(text: str) -> Document:
             if len(title) <= _LONGEST_HEADING:
                 heads.append(_Head(begin, end, int(token.tag[1:]), _title(title)))
     sections = tuple(_sections(lines, heads))
-    return Document(tuple(plain), sections, _steps(sections, plain))
+    return Document(sections, _steps(sections, plain))
 
 
 class _Head(NamedTuple):

@@ -1,15 +1,14 @@
 """Decides whether a handoff may run, and keeps the registry of agents that can be handed work.
 
 Eight questions are asked in their order, and the first refusal counts: what the crew knows comes first, then
-tools and budget. A refused handoff never runs, and no model is asked about it. The health of MCP servers
-that agents need is recorded here too.
+tools and budget. A refused handoff never runs, and no model is asked about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.core import crew as ce
 from engine.core.text import clean_line
@@ -19,14 +18,9 @@ from engine.crew.ontology.context import HandoffContext
 from engine.crew.ontology.kinds import RESERVED, ErrorCode, HandoffType, InvalidError
 from engine.crew.ontology.spec import ANYBODY, AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
-from engine.crew.ports import HandoffError, ToolAvailability
+from engine.crew.ports import HandoffError, Lacks
 from engine.crew.state import CrewState, Handoff, Registered
 from engine.value import dataclass
-
-if TYPE_CHECKING:
-    from engine.tools.mcp.health import ServerView
-    from engine.tools.mcp.workspace_servers import Servers
-
 
 DEPTH = 6
 """Agents in a line of delegations."""
@@ -157,27 +151,16 @@ def key_by_prefix(what: str, name: str, among: Collection[str], prefix: str) -> 
     raise HandoffError(ErrorCode.BAD_CONTEXT, f"there is no {what} {shown}: {near}")
 
 
-FRESH_S = 60.0
-"""Seconds for which the health of a server counts."""
-
-
 class AdmissionChecks:
     """Asks the eight questions in their order.
 
     Args:
-        monotonic: the clock's seconds.
+        lacks: what is missing of a server's tools.
         no_budget: why nothing may be spent for a run (empty: for the workspace), in words; empty when it may.
     """
 
-    def __init__(self, monotonic: Callable[[], float], no_budget: Callable[[str], str]) -> None:
-        self._monotonic, self._no_budget = monotonic, no_budget
-        self.health: ToolAvailability | None = None
-        """Who knows of servers; None where there are none."""
-        self._known: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
-
-    def forget(self) -> None:
-        """Ask anew: a server is another one than before."""
-        self._known = {}
+    def __init__(self, lacks: Lacks, no_budget: Callable[[str], str]) -> None:
+        self._lacks, self._no_budget = lacks, no_budget
 
     async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> Refusal | None:
         """Why a handoff may not run; the first reason counts.
@@ -206,19 +189,9 @@ class AdmissionChecks:
 
     async def _down(self, spec: AgentSpec) -> str:
         for use in spec.tools.mcp_servers:
-            if use.required and (why := await self._asked(use.server, use.tools)):
+            if use.required and (why := await self._lacks(use.server, use.tools)):
                 return f"{spec.id} needs the server {use.server}: {why}"
         return ""
-
-    async def _asked(self, server: str, tools: tuple[str, ...]) -> str:
-        if self.health is None:
-            return "no servers are configured here"
-        key, known = (server, tools), self._known
-        at, why = known.get(key, (float("-inf"), ""))
-        if self._monotonic() - at > FRESH_S:
-            why = await self.health.down(server, tools)
-            known[key] = (self._monotonic(), why)
-        return why
 
 
 class AgentRegistry:
@@ -244,7 +217,7 @@ class AgentRegistry:
         warnings: tuple[str, ...] = (),
         expected: Collection[str] = (),
     ) -> Registered:
-        """Take a type in; one of the same id is replaced, and what runs by it goes on as it began.
+        """Take a type in; one of the same id is replaced, and what runs by it continues as it began.
 
         Args:
             given: its spec.
@@ -277,7 +250,7 @@ class AgentRegistry:
         return self._state.agents[spec.id]
 
     async def remove(self, agent: str, *, reason: str = "", actor: str = "system") -> None:
-        """Take a type out; what runs goes on.
+        """Take a type out; what runs continues.
 
         Raises:
             HandoffError: there is none.
@@ -317,29 +290,3 @@ class AgentRegistry:
         named = dict.fromkeys((*routing.can_delegate_to, *callers))
         known = {*self._state.agents, *RESERVED, ANYBODY, spec.id, *expected}
         return unknown_agents(agent for agent in named if agent not in known)
-
-
-class ServerHealth:
-    """Asks the servers (`engine.crew.ports.ToolAvailability`).
-
-    Args:
-        servers: the workspace's.
-        stream: the stream of their changes.
-    """
-
-    def __init__(self, servers: Servers, *, stream: EventStream) -> None:
-        self._servers, self._stream = servers, stream
-        for view in servers.views:
-            self._told(view)
-        servers.follow(self._told)
-
-    async def down(self, server: str, tools: Sequence[str]) -> str:
-        """See `ToolAvailability`."""
-        return await self._servers.lacks(server, tools)
-
-    def _told(self, view: ServerView) -> None:
-        known = self._stream.state.servers.get(view.name)
-        now = (view.state.value, view.error, len(view.tools))
-        if not self._stream.closed and (known is None or (known.state, known.message, known.tools) != now):
-            event = ce.ServerTold(server=view.name, state=now[0], message=now[1], tools=now[2])
-            self._stream.append(event)

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.core.agents import TURNS
 from engine.core.crew_commands import Bringing
 from engine.core.text import clean_line
 from engine.crew.ontology.context import (
@@ -33,15 +34,13 @@ from engine.crew.ontology.kinds import (
 from engine.crew.ontology.results import HandoffResult, Usage, failure_of
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import HandoffError, HandoffRequest
-from engine.crew.state import CrewState, Handoff
+from engine.crew.state import CrewState, Handoff, clarity_of
 from engine.crew.thinker.run_plan import GIVEN, SOURCES, quotable
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.value import dataclass
 
 NewId = Callable[[], str]
-ROLE, TURNS = "crew.role", "crew.turns"
-"""Where a role's progress has what it knows of the problem, and what was said."""
 OUTPUT = 200_000
 """Characters of an output that are kept."""
 TRANSFER_S = 86_400
@@ -68,14 +67,6 @@ class SessionContext:
     session: str
     now: Callable[[], datetime]
     new_id: NewId = new_handoff_id
-
-
-def clarity_of(progress: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a role knows of the problem, by its progress; None where it says nothing."""
-    for part in (progress.get(ROLE), progress):
-        if isinstance(part, Mapping) and isinstance(known := part.get("clarity"), dict):
-            return known
-    return None
 
 
 def _conversation(setting: SessionContext, parent: Handoff) -> ConversationSummary:
@@ -142,7 +133,6 @@ def child_context(
     parent: Handoff,
     ask: HandoffRequest,
     *,
-    mode: HandoffMode = HandoffMode.SEQUENTIAL,
     kind: HandoffType = HandoffType.DELEGATE,
 ) -> HandoffContext:
     """What a run hands over: its own context carried on, with a task of its own.
@@ -161,7 +151,7 @@ def child_context(
         "return_to": above.to_agent,
         "return_behavior": ReturnBehavior.SYNTHESIZE,
         "handoff_type": kind,
-        "handoff_mode": mode,
+        "handoff_mode": HandoffMode.SEQUENTIAL,
         "lineage": (*above.lineage, above.to_agent),
         "attempt": 1,
         "retry_of": None,

@@ -6,6 +6,7 @@ import asyncio
 
 from engine.core import crew as ce
 from engine.core.ports import Clock
+from engine.core.reasons import Reason
 from engine.core.text import clean_line
 from engine.crew.event_stream import EventStream
 from engine.crew.handoffs.admission import AdmissionChecks
@@ -53,7 +54,7 @@ class Handoffs:
         """The crew."""
         return self.stream.state
 
-    async def conduct(
+    async def run_to_end(
         self, draft: HandoffDraft, *, handed: str = "", retries: bool = True
     ) -> tuple[str, HandoffResult]:
         """Hand work over and wait for what comes back, with the retries that its failures allow.
@@ -125,7 +126,8 @@ class Handoffs:
         if refused is not None:
             message = clean_line(refused.message)
             result = failed_result(handoff, refused.code, message, HandoffState.REJECTED)
-            self.moves.finish(name, HandoffState.REJECTED, result, reason=f"{refused.code}: {message}")
+            why = Reason("handoff.failed", error_code=refused.code, message=message)
+            self.moves.finish(name, HandoffState.REJECTED, result, reason=why)
             return
         self.moves.line.join(name)
         self.dispatch()
@@ -146,11 +148,14 @@ class Handoffs:
         if limit < LEAST_S:
             message = f"{handoff.context.from_agent} has no time left for it"
             result = failed_result(handoff, ErrorCode.TIMEOUT, message, HandoffState.REJECTED)
-            self.moves.finish(handoff.id, HandoffState.REJECTED, result, reason=f"TIMEOUT: {message}")
+            why = Reason("handoff.failed", error_code="TIMEOUT", message=message)
+            self.moves.finish(handoff.id, HandoffState.REJECTED, result, reason=why)
             return
         self.moves.move(handoff.id, HandoffState.RUNNING, limit_s=limit)
         self.moves.deadlines.begin(handoff.id, limit)
-        self.moves.live[handoff.id].beginning = self.moves.own(self._made(handoff.id), f"begin {handoff.id}")
+        self.moves.live[handoff.id].beginning = self.moves.start_task(
+            self._made(handoff.id), f"begin {handoff.id}"
+        )
 
     async def _made(self, name: str) -> None:
         """Have a run made for a handoff; one that cannot be made fails it."""
@@ -171,7 +176,7 @@ class Handoffs:
             raise HandoffError(ErrorCode.INTERNAL, "nobody makes runs here")
         return self.moves.worker
 
-    async def found(self, run: str) -> Handoff | None:
+    async def handoff_of_run(self, run: str) -> Handoff | None:
         """The handoff of a run, waiting for runs that are being made."""
         while (handoff := self.state.handoff_of(run)) is None:
             making = [live.beginning for live in self.moves.live.values() if live.beginning is not None]
@@ -207,32 +212,32 @@ class Handoffs:
             IllegalTransition: it does not run.
         """
         if self.state.handoffs[name].state is HandoffState.WAITING_HUMAN:
-            self.moves.move(name, HandoffState.RUNNING, reason="to be paused", actor=actor)
+            self.moves.move(name, HandoffState.RUNNING, reason=Reason("handoff.to-pause"), actor=actor)
         self.moves.move(name, HandoffState.PAUSED, actor=actor)
         self.moves.deadlines.hold(name, "paused")
         if self.moves.worker is not None and (run := self.state.handoffs[name].run):
             await self.moves.worker.pause(run)
 
     async def resume(self, name: str, actor: str) -> None:
-        """Let a paused handoff go on; one that still has a question waits again.
+        """Let a paused handoff continue; one that still has a question waits again.
 
         Raises:
             IllegalTransition: it is not paused.
-            HandoffError: its run cannot go on.
+            HandoffError: its run cannot continue.
         """
         handoff = self.state.handoffs[name]
         check_move(handoff.state, HandoffState.RUNNING)
         if name not in self.moves.deadlines.known:
             limit = handoff.limit_s or float(handoff.context.timeout_seconds)
             self.moves.deadlines.begin(name, limit, handoff.spent_s)
-        self.moves.move(name, HandoffState.RUNNING, reason="resumed", actor=actor)
+        self.moves.move(name, HandoffState.RUNNING, reason=Reason("handoff.resumed"), actor=actor)
         self.moves.deadlines.go(name, "paused")
         if self.moves.live[name].waits:
             self.moves.move(name, HandoffState.WAITING_HUMAN, reason=min(self.moves.live[name].waits))
-        await self.take_up(name)
+        await self.resume_run(name)
 
-    async def take_up(self, name: str) -> None:
-        """Let the run of a handoff go on; where it cannot, the handoff has failed.
+    async def resume_run(self, name: str) -> None:
+        """Let the run of a handoff continue; where it cannot, the handoff has failed.
 
         Raises:
             HandoffError: it cannot.
@@ -245,7 +250,7 @@ class Handoffs:
                 self.moves.fail(name, error.code, clean_line(error.message))
                 raise
         else:
-            self.moves.live[name].beginning = self.moves.own(self._made(name), f"begin {name}")
+            self.moves.live[name].beginning = self.moves.start_task(self._made(name), f"begin {name}")
 
     def _left(self, handoff: Handoff) -> float:
         return self.moves.deadlines.left_s(handoff.context.parent_id)

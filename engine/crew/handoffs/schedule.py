@@ -177,7 +177,7 @@ class Deadlines:
                 self._alarms.drop(counted)
 
     def go(self, handoff: str, why: str) -> None:
-        """One reason less; with the last, the clocks go on."""
+        """One reason less; with the last, the clocks continue."""
         reasons = self._stills.get(handoff, set())
         reasons.discard(why)
         if reasons:

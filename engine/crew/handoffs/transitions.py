@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from engine.core import crew as ce
 from engine.core.ports import Clock
+from engine.core.reasons import Reason, clean_reason
 from engine.core.text import clean_line
 from engine.crew.event_stream import EventStream
 from engine.crew.handoffs.contexts import SessionContext, failed_result
@@ -54,6 +55,8 @@ class HandoffTransitions:
         """Told of each handoff that has ended."""
         self.closing = False
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.stopping: asyncio.Task[None] | None = None
+        """Ends the runs that the last session left."""
 
     @property
     def state(self) -> CrewState:
@@ -65,20 +68,20 @@ class HandoffTransitions:
         handoff = self.state.handoffs.get(name) or self.state.handoff_of(name)
         return int(handoff.priority) if handoff is not None else 1
 
-    def own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Let something go on by itself; closing waits for it."""
+    def start_task(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """Let something continue by itself; closing waits for it."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def settled(self) -> None:
-        """Wait for all that goes on by itself."""
+        """Wait for all tasks that it started."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def drop_tasks(self) -> None:
-        """Cancel all that goes on by itself."""
+        """Cancel all tasks that it started."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -154,7 +157,7 @@ class HandoffTransitions:
             notify(self.state.handoffs[name], result)
 
     def _by_running(self, name: str, target: HandoffState, actor: str) -> None:
-        """Some ends are reached from running only: what waits or rests goes on for a moment."""
+        """Some ends are reached from running only: what waits or rests continues for a moment."""
         here = self.state.handoffs[name].state
         direct = {HandoffState.CANCELLED, HandoffState.REJECTED}
         if here is HandoffState.WAITING_HUMAN:
@@ -162,21 +165,18 @@ class HandoffTransitions:
         if here is not HandoffState.RUNNING and not here.terminal and target not in direct:
             self.move(name, HandoffState.RUNNING, actor=actor)
 
-    def fail(
-        self, name: str, code: ErrorCode, message: str, *, output: str = "", usage: Usage | None = None
-    ) -> None:
+    def fail(self, name: str, code: ErrorCode, message: str) -> None:
         """End a running handoff as failed; nothing where it is over or being ended."""
         live = self.live.get(name)
         handoff = self.state.handoffs[name]
         if not handoff.open or (live is not None and live.doomed):
             return
         spent = self.deadlines.spent_s(name)
-        result = failed_result(
-            handoff, code, message, HandoffState.FAILED, output=output, usage=usage, duration_s=spent
-        )
-        self.finish(name, HandoffState.FAILED, result, reason=f"{code}: {message}")
+        result = failed_result(handoff, code, message, HandoffState.FAILED, duration_s=spent)
+        why = Reason("handoff.failed", error_code=code, message=message)
+        self.finish(name, HandoffState.FAILED, result, reason=why)
 
-    def waits(self, name: str, why: str) -> None:
+    def add_wait(self, name: str, why: str) -> None:
         """A handoff waits for the operator, for one more reason; its clock and those above stand still."""
         handoff, live = self.state.handoffs.get(name), self.live.get(name)
         if handoff is None or live is None or live.doomed or not handoff.open:
@@ -186,7 +186,7 @@ class HandoffTransitions:
         live.waits.add(why)
         self.deadlines.hold(name, why)
 
-    def goes_on(self, name: str, why: str) -> None:
+    def remove_wait(self, name: str, why: str) -> None:
         """One reason less; with the last it runs again."""
         handoff, live = self.state.handoffs.get(name), self.live.get(name)
         if handoff is None or live is None or why not in live.waits:
@@ -194,7 +194,7 @@ class HandoffTransitions:
         live.waits.discard(why)
         self.deadlines.go(name, why)
         if not live.waits and handoff.state is HandoffState.WAITING_HUMAN and not live.doomed:
-            self.move(name, HandoffState.RUNNING, reason=f"{why} is settled")
+            self.move(name, HandoffState.RUNNING, reason=Reason("handoff.settled", request=why))
 
 
 CLEANUP_S = 5.0
@@ -226,7 +226,7 @@ class HandoffEndings:
             name: its id.
             reason: why, in words.
             actor: who wants it.
-            keep_below: whether what it handed over goes on.
+            keep_below: whether what it handed over continues.
         """
         if not self._moves.state.handoffs[name].open:
             return False
@@ -255,7 +255,7 @@ class HandoffEndings:
                 for child in self.below(name):
                     self._moves.live[child].doomed = True
             work = self._cut(name, target, code, reason, actor, keep_below=keep_below)
-            live.cutting = self._moves.own(work, f"end {name}")
+            live.cutting = self._moves.start_task(work, f"end {name}")
         return live.cutting
 
     def below(self, name: str) -> list[str]:
@@ -270,7 +270,7 @@ class HandoffEndings:
         self, name: str, target: HandoffState, code: ErrorCode, reason: str, actor: str, *, keep_below: bool
     ) -> None:
         if not keep_below:
-            await self.cut_below(name, f"{name} ends: {reason}", actor)
+            await self.cut_below(name, Reason("handoff.above", handoff=name, why=reason), actor)
         self.close_requests(name)
         run, text = self._moves.state.handoffs[name].run, ""
         if run and self._moves.worker is not None:
@@ -282,7 +282,7 @@ class HandoffEndings:
             result = failed_result(
                 handoff, code, clean_line(reason), target, output=text, usage=usage, duration_s=spent
             )
-            self._moves.finish(name, target, result, reason=clean_line(reason), actor=actor)
+            self._moves.finish(name, target, result, reason=clean_reason(reason), actor=actor)
 
     async def cut_below(self, name: str, reason: str, actor: str = "system") -> None:
         """End all that is below a handoff, the deepest first."""
@@ -296,7 +296,7 @@ class HandoffEndings:
 
     async def stopped(self, name: str, reason: str) -> Usage:
         """End the run of a handoff, within the time that it has for that; what it took of models."""
-        work = self._moves.own(self._stop(name, reason), f"stop {name}")
+        work = self._moves.start_task(self._stop(name, reason), f"stop {name}")
         limit = asyncio.ensure_future(self._moves.clock.sleep(CLEANUP_S))
         await asyncio.wait({work, limit}, return_when=asyncio.FIRST_COMPLETED)
         limit.cancel()
@@ -322,7 +322,7 @@ class HandoffEndings:
             return Usage()
         return await self._moves.worker.stop(run, reason)
 
-    def time_is_over(self, name: str) -> None:
+    def expire(self, name: str) -> None:
         """The deadline of a handoff has come."""
         handoff = self._moves.state.handoffs[name]
         if handoff.state is HandoffState.RUNNING and not self._moves.live[name].doomed:

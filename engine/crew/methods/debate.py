@@ -22,7 +22,7 @@ TEXT_MOST = 2_000
 
 
 class ClaimStatus(OntologyWord):
-    """What became of a claim."""
+    """Whether a claim still holds."""
 
     STANDING = "standing"
     REBUTTED = "rebutted"
@@ -123,13 +123,9 @@ class Debate(OntologyValue):
         """A claim by its id."""
         return next((claim for claim in self.claims if claim.id == ident), None)
 
-    def standing(self, side: str = "") -> tuple[Claim, ...]:
-        """The claims that stand, of a side or of all."""
-        return tuple(
-            claim
-            for claim in self.claims
-            if claim.status is ClaimStatus.STANDING and side in ("", claim.side)
-        )
+    def standing(self) -> tuple[Claim, ...]:
+        """The claims that stand."""
+        return tuple(claim for claim in self.claims if claim.status is ClaimStatus.STANDING)
 
     @property
     def ledger(self) -> dict[str, int]:

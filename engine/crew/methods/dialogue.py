@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.crew.ontology.context import ProblemClarity
 from engine.crew.ontology.criteria import Subject, check, check_all, question_count
 from engine.crew.ontology.kinds import Check, InputKind, OntologyValue, OntologyWord
-from engine.crew.ontology.results import GateOutcome
+from engine.crew.ontology.results import CriterionResult
 from engine.crew.ontology.spec import Criterion, GuidedStep, RoleRules
 
 TEXT_LIMIT = 20_000
@@ -58,8 +58,6 @@ class GuidedSession(OntologyValue):
     """The step that is asked; None when all were gone through."""
     history: tuple[str, ...] = ()
     """Steps that were active before, in the order in which they were visited."""
-    appendix: dict[str, Any] = Field(default_factory=dict)
-    """Answers to steps that the agent no longer has."""
     saved: bool = False
     """Whether the operator left it to come back."""
 
@@ -81,7 +79,7 @@ def begin(steps: Sequence[GuidedStep]) -> GuidedSession:
 
 
 def answer(steps: Sequence[GuidedStep], session: GuidedSession, value: object) -> GuidedSession:
-    """Answer the active step and go on.
+    """Answer the active step and continue.
 
     Raises:
         MoveRefused: the answer does not fit; the step stays active.
@@ -162,36 +160,19 @@ def leave(session: GuidedSession) -> GuidedSession:
     return _with(session, saved=True)
 
 
-def resume(steps: Sequence[GuidedStep], session: GuidedSession) -> tuple[GuidedSession, tuple[str, ...]]:
-    """Take a session up again, with what has changed in the agent since, a line each.
-
-    Steps are matched by id: answers to removed steps go to the appendix, new steps are pending.
-    """
-    known = {step.id: step for step in steps}
-    removed = {name: state for name, state in session.steps.items() if name not in known}
-    added = [step for step in steps if step.id not in session.steps]
-    notes = [f"the step {name!r} is gone; its answer is kept in the appendix" for name in removed]
-    notes += [f"the step {step.title!r} is new" for step in added]
+def resume(steps: Sequence[GuidedStep], session: GuidedSession) -> GuidedSession:
+    """A session resumed with the steps that there are now; answers that fit no longer are stale."""
     states = {step.id: session.of(step.id) for step in steps}
     for step in steps:
         state = states[step.id]
         if state.status is StepStatus.ANSWERED and _unfit(step, state.value):
             states[step.id] = StepState(status=StepStatus.STALE, value=state.value)
-            notes.append(f"the answer to {step.title!r} no longer fits and is to be looked at again")
     taken = GuidedSession(
         steps=states,
-        active=session.active if session.active in known else None,
-        history=tuple(name for name in session.history if name in known),
-        appendix=session.appendix
-        | {
-            name: state.value
-            for name, state in removed.items()
-            if state.status in (StepStatus.ANSWERED, StepStatus.STALE)
-        },
+        active=session.active if session.active in states else None,
+        history=tuple(name for name in session.history if name in states),
     )
-    if taken.active is None:
-        taken = _with(taken, active=_next(steps, taken))
-    return taken, tuple(notes)
+    return taken if taken.active is not None else _with(taken, active=_next(steps, taken))
 
 
 def unfinished(steps: Sequence[GuidedStep], session: GuidedSession) -> tuple[str, ...]:
@@ -234,9 +215,6 @@ def export(title: str, steps: Sequence[GuidedStep], session: GuidedSession) -> s
         blocks.append(
             f"## {step.title}\n{fields}" + ("\n*(stale)*" if state.status is StepStatus.STALE else "")
         )
-    if session.appendix:
-        lines = [f"- {name}: {_shown(value)}" for name, value in session.appendix.items()]
-        blocks.append("## Answers to steps that are gone\n" + "\n".join(lines))
     return "\n\n".join(blocks)
 
 
@@ -252,9 +230,9 @@ def checked_answer(step: GuidedStep, value: object) -> Any:
     given = _READERS[step.input](step, value)
     subject = Subject(text=_shown(given), data={"value": given})
     for criterion in step.validators:
-        outcome = check(criterion, subject)
-        if outcome.passed is False:
-            raise MoveRefused(outcome.message)
+        result = check(criterion, subject)
+        if result.passed is False:
+            raise MoveRefused(result.message)
     return given
 
 
@@ -411,7 +389,7 @@ class RoleState(OntologyValue):
         return self.clarity.is_ready_for_analysis
 
 
-def lint_reply(reply: str, *, ready: bool, rules: RoleRules | None = None) -> tuple[GateOutcome, ...]:
+def lint_reply(reply: str, *, ready: bool, rules: RoleRules | None = None) -> tuple[CriterionResult, ...]:
     """Everything that a reply is looked at for.
 
     Args:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from engine.crew.ontology.criteria import Subject, check_all, failed, failure_text, unjudged
 from engine.crew.ontology.kinds import Check, OnFail, OntologyValue
-from engine.crew.ontology.results import GateOutcome, Usage
+from engine.crew.ontology.results import CriterionResult, Usage
 from engine.crew.ontology.spec import Phase
 from engine.value import dataclass, replace
 
@@ -25,7 +25,7 @@ class PhaseRecord(OntologyValue):
 
     phase: str
     outputs: dict[str, Any] = Field(default_factory=dict)
-    criteria: tuple[GateOutcome, ...] = ()
+    criteria: tuple[CriterionResult, ...] = ()
     usage: Usage = Usage()
     key: str
     """Hash of the inputs and of the phase's spec."""
@@ -40,7 +40,7 @@ class PipelineRun(OntologyValue):
     records: tuple[PhaseRecord, ...] = ()
     attempts: dict[str, int] = Field(default_factory=dict)
     """Tries of the phase that is under way."""
-    failures: tuple[GateOutcome, ...] = ()
+    failures: tuple[CriterionResult, ...] = ()
     """Why its last try was not taken."""
 
     def outputs(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Next:
     run: PipelineRun
     what: str
     """`committed`, `retry`, `ask_user`, `abort`, `skipped`."""
-    outcomes: tuple[GateOutcome, ...] = ()
+    outcomes: tuple[CriterionResult, ...] = ()
     message: str = ""
 
 
@@ -93,12 +93,14 @@ def next_phase(phases: Sequence[Phase], run: PipelineRun) -> Phase | None:
     return phases[len(run.records)] if len(run.records) < len(phases) else None
 
 
-def examine(phase: Phase, outputs: Mapping[str, Any], seen: Subject | None = None) -> tuple[GateOutcome, ...]:
+def examine(
+    phase: Phase, outputs: Mapping[str, Any], seen: Subject | None = None
+) -> tuple[CriterionResult, ...]:
     """Whether the outputs exist and what every criterion says of them; all of them, not the first that
     fails.
     """
     there = tuple(
-        GateOutcome(
+        CriterionResult(
             check=Check.NON_EMPTY,
             passed=_something(outputs.get(name)),
             wanted=name,
@@ -136,28 +138,28 @@ def checkpoint(
     phase = next_phase(phases, run)
     if phase is None:
         raise ValueError("every phase is committed")
-    outcomes = examine(phase, outputs, seen)
-    wrong = failed(outcomes)
-    if not wrong and (open_ones := unjudged(outcomes)):
+    results = examine(phase, outputs, seen)
+    wrong = failed(results)
+    if not wrong and (open_ones := unjudged(results)):
         held = run.model_copy(update={"failures": open_ones})
         message = "; ".join(f"{gate.wanted}: {gate.message}" for gate in open_ones)
-        return Next(held, "ask_user", outcomes, message)
+        return Next(held, "ask_user", results, message)
     if not wrong:
-        record = _record(phase, context, run, outputs, outcomes)
-        return Next(PipelineRun(records=(*run.records, record)), "committed", outcomes)
+        record = _record(phase, context, run, outputs, results)
+        return Next(PipelineRun(records=(*run.records, record)), "committed", results)
     message = "; ".join(map(failure_text, wrong))
     tries = run.attempts.get(phase.id, 0) + 1
     again = PipelineRun(records=run.records, attempts={phase.id: tries}, failures=wrong)
     on_fail = phase.checkpoint.on_fail
     if on_fail is OnFail.RETRY and tries <= phase.checkpoint.max_retries:
-        return Next(again, "retry", outcomes, message)
+        return Next(again, "retry", results, message)
     if on_fail is OnFail.SKIP and not _needed_later(phases, phase):
-        record = _record(phase, context, run, {}, outcomes).model_copy(update={"skipped": True})
-        return Next(PipelineRun(records=(*run.records, record)), "skipped", outcomes, message)
+        record = _record(phase, context, run, {}, results).model_copy(update={"skipped": True})
+        return Next(PipelineRun(records=(*run.records, record)), "skipped", results, message)
     if on_fail in (OnFail.RETRY, OnFail.ASK_USER):
-        return Next(again, "ask_user", outcomes, message)
+        return Next(again, "ask_user", results, message)
     why = f"{phase.name} is needed later and cannot be skipped: " if on_fail is OnFail.SKIP else ""
-    return Next(again, "abort", outcomes, why + message)
+    return Next(again, "abort", results, why + message)
 
 
 def accept_anyway(
@@ -166,7 +168,7 @@ def accept_anyway(
     run: PipelineRun,
     outputs: Mapping[str, Any],
     reason: str,
-    outcomes: tuple[GateOutcome, ...] | None = None,
+    outcomes: tuple[CriterionResult, ...] | None = None,
 ) -> PipelineRun:
     """Commit the phase under way although it failed, by the operator's word.
 
@@ -201,12 +203,12 @@ def _record(
     context: Mapping[str, Any],
     run: PipelineRun,
     outputs: Mapping[str, Any],
-    outcomes: tuple[GateOutcome, ...],
+    results: tuple[CriterionResult, ...],
 ) -> PhaseRecord:
     return PhaseRecord(
         phase=phase.id,
         outputs=dict(outputs),
-        criteria=outcomes,
+        criteria=results,
         key=key_of(phase, inputs_of(phase, context, run)),
     )
 

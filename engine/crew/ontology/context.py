@@ -89,7 +89,7 @@ class ProblemClarity(OntologyValue):
         return {"what": self.what_clarity, "who": self.who_clarity, "success": self.success_clarity}[slot]
 
     def updated(self, slot: Slot, text: str, score: float, confirmed: bool = False) -> ProblemClarity:
-        """With other words in a slot; the score is capped by what the words can bear."""
+        """With other words in a slot; the score is capped by what the words support."""
         given = self.model_dump()
         confirmed_slots = self.confirmed | {slot} if confirmed else self.confirmed - {slot}
         given |= {
@@ -148,7 +148,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*", re.UNICODE)
 
 
 def cap(slot: Slot, text: str, confirmed: bool) -> float:
-    """The highest clarity that these words can bear: the least of all caps that apply."""
+    """The highest clarity that these words support: the least of all caps that apply."""
     words = [word.casefold() for word in _WORD.findall(text)]
     if not text.strip():
         return 0.0
@@ -164,7 +164,7 @@ def cap(slot: Slot, text: str, confirmed: bool) -> float:
 
 
 def capped(slot: Slot, text: str, proposed: float, confirmed: bool = False) -> float:
-    """The clarity of a slot: what was proposed, and no more than its words can bear."""
+    """The clarity of a slot: what was proposed, and no more than its words support."""
     return min(proposed, cap(slot, text, confirmed))
 
 
@@ -360,7 +360,7 @@ class Answer(OntologyValue):
 class HumanRequest(OntologyValue):
     """A question that waits for the operator.
 
-    It never approves by itself: with no default, expiry leaves it open.
+    It never answers itself: it stays open until the operator answers or dismisses it, or its handoff ends.
     """
 
     id: str = Field(pattern=r"^hr-[0-9a-z-]{1,64}$")
@@ -374,12 +374,9 @@ class HumanRequest(OntologyValue):
     context: Words = ""
     """What was tried."""
     options: tuple[Option, ...] = ()
-    default_option: str | None = None
-    allow_free_text: bool = True
     severity: Priority = Priority.NORMAL
     blocking: bool = True
     created_at: Moment
-    expires_at: Moment | None = None
     state: RequestState = RequestState.OPEN
     answer: Answer | None = None
     times: int = Field(default=1, ge=1)
@@ -390,10 +387,6 @@ class HumanRequest(OntologyValue):
         ids = [option.id for option in self.options]
         if len(set(ids)) < len(ids):
             raise ValueError("options: their ids must differ")
-        if self.default_option is not None and self.default_option not in ids:
-            raise ValueError(f"default_option: {self.default_option!r} is none of the options")
-        if not ids and not self.allow_free_text:
-            raise ValueError("options: without any, free text must be allowed")
         if self.kind is RequestKind.PERMISSION and tuple(ids) != PERMISSIONS:
             raise ValueError(f"options: a permission has exactly {', '.join(PERMISSIONS)}")
         if (self.state is RequestState.ANSWERED) != (self.answer is not None):

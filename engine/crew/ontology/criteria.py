@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from engine.crew.ontology.kinds import Check
-from engine.crew.ontology.results import GateOutcome
+from engine.crew.ontology.results import CriterionResult
 from engine.crew.ontology.spec import Criterion
 from engine.value import dataclass, field
 
@@ -59,12 +59,12 @@ def rubrics_in(criteria: Iterable[Criterion]) -> tuple[Rubric, ...]:
     return tuple(dict.fromkeys(rubrics))
 
 
-def rubric_outcome(criterion: Criterion, verdicts: Mapping[Rubric, RubricVerdict]) -> GateOutcome:
+def rubric_outcome(criterion: Criterion, verdicts: Mapping[Rubric, RubricVerdict]) -> CriterionResult:
     """What is known of a rubric; nothing can be said where it was not judged."""
     rubric = rubric_of(criterion)
     verdict = verdicts.get(rubric, RubricVerdict())
     message = "" if verdict.passed else criterion.message or rubric.text
-    return GateOutcome(
+    return CriterionResult(
         check=criterion.check,
         passed=verdict.passed,
         hard=criterion.hard,
@@ -109,12 +109,12 @@ class _UnfitError(ValueError):
     """A criterion cannot be applied; the message says why."""
 
 
-def check_all(criteria: Iterable[Criterion], subject: Subject) -> tuple[GateOutcome, ...]:
+def check_all(criteria: Iterable[Criterion], subject: Subject) -> tuple[CriterionResult, ...]:
     """Every criterion's outcome, in their order; all are looked at."""
     return tuple(check(criterion, subject) for criterion in criteria)
 
 
-def check(criterion: Criterion, subject: Subject) -> GateOutcome:
+def check(criterion: Criterion, subject: Subject) -> CriterionResult:
     """The outcome of one criterion."""
     if criterion.check is Check.LLM_RUBRIC:
         return rubric_outcome(criterion, subject.verdicts)
@@ -128,7 +128,7 @@ def check(criterion: Criterion, subject: Subject) -> GateOutcome:
         if finding.passed
         else criterion.message or f"{where}: {criterion.check}: {finding.measured}".rstrip(": ")
     )
-    return GateOutcome(
+    return CriterionResult(
         check=criterion.check,
         passed=finding.passed,
         hard=criterion.hard,
@@ -138,17 +138,17 @@ def check(criterion: Criterion, subject: Subject) -> GateOutcome:
     )
 
 
-def failed(outcomes: Iterable[GateOutcome], *, hard: bool = True) -> tuple[GateOutcome, ...]:
-    """Those that were not passed, hard ones or soft ones; what nothing could be said of is none of them."""
-    return tuple(outcome for outcome in outcomes if outcome.passed is False and outcome.hard is hard)
+def failed(outcomes: Iterable[CriterionResult]) -> tuple[CriterionResult, ...]:
+    """Hard ones that were not passed; what nothing could be said of is none of them."""
+    return tuple(result for result in outcomes if result.passed is False and result.hard)
 
 
-def unjudged(outcomes: Iterable[GateOutcome]) -> tuple[GateOutcome, ...]:
+def unjudged(outcomes: Iterable[CriterionResult]) -> tuple[CriterionResult, ...]:
     """Hard ones of which nothing could be said: neither passed nor failed, so a person decides."""
-    return tuple(outcome for outcome in outcomes if outcome.passed is None and outcome.hard)
+    return tuple(result for result in outcomes if result.passed is None and result.hard)
 
 
-def failure_text(outcome: GateOutcome) -> str:
+def failure_text(outcome: CriterionResult) -> str:
     """A criterion that failed, with what was measured where its own words do not say it."""
     message, measured = outcome.message, outcome.measured
     return f"{message} ({measured})" if measured and measured not in message else message

@@ -42,7 +42,7 @@ class AgentType(OntologyWord):
 
     @property
     def keeps_progress(self) -> bool:
-        """Whether it can go on from what it kept: committed phases, answered steps."""
+        """Whether it can continue from what it kept: committed phases, answered steps."""
         return self in (AgentType.PIPELINE, AgentType.GUIDED)
 
     @property
@@ -266,7 +266,6 @@ class RequestState(OntologyWord):
     OPEN = "open"
     ANSWERED = "answered"
     DISMISSED = "dismissed"
-    EXPIRED = "expired"
     CANCELLED = "cancelled"
 
 
@@ -392,17 +391,13 @@ class OntologyValue(BaseModel):
             raise InvalidError(what or cls.__name__, problems_in(error)) from error
 
     @classmethod
-    def loaded(cls, stored: Mapping[str, Any]) -> tuple[Self, tuple[str, ...]]:
-        """The value of a stored row, and warnings about fields that this version does not know.
+    def loaded(cls, stored: Mapping[str, Any]) -> Self:
+        """The value of a stored row, without fields that this version does not know.
 
         Raises:
             InvalidError: it is none.
         """
-        unknown = tuple(sorted(set(stored) - set(cls.model_fields)))
-        value = cls.read({key: field for key, field in stored.items() if key in cls.model_fields})
-        return value, tuple(
-            f"{cls.__name__}: the field {name!r} is not known and was left out" for name in unknown
-        )
+        return cls.read({key: field for key, field in stored.items() if key in cls.model_fields})
 
 
 def problems_in(error: ValidationError) -> tuple[SpecProblem, ...]:

@@ -48,7 +48,7 @@ class ReturnedResult(OntologyValue):
     scores: dict[str, float] = Field(default_factory=dict)
     """Numbers by name, where the method gives any."""
     suggested_next_agents: tuple[str, ...] = Field(default=(), max_length=10)
-    """Ids of agents that might go on from here."""
+    """Ids of agents that might continue from here."""
     open_questions: tuple[str, ...] = Field(default=(), max_length=50)
     """What is not known yet."""
     data: dict[str, Any] = Field(default_factory=dict)
@@ -284,7 +284,7 @@ def _changed(given: Mapping[str, Any], computed: Mapping[str, Any]) -> list[str]
     ]
 
 
-class GateOutcome(OntologyValue):
+class CriterionResult(OntologyValue):
     """What a criterion says of an output."""
 
     check: Check
@@ -343,7 +343,7 @@ class HandoffResult(OntologyValue):
     state: HandoffState = HandoffState.COMPLETED
     partial: bool = False
     confidence_source: ConfidenceSource = ConfidenceSource.NONE
-    quality: tuple[GateOutcome, ...] = ()
+    quality: tuple[CriterionResult, ...] = ()
     missing: tuple[str, ...] = ()
     """Sub-agents that gave nothing."""
     usage: Usage = Usage()

@@ -153,7 +153,7 @@ class Returns(OntologyValue):
 
 
 class Routing(OntologyValue):
-    """Who calls it, whom it calls, and what becomes of its answer."""
+    """Who calls it, whom it calls, and what happens to its answer."""
 
     can_delegate_to: Ids = ()
     can_be_called_by: tuple[str, ...] | Literal["*"] = ANYBODY
@@ -194,33 +194,17 @@ class ServerUse(OntologyValue):
     required: bool = False
 
 
-class CustomTool(OntologyValue):
-    """A Python function that runs in the sandbox."""
-
-    name: Key
-    description: str = ""
-    function: str = Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
-    parameters: dict[str, Any] | None = None
-
-
-class GlobalAction(OntologyValue):
-    """An action that is offered in every phase and step."""
-
-    action: Key
-    description: str = ""
-    tool: str
-
-
-NO_FUNCTIONS = "custom functions are not called any more; serve them by an MCP server"
-"""Why an agent that names `custom_tools` is not built and does not run."""
+NO_FUNCTIONS = "functions and actions of an agent's own are not called any more; serve them by an MCP server"
+"""Why an agent that names `custom_tools` or `global_actions` is not built."""
 
 
 class Tools(OntologyValue):
     """What it may call."""
 
     mcp_servers: tuple[ServerUse, ...] = ()
-    custom_tools: tuple[CustomTool, ...] = ()
-    global_actions: tuple[GlobalAction, ...] = ()
+    custom_tools: tuple[dict[str, Any], ...] = ()
+    global_actions: tuple[dict[str, Any], ...] = ()
+    """These two are of version 0.1."""
     local: tuple[str, ...] = ()
     """Commands of the engine's own tools, as `simple_coder.read`; what skills allow is mapped to these."""
     degraded: tuple[str, ...] = ()

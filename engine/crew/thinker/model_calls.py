@@ -7,11 +7,11 @@ result, the phase's output, or what a role says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.core.agents import BY_SPEC, CREW
-from engine.core.plan import PlanStep, Provenance
+from engine.core.plan import PlanStep
 from engine.core.text import StrictJsonError, clean_line
 from engine.core.thinking import Decision, DecisionKind
 from engine.crew.ontology.context import SLOTS
@@ -22,13 +22,11 @@ from engine.crew.thinker.run_plan import CALLS_MOST, STEPS, Brief, fail_handoff
 from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
 from engine.models.structured import json_object_in
-from engine.planning.plan_notation import step_problems
-from engine.tools.mcp.names import BUILT_INS, BuiltIn, resolve
+from engine.planning.thinkers.claude_decision import call_in, call_problems, first_call
+from engine.tools.mcp.names import resolve
 from engine.tools.registry import ToolRegistry, json_schema
-from engine.value import dataclass, replace
+from engine.value import dataclass
 
-CUSTOM = "custom"
-"""The tool by which older specifications name custom functions."""
 GIVE_UP = "give_up"
 FORM = "form"
 """Where a handoff's metadata may have the JSON Schema of the data that is to come back."""
@@ -46,14 +44,6 @@ class Offer:
     shown: ToolSpec
     tool: str
     command: str
-    built_in: BuiltIn | None = None
-    """The global action whose one text becomes the command's arguments."""
-
-    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The command's arguments for what a model gave."""
-        if self.built_in is None:
-            return dict(given)
-        return self.built_in.arguments(str(given.get("text", "")))
 
 
 def offers(
@@ -77,10 +67,10 @@ def offers(
     ends = tuple(_ends(brief, step, others))
     if made >= CALLS_MOST:
         return ends
-    actions = (*_reading(files), *_actions(brief.spec, registry))
+    reading = tuple(_reading(files))
     if step.provenance.clause == STEPS:
-        return (*actions, *ends)
-    offered = (*_outside(brief.spec, phase_of(brief, step), registry), *actions)
+        return (*reading, *ends)
+    offered = (*_outside(brief.spec, phase_of(brief, step), registry), *reading)
     return (*offered, *_others(brief, others), *ends)
 
 
@@ -99,7 +89,7 @@ def phase_of(brief: Brief, step: PlanStep) -> Phase | None:
 
 
 def _outside(spec: AgentSpec, phase: Phase | None, registry: ToolRegistry) -> Iterator[Offer]:
-    """Commands of the engine's tools, of servers and of functions."""
+    """Commands of the engine's tools and of servers."""
     seen = set()
     for name in dict.fromkeys((*_named(spec), *(phase.tools if phase is not None else ()))):
         for tool, command in _meant(name, registry):
@@ -128,24 +118,6 @@ def _named(spec: AgentSpec) -> Iterator[str]:
     yield from spec.tools.local
     for use in spec.tools.mcp_servers:
         yield from (f"{use.server}.{tool}" for tool in use.tools)
-    yield from (f"{CUSTOM}.{tool.name}" for tool in spec.tools.custom_tools)
-
-
-def _actions(spec: AgentSpec, registry: ToolRegistry) -> Iterator[Offer]:
-    """Global actions, by their own names, in every phase and step."""
-    customs = {tool.name for tool in spec.tools.custom_tools}
-    for action in spec.tools.global_actions:
-        name = f"{CUSTOM}.{action.tool}" if action.tool in customs else action.tool
-        meant = next(_meant(name, registry), None) if name else None
-        built_in = BUILT_INS.get(action.action)
-        if meant is not None:
-            command = registry.get(meant[0]).commands[meant[1]]
-            shown = ToolSpec(action.action, action.description or command.description, json_schema(command))
-            yield Offer(shown, *meant)
-        elif built_in is not None and built_in.tool in registry:
-            schema = _object({"text": _TEXT}, "text")
-            shown = ToolSpec(action.action, action.description or built_in.description, schema)
-            yield Offer(shown, built_in.tool, built_in.command, built_in)
 
 
 def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
@@ -228,7 +200,7 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
             },
             "outputs",
         )
-    elif brief.talks:
+    elif brief.has_floor:
         message = "Say something to the operator, in your words; their answer is what you hear next."
         yield _crew("reply", message, {"text": _TEXT}, "text")
         floor = [other.id for other in others if other.handoff.supports.transfer]
@@ -243,7 +215,7 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
     else:
         about = "Return the result. Leave out what you do not know; nothing is to be made up."
         yield Offer(ToolSpec("return_result", about, _returned(brief)), CREW, "return_result")
-    if not brief.talks:
+    if not brief.has_floor:
         yield _crew(
             "return_result", "Say that it cannot be done, and why.", {"reason": _TEXT}, "reason", name=GIVE_UP
         )
@@ -302,30 +274,24 @@ class SpecDecisionParser:
 
     def read(self, answer: ModelAnswer) -> tuple[Decision | None, tuple[str, ...]]:
         """The decision; None and what is wrong with the answer where there is none."""
-        uses, text = answer.tool_uses, answer.text.strip()
-        if not uses:
-            return self._words(text)
-        decision, problems = self._called(uses[0], text)
-        if decision is None or len(uses) == 1:
-            return decision, problems
-        return replace(decision, deferred=tuple(clean_line(use.name, limit=80) for use in uses[1:])), ()
+        return first_call(answer, self._called) if answer.tool_uses else self._words(answer.text.strip())
 
     def _words(self, text: str) -> tuple[Decision | None, tuple[str, ...]]:
         if not text:
             return None, ("the answer is empty",)
         if self._in_words and '"tool"' in text:
             try:
-                given = json_object_in(text)
+                use = call_in(text)
             except StrictJsonError as error:
                 return None, (str(error),)
-            if isinstance(given.get("input", {}), dict) and set(given) - {"input"} == {"tool"}:
-                return self._called(ToolUse("", str(given["tool"]), given.get("input", {})), "")
+            if use is not None:
+                return self._called(use, "")
         if self._step.provenance.clause == STEPS:
             return self._call("ask", {"draft": text})
         phase = phase_of(self._brief, self._step)
         if phase is not None:
             return self._call("checkpoint", {"output": text, "outputs": _outputs(phase.outputs, text)})
-        if self._brief.talks:
+        if self._brief.has_floor:
             return self._call("reply", {"text": text})
         return self._call("return_result", _said(parse_text_answer(text)))
 
@@ -346,7 +312,7 @@ class SpecDecisionParser:
                 return self._call("return_result", _said(parse_returned(use.input)), why)
             except InvalidError as error:
                 return None, tuple(map(str, error.problems))
-        return self._checked(offer.tool, offer.command, offer.arguments(use.input), why)
+        return self._checked(offer.tool, offer.command, dict(use.input), why)
 
     def _call(
         self, command: str, args: dict[str, Any], why: str = ""
@@ -356,15 +322,8 @@ class SpecDecisionParser:
     def _checked(
         self, tool: str, command: str, args: dict[str, Any], why: str
     ) -> tuple[Decision | None, tuple[str, ...]]:
-        step = PlanStep("1", why, tool=tool, command=command, args=args, provenance=Provenance(BY_SPEC))
-        missing = (
-            problem.message
-            for problem in self._registry.validate(tool, command, args)
-            if problem.argument and problem.argument not in args
-        )
-        problems = (*step_problems(step, self._registry, settled_later=True), *missing)
-        if problems:
-            return None, tuple(dict.fromkeys(problems))
+        if problems := call_problems(self._registry, tool, command, args, BY_SPEC):
+            return None, problems
         about = why or f"{command} {self._brief.spec.name if command == 'return_result' else ''}".strip()
         return Decision(DecisionKind.CALL, about, tool, command, args), ()
 

@@ -72,7 +72,7 @@ def _rendered(context: HandoffContext, kept: Sequence[_Kept]) -> str:
         _earlier(context.previous_analyses, kept),
         _listed("Look at these", context.focus_areas),
         _listed("Leave these out", context.ignore_areas),
-        f"## What becomes of your answer\n{_RETURNS[context.return_behavior]}",
+        f"## What happens with your answer\n{_RETURNS[context.return_behavior]}",
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -157,7 +157,7 @@ def spec_system_blocks(
     ]
     instructions = "\n\n".join(part for part in parts if part)
     blocks = (
-        Text(f"{_ROLE}\n{ends_by_words(spec.type)}", "house"),
+        Text(f"{_ROLE}\n{ends_by_words(spec.type)}", "role"),
         Text(instructions, "instructions", cache=True),
     )
     return (*blocks, Text(tools_in_words, "tools")) if tools_in_words else blocks
@@ -194,7 +194,7 @@ def spec_question(brief: Brief, request: DecisionRequest, files: SkillFiles | No
     blocks = [Text(f"## {path}\n{visible(text)}", f"file {path}") for path, text in opened.items()]
     blocks += [Text(context_prompt(brief.context), "handoff"), *_gathered(brief, request)]
     if done := "\n\n".join(_done(action) for action in request.recent if not _told(action)):
-        title = "what you called lately, oldest first, and what came of it"
+        title = "what you called lately, oldest first, with results"
         blocks.append(Text(fence(title, done, limit=RECENT_LIMIT), "recent"))
     repairs = request.beliefs.get(REPAIRS)
     if isinstance(repairs, Mapping):
@@ -302,9 +302,9 @@ def _told(action: RecentAction) -> bool:
 
 
 def _done(action: RecentAction) -> str:
-    outcome = "succeeded" if action.ok else "FAILED"
+    result = "succeeded" if action.ok else "FAILED"
     call = f"{action.tool} {action.command} {canonical(action.args)[:1_000]}"
-    return f"{action.action}: {call}\n{outcome}: {action.answer}"
+    return f"{action.action}: {call}\n{result}: {action.answer}"
 
 
 def words_for(tools: Sequence[Any]) -> str:

@@ -46,7 +46,7 @@ class Brief:
     """How far an earlier run of the handoff came, by the beliefs that it held."""
 
     @property
-    def talks(self) -> bool:
+    def has_floor(self) -> bool:
         """Whether it was given the floor: it talks with the operator and returns nothing."""
         return self.context.handoff_type is HandoffType.TRANSFER
 
@@ -61,7 +61,7 @@ class Brief:
             InvalidError: what is kept is no such value.
         """
         kept = self.kept(beliefs, key)
-        return None if kept is None else kind.loaded(kept)[0]
+        return None if kept is None else kind.loaded(kept)
 
 
 def brief_of(meta: Mapping[str, Any]) -> Brief:
@@ -162,7 +162,7 @@ def _lines(brief: Brief, beliefs: Mapping[str, Any]) -> Iterator[tuple[str, str,
     spec = brief.spec
     match spec.type:
         case AgentType.ROLE:
-            yield "talk with the operator" if brief.talks else "do what is asked and return it", TALK, ""
+            yield "talk with the operator" if brief.has_floor else "do what is asked and return it", TALK, ""
         case AgentType.OPERATOR:
             yield "do the task and return the result", TASK, ""
         case AgentType.COLLABORATIVE if spec.debate is not None:
@@ -183,7 +183,7 @@ def _lines(brief: Brief, beliefs: Mapping[str, Any]) -> Iterator[tuple[str, str,
 def pipeline_of(brief: Brief, beliefs: Mapping[str, Any]) -> pipeline.PipelineRun:
     """How far a pipeline is; what an earlier run of it committed counts where its hash still fits."""
     if PIPELINE in beliefs:
-        return pipeline.PipelineRun.loaded(beliefs[PIPELINE])[0]
+        return pipeline.PipelineRun.loaded(beliefs[PIPELINE])
     kept = brief.read(beliefs, PIPELINE, pipeline.PipelineRun)
     values = values_of(brief.context)
     return pipeline.resumed(brief.spec.phases, values, kept or pipeline.PipelineRun())

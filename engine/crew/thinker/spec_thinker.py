@@ -33,6 +33,7 @@ from engine.models.messages import Message, Text
 from engine.models.request import ANY_TOOL, LEAST_THINKING, ModelRequest
 from engine.models.structured import NotOfFormError, ask_for, ask_until
 from engine.tools.registry import ToolRegistry
+from engine.value import dataclass
 
 
 class SpecThinker:
@@ -207,6 +208,7 @@ def _filled(data: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in data.items() if value not in (None, "", [], {})}
 
 
+@dataclass
 class SpecModelClient:
     """Asks the model that a specification chooses.
 
@@ -218,16 +220,11 @@ class SpecModelClient:
         record: receives every request with its result.
     """
 
-    def __init__(
-        self,
-        client: ModelClient,
-        registry: ToolRegistry,
-        of_tier: Callable[[str], str],
-        sink: PieceSink,
-        record: Recorder,
-    ) -> None:
-        self._client, self._registry, self._of_tier = client, registry, of_tier
-        self._sink, self._record = sink, record
+    client: ModelClient
+    registry: ToolRegistry
+    of_tier: Callable[[str], str]
+    sink: PieceSink
+    record: Recorder
 
     async def decide(
         self,
@@ -242,11 +239,11 @@ class SpecModelClient:
         Raises:
             ThinkingError: the model could not be asked or did not answer.
         """
-        offered = offers(brief, request.step, self._registry, others, made, files)
+        offered = offers(brief, request.step, self.registry, others, made, files)
         asked = self.request(brief, request, offered, files)
-        reader = SpecDecisionParser(brief, request.step, offered, self._registry, in_words=not asked.tools)
+        reader = SpecDecisionParser(brief, request.step, offered, self.registry, in_words=not asked.tools)
         try:
-            given = await ask_until(self._client, asked, reader.read, sink=self._sink, record=self._record)
+            given = await ask_until(self.client, asked, reader.read, sink=self.sink, record=self.record)
         except NotOfFormError as error:
             why = clean_line(f"{asked.model} gave nothing usable: {'; '.join(error.problems)}")
             return fail_handoff(why, ErrorCode.OUTPUT_FORMAT)
@@ -268,8 +265,8 @@ class SpecModelClient:
     ) -> ModelRequest:
         """The question as it is sent."""
         choice = brief.spec.model
-        name = choice.id or self._of_tier(choice.tier.value)
-        known = self._client.capabilities(name)
+        name = choice.id or self.of_tier(choice.tier.value)
+        known = self.client.capabilities(name)
         tools = tuple(offer.shown for offer in offered)
         budget = thinking_budget(choice, known)
         most = min(choice.max_tokens, known.max_output)

@@ -46,7 +46,7 @@ async def debate(work: ToolCall) -> ToolResult:
     spec = rules.with_rounds(spec, context.metadata)
     held = work.brief.kept(work.beliefs, DEBATE)
     if isinstance(held, Mapping) and "motion" in held:
-        state = rules.Debate.loaded(held)[0]  # it goes on behind the last round that was closed
+        state = rules.Debate.loaded(held)  # it goes on behind the last round that was closed
     else:
         state = rules.begin(spec, str(work.args.get("motion") or "") or context.task_description)
     try:
@@ -83,7 +83,7 @@ def _kept(work: ToolCall, state: rules.Debate) -> rules.Debate:
     """The debate as it stands in the handoff, where the operator's word between rounds counts."""
     now = work.service.handoff_of(work.run)
     held = now.progress.get(DEBATE) if now is not None else None
-    return rules.Debate.loaded(held)[0] if isinstance(held, Mapping) and "motion" in held else state
+    return rules.Debate.loaded(held) if isinstance(held, Mapping) and "motion" in held else state
 
 
 # ------------------------------------------------------------------ rounds
@@ -248,7 +248,7 @@ _BETWEEN = options_of(
 
 
 async def _between(work: ToolCall, state: rules.Debate) -> bool:
-    """Where the operator steps through it, ask how to go on after a round; False when they ended it."""
+    """Where the operator steps through it, ask how to continue after a round; False when they ended it."""
     if not work.steps or state.ended:
         return True
     answer = await work.service.ask(

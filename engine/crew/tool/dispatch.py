@@ -247,9 +247,9 @@ async def reply(work: ToolCall) -> ToolResult:
     flagged: list[str] = []
     if text or not work.beliefs.get(AWAY):
         wrong = failed(role.lint_reply(text, ready=state.ready, rules=work.handoff.spec.role))
-        flagged = [outcome.message for outcome in wrong]
+        flagged = [result.message for result in wrong]
         if flagged and (not work.repairs or not text):
-            return work.sent_back(flagged, {"text": text})
+            return work.reject(flagged, {"text": text})
         state = role.replied(state, text, flagged=bool(flagged))
     turns = [
         *(work.brief.kept(work.beliefs, TURNS) or ()),

@@ -53,38 +53,36 @@ async def checkpoint(work: ToolCall) -> ToolResult:
         work, phase.checkpoint.criteria, Subject(text, outputs, _sources(work, run))
     )
     while True:
-        outcome = pipeline.checkpoint(spec.phases, values, run, outputs, seen=seen)
-        held = outcome.run.model_dump(mode="json")
-        await work.keep(
-            PHASE, {PIPELINE: held}, f"{phase.id}: {_TOLD[outcome.what]} {outcome.message}".strip()
-        )
-        if outcome.what in ("committed", "skipped"):
-            return await _committed(work, phase, outcome)
-        if outcome.what == "retry":
-            wrong = list(map(failure_text, failed(outcome.outcomes)))
-            return call_refused(outcome.message, beliefs={PIPELINE: held}, failed=wrong)
-        if outcome.what == "abort":
-            return await _aborted(work, phase, outcome, outputs)
-        answer = await work.service.ask(work.run, _phase_question(phase, outcome.message, outputs))
+        result = pipeline.checkpoint(spec.phases, values, run, outputs, seen=seen)
+        held = result.run.model_dump(mode="json")
+        await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {_TOLD[result.what]} {result.message}".strip())
+        if result.what in ("committed", "skipped"):
+            return await _committed(work, phase, result)
+        if result.what == "retry":
+            wrong = list(map(failure_text, failed(result.outcomes)))
+            return call_refused(result.message, beliefs={PIPELINE: held}, failed=wrong)
+        if result.what == "abort":
+            return await _aborted(work, phase, result, outputs)
+        answer = await work.service.ask(work.run, _phase_question(phase, result.message, outputs))
         match answer.option_id or "edit":
             case "retry":
-                again = outcome.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
+                again = result.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
                 return call_refused(
-                    f"the operator wants another try: {outcome.message}", beliefs={PIPELINE: again}
+                    f"the operator wants another try: {result.message}", beliefs={PIPELINE: again}
                 )
             case "accept" if answer.text.strip():
                 accepted = pipeline.accept_anyway(
-                    spec.phases, values, run, outputs, answer.text, outcome.outcomes
+                    spec.phases, values, run, outputs, answer.text, result.outcomes
                 )
-                return await _committed(work, phase, pipeline.Next(accepted, "committed", outcome.outcomes))
+                return await _committed(work, phase, pipeline.Next(accepted, "committed", result.outcomes))
             case "abort":
-                return await _aborted(work, phase, outcome, outputs)
+                return await _aborted(work, phase, result, outputs)
             case "edit" if answer.text.strip():
-                run, outputs, text = outcome.run, _outputs(phase, answer.text), answer.text
+                run, outputs, text = result.run, _outputs(phase, answer.text), answer.text
                 subject = Subject(text, outputs, seen.sources)
                 seen = await complete_subject(work, phase.checkpoint.criteria, subject)
             case _:
-                run = outcome.run  # without words nothing follows: it is asked again
+                run = result.run  # without words nothing follows: it is asked again
 
 
 def _sources(work: ToolCall, run: pipeline.PipelineRun) -> dict[str, str]:
@@ -135,9 +133,9 @@ async def _committed(work: ToolCall, phase: Phase, next_: pipeline.Next) -> Tool
         )
         if answer.option_id == "abort":
             return await _aborted(work, phase, next_, {})
-    outcomes = [outcome.model_dump(mode="json") for outcome in next_.outcomes]
+    results = [result.model_dump(mode="json") for result in next_.outcomes]
     return call_succeeded(
-        f"{phase.name} is {next_.what}", beliefs={PIPELINE: held}, phase=phase.id, criteria=outcomes
+        f"{phase.name} is {next_.what}", beliefs={PIPELINE: held}, phase=phase.id, criteria=results
     )
 
 
@@ -172,9 +170,9 @@ TAKE = Option(id="take", label="take the draft", effect=Effect.ACCEPT)
 async def ask(work: ToolCall) -> ToolResult:
     """Ask the step that is next, and make the operator's move; a refused move changes nothing."""
     steps = work.handoff.spec.steps
-    session, changed = _session(work)
+    session = _session(work)
     draft = str(work.args.get("draft") or "").strip()
-    answer = await work.service.ask(work.run, _step_question(work, session, draft, changed))
+    answer = await work.service.ask(work.run, _step_question(work, session, draft))
     move, value = _said(answer)
     step_id, finished, note = None, False, ""
     try:
@@ -196,15 +194,12 @@ async def ask(work: ToolCall) -> ToolResult:
     )
 
 
-def _session(work: ToolCall) -> tuple[guided.GuidedSession, tuple[str, ...]]:
-    """The session, and what changed in the agent since it was saved."""
+def _session(work: ToolCall) -> guided.GuidedSession:
     steps = work.handoff.spec.steps
     kept = work.brief.read(work.beliefs, GUIDED, guided.GuidedSession)
     if kept is None:
-        return guided.begin(steps), ()
-    if GUIDED in work.beliefs:
-        return kept, ()
-    return guided.resume(steps, kept)
+        return guided.begin(steps)
+    return kept if GUIDED in work.beliefs else guided.resume(steps, kept)
 
 
 def _said(answer: Answer) -> tuple[str, Any]:
@@ -242,13 +237,11 @@ def _moved(
     return guided.answer(steps, session, value)
 
 
-def _step_question(
-    work: ToolCall, session: guided.GuidedSession, draft: str, changed: tuple[str, ...]
-) -> OperatorQuestion:
+def _step_question(work: ToolCall, session: guided.GuidedSession, draft: str) -> OperatorQuestion:
     spec = work.handoff.spec
     step = next((step for step in spec.steps if step.id == session.active), None)
     done_with = sum(state.status is not guided.StepStatus.PENDING for state in session.steps.values())
-    lines = [f"{done_with} of {len(spec.steps)} steps are done", *changed]
+    lines = [f"{done_with} of {len(spec.steps)} steps are done"]
     if note := work.beliefs.get(NOTE):
         lines.append(f"not done: {note}")
     if work.beliefs.get(WANTED) and not draft:

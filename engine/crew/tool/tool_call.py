@@ -43,7 +43,7 @@ from engine.crew.ontology.kinds import (
     problems_in,
 )
 from engine.crew.ontology.results import (
-    GateOutcome,
+    CriterionResult,
     HandoffResult,
     ReturnedResult,
     failure_of,
@@ -91,7 +91,7 @@ class ToolCall:
         repairs = self.beliefs.get(REPAIRS)
         return int(repairs.get("times", 0)) if isinstance(repairs, Mapping) else 0
 
-    def sent_back(self, wrong: Sequence[str], draft: Mapping[str, Any]) -> ToolResult:
+    def reject(self, wrong: Sequence[str], draft: Mapping[str, Any]) -> ToolResult:
         """Send it back with exactly what is wrong."""
         held = {"times": self.repairs + 1, "what": list(wrong), "draft": dict(draft)}
         return call_refused("; ".join(wrong), beliefs={REPAIRS: held}, failed=list(wrong))
@@ -188,13 +188,13 @@ class _Draft:
     """A result before it is one."""
 
     said: ReturnedResult
-    gates: tuple[GateOutcome, ...] = ()
+    gates: tuple[CriterionResult, ...] = ()
     further: dict[str, Any] = field(default_factory=dict)
     """Fields of the result besides what the agent filled in."""
     warnings: tuple[str, ...] = ()
 
     @property
-    def wrong(self) -> tuple[GateOutcome, ...]:
+    def wrong(self) -> tuple[CriterionResult, ...]:
         """Hard criteria that are not passed."""
         return failed(self.gates)
 
@@ -214,7 +214,7 @@ async def return_result(work: ToolCall) -> ToolResult:
     if not draft.wrong:
         return await _give(work, draft)
     if given and work.repairs < REPAIRS_MOST and not work.args.get("final"):
-        return work.sent_back(list(map(failure_text, draft.wrong)), given)
+        return work.reject(list(map(failure_text, draft.wrong)), given)
     if _has_views(work):
         return await _give(work, _joined(work, "the synthesis did not pass what it is checked for"))
     return await _give_failed(work, draft)
@@ -271,7 +271,7 @@ async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
     except ValidationError as error:
         wrong = [str(problem) for problem in problems_in(error)]
         if work.repairs < REPAIRS_MOST and not work.args.get("final"):
-            return work.sent_back(wrong, returned.model_dump(mode="json", exclude_defaults=True))
+            return work.reject(wrong, returned.model_dump(mode="json", exclude_defaults=True))
         return await work.give(
             work.failing(ErrorCode.OUTPUT_FORMAT, "; ".join(wrong), output=returned.output)
         )
@@ -349,7 +349,7 @@ def sources_of(work: ToolCall) -> dict[str, str]:
     return sources
 
 
-def _not_json(output: str) -> list[GateOutcome]:
+def _not_json(output: str) -> list[CriterionResult]:
     try:
         json.loads(output)
     except ValueError as error:
@@ -357,8 +357,8 @@ def _not_json(output: str) -> list[GateOutcome]:
     return []
 
 
-def _gate(check: Check, message: str) -> GateOutcome:
-    return GateOutcome(check=check, passed=False, message=clean_line(message, limit=500))
+def _gate(check: Check, message: str) -> CriterionResult:
+    return CriterionResult(check=check, passed=False, message=clean_line(message, limit=500))
 
 
 # ------------------------------------------------------------------ what the run has by now
@@ -392,7 +392,7 @@ def _in_words(outputs: Mapping[str, Any]) -> str:
 
 
 def _of_debate(work: ToolCall, held: Mapping[str, Any]) -> _Draft:
-    verdict = judging.Verdict.loaded(held["verdict"])[0]
+    verdict = judging.Verdict.loaded(held["verdict"])
     contested = verdict.contested
     reasons = [
         f"pass {number}: {judgement.winner} ({judgement.confidence:g}): "
@@ -421,7 +421,7 @@ def _has_views(work: ToolCall) -> bool:
     return any(view.get("ok") for view in work.beliefs.get(VIEWS) or ())
 
 
-def _names_each(output: str, views: Sequence[Mapping[str, Any]]) -> list[GateOutcome]:
+def _names_each(output: str, views: Sequence[Mapping[str, Any]]) -> list[CriterionResult]:
     """Whether a synthesis names every view, and every one that is missing."""
     text = output.casefold()
     unnamed = [view for view in views if str(view["id"]).casefold() not in text]

@@ -1,47 +1,36 @@
-"""Writes a candidate to the workspace, all of it or nothing, goes back, and watches what was applied.
+"""Writes a candidate to the workspace, all of it or nothing, and goes back.
 
 What each touched file held is a blob before the first of them is written. `ApplyBegun` is durable before
 that, `ApplyEnded` once the files were written and passed their validation. What a kill leaves in between is
 undone on reopening; a file that is neither as before nor as after was changed by somebody else, and is left.
-
-The watch counts whether actions that concern the component fail more often than before. An action concerns a
-component when its arguments or its answer name one of the component's files; for what steers all agents
-(thresholds, recipes, prompts) every action does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from engine.core import campaigns as me
-from engine.core.actions import ActionFinished, ActionRequested, ResultStatus
 from engine.core.improvement import (
     Application,
     Campaign,
     CampaignStatus,
     Candidate,
     Component,
-    ComponentKind,
     FileVersion,
     ItemStatus,
-    MastermindSettings,
 )
-from engine.core.journal import BlobError, Event, of_agent
+from engine.core.journal import BlobError
+from engine.core.reasons import Reason
 from engine.core.store.blobs import BlobStore
-from engine.core.store.port import JournalStore
 from engine.core.text import clean_line
-from engine.improve.backlog import seconds_between
 from engine.improve.campaigns.files import MODE, FileState, WorkspacePaths, is_declared, tree_hash
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
 
 Validate = Callable[[Campaign], Awaitable[tuple[str, ...]]]
 """What does not hold in the workspace with the candidate in it; empty when all does."""
-Rates = Callable[[Component], Awaitable[tuple[int, int]]]
-"""Failures and actions of a component among the newest ones."""
 
 
 class FileMovedError(JobRefused):
@@ -60,9 +49,7 @@ class Applier:
 
     # -------------------------------------------------------------- applying
 
-    async def apply(
-        self, campaign: Campaign, candidate: Candidate, *, actor: str, validate: Validate, rates: Rates
-    ) -> str:
+    async def apply(self, campaign: Campaign, candidate: Candidate, *, actor: str, validate: Validate) -> str:
         """Write a candidate's files; what failed its validation is taken back at once.
 
         Returns:
@@ -75,8 +62,6 @@ class Applier:
         """
         async with self._lock:
             application = await self._prepared(campaign, candidate)
-            failures, actions = await rates(_component(campaign))
-            application = replace(application, failures_before=failures, actions_before=actions)
             begun = me.ApplyBegun(campaign=campaign.id, application=application)
             await self._stream.write(begun, actor=actor)
             try:
@@ -85,20 +70,21 @@ class Applier:
             except (JobRefused, BlobError, OSError) as error:
                 wrong = (str(error),)
             if wrong:
-                return await self._taken_back(campaign.id, f"it could not be written: {'; '.join(wrong)}")
+                why = Reason("campaign.unwritten", problems=tuple(wrong))
+                return await self._taken_back(campaign.id, why)
             self._changed()
             try:
                 wrong = await validate(self._stream.state.campaigns[campaign.id])
             except BaseException:
-                why = "its validation did not come to an end"
+                why = Reason("campaign.unvalidated")
                 await asyncio.shield(self._taken_back(campaign.id, why, CampaignStatus.NEEDS_OPERATOR))
                 raise
             if wrong:
-                return await self._taken_back(campaign.id, f"its validation failed: {'; '.join(wrong)}")
+                return await self._taken_back(campaign.id, Reason("campaign.invalid", problems=tuple(wrong)))
             tree = await self.tree(_component(campaign))
             self._stream.append(me.ApplyEnded(campaign=campaign.id, tree=tree), actor=actor)
             if campaign.item:
-                done = f"{candidate.id} is applied"
+                done = Reason("item.applied", candidate=candidate.id)
                 self._stream.append(
                     me.ItemMoved(item=campaign.item, status=ItemStatus.COMPLETED, message=done), actor=actor
                 )
@@ -106,17 +92,17 @@ class Applier:
         count = len(application.after)
         return f"{candidate.id} is applied: {count} files; coord_rollback {campaign.id} undoes it"
 
-    async def _taken_back(self, name: str, why: str, status: CampaignStatus = CampaignStatus.FAILED) -> str:
+    async def _taken_back(
+        self, name: str, why: Reason, status: CampaignStatus = CampaignStatus.FAILED
+    ) -> str:
         campaign = self._stream.state.campaigns[name]
         assert campaign.application is not None
-        self._stream.append(me.RollbackBegun(campaign=name, reason=clean_line(why)))
+        self._stream.append(me.RollbackBegun(campaign=name, reason=why))
         await self._stream.commit()
         foreign = await self._restore(campaign)
         tree = await self.tree(_component(campaign))
-        message = f"{why}; {_restored(campaign, tree, foreign)}"
-        self._stream.append(
-            me.RolledBack(campaign=name, tree=tree, reason=clean_line(message), status=status)
-        )
+        message = Reason("campaign.back", why=why, restored=_restored(campaign, tree, foreign))
+        self._stream.append(me.RolledBack(campaign=name, tree=tree, reason=message, status=status))
         await self._stream.commit()
         return message
 
@@ -174,7 +160,7 @@ class Applier:
             raise JobRefused(f"{campaign.id} is {campaign.status}; only an applied campaign is rolled back")
         return campaign
 
-    async def roll_back(self, name: str, *, actor: str, reason: str = "") -> tuple[Campaign, str]:
+    async def roll_back(self, name: str, *, actor: str) -> tuple[Campaign, str]:
         """Bring the files back that a campaign changed.
 
         Raises:
@@ -186,12 +172,12 @@ class Applier:
             assert campaign.application is not None
             if wrong := await self._unlike(campaign.application.after):
                 raise JobRefused(f"{campaign.id} cannot be rolled back: {self._why_moved(campaign, wrong)}")
-            why = clean_line(reason) or "the operator rolled it back"
+            why = Reason("campaign.rolled-back")
             self._stream.append(me.RollbackBegun(campaign=campaign.id, reason=why), actor=actor)
             await self._stream.commit()
             foreign = await self._restore(campaign)
             tree = await self.tree(_component(campaign))
-            message = f"{why}; {_restored(campaign, tree, foreign)}"
+            message = Reason("campaign.back", why=why, restored=_restored(campaign, tree, foreign))
             self._stream.append(me.RolledBack(campaign=campaign.id, tree=tree, reason=message), actor=actor)
             for item in list(self._stream.state.items.values()):
                 if item.campaign == campaign.id and item.status is ItemStatus.COMPLETED:
@@ -234,7 +220,8 @@ class Applier:
                 continue
             foreign = await self._restore(campaign)
             tree = await self.tree(_component(campaign))
-            why = f"the session ended while its files were written; {_restored(campaign, tree, foreign)}"
+            ended = Reason("campaign.session-ended")
+            why = Reason("campaign.back", why=ended, restored=_restored(campaign, tree, foreign))
             # What the operator asked to be rolled back is; anything else waits for them as it did.
             target = CampaignStatus.ROLLED_BACK if application.ended else CampaignStatus.NEEDS_OPERATOR
             event = me.RolledBack(campaign=campaign.id, tree=tree, reason=why, status=target)
@@ -308,119 +295,11 @@ def _component(campaign: Campaign) -> Component:
     return campaign.component
 
 
-def _restored(campaign: Campaign, tree: str, foreign: tuple[str, ...]) -> str:
-    """How the files stand after going back, in words."""
+def _restored(campaign: Campaign, tree: str, foreign: tuple[str, ...]) -> Reason:
+    """How the files stand after going back."""
     assert campaign.application is not None
     if foreign:
-        return f"{', '.join(foreign)} had been changed by somebody else and was left as it is"
+        return Reason("campaign.left", paths=foreign)
     if tree == campaign.application.tree_before:
-        return f"the files are as before (tree {tree[:12]})"
-    return "every file that it touched is as before; others of the component have changed since"
-
-
-NEWEST = 400
-"""Events of either kind that are looked at for how it was before."""
-LEAST = 5
-"""Actions since it was applied before a worsening is reported."""
-ALL = (ComponentKind.THRESHOLDS, ComponentKind.RECIPES, ComponentKind.PROMPT)
-
-
-class FailureTally:
-    """Counts the actions that concern a component, and those of them that failed."""
-
-    def __init__(self, component: Component) -> None:
-        names = {path.removeprefix("sandbox/").rpartition("/")[2] for path in component.paths}
-        self._names = tuple(json.dumps(name)[1:-1] for name in names if name)
-        self._all = component.kind in ALL
-        self._asked: set[tuple[str, str]] = set()
-        self.failures = 0
-        self.actions = 0
-
-    def take(self, event: Event) -> None:
-        """Count an event."""
-        if event.kind == ActionRequested.kind and of_agent(event.stream):
-            if self._concerns(event.body):
-                self._asked.add((event.stream, json.loads(event.body)["action"]))
-        elif event.kind == ActionFinished.kind and of_agent(event.stream):
-            data = json.loads(event.body)
-            action = (event.stream, data["action"])
-            if action in self._asked or self._concerns(event.body):
-                self._asked.discard(action)
-                self.actions += 1
-                self.failures += data["status"] != ResultStatus.SUCCESS
-
-    def _concerns(self, body: str) -> bool:
-        return self._all or any(name in body for name in self._names)
-
-
-@dataclass(slots=True)
-class RegressionWatch:
-    """Looks after the campaigns that are applied.
-
-    Args:
-        stream: where it tells what it sees.
-        store: the journal.
-        settings: how long, and how many more failures are reported.
-    """
-
-    _stream: EventStream
-    _store: JournalStore
-    _settings: MastermindSettings
-
-    async def rates(self, component: Component) -> tuple[int, int]:
-        """Failures and actions of a component among the newest events.
-
-        Raises:
-            JournalError: the journal cannot be read.
-        """
-        tally = FailureTally(component)
-        kinds = (ActionRequested.kind, ActionFinished.kind)
-        events = [newest for kind in kinds for newest in await self._store.last(NEWEST, kind=kind)]
-        for event in sorted(events, key=lambda event: event.seq):
-            tally.take(event)
-        return tally.failures, tally.actions
-
-    async def head(self) -> int:
-        """The place of the newest event."""
-        return await self._store.head_seq()
-
-    def watched(self, now: str) -> Iterable[Campaign]:
-        """The campaigns that are applied, not told of, and young enough."""
-        for campaign in self._stream.state.campaigns.values():
-            application = campaign.application
-            if application is None or campaign.told or not application.ended or campaign.component is None:
-                continue
-            young = seconds_between(application.ended, now) <= self._settings.watch_s
-            if campaign.status is CampaignStatus.APPLIED and young:
-                yield campaign
-
-    async def follow(self, campaign: str, since: int) -> None:
-        """Count actions from a place in the journal on, until a worsening is reported or the watch ends."""
-        record = self._stream.state.campaigns[campaign]
-        assert record.component is not None
-        assert record.application is not None
-        tally, before = FailureTally(record.component), record.application
-        async for event in self._store.events(since, follow=True):
-            if event.kind not in (ActionRequested.kind, ActionFinished.kind):
-                continue
-            now = self._stream.state.campaigns[campaign]
-            if now not in tuple(self.watched(event.at)):
-                return
-            tally.take(event)
-            if self._worse(tally, before.failures_before, before.actions_before):
-                text = (
-                    f"since {campaign} was applied {tally.failures} of {tally.actions} actions on "
-                    f"{record.component.id} failed, before it {before.failures_before} of "
-                    f"{before.actions_before}: coord_rollback {campaign} undoes it"
-                )
-                warning = me.WatchTold(
-                    campaign=campaign, text=text, before=before.failures_before, after=tally.failures
-                )
-                await self._stream.write(warning)
-                return
-
-    def _worse(self, tally: FailureTally, failures: int, actions: int) -> bool:
-        if tally.actions < LEAST:
-            return False
-        expected = tally.actions * failures / actions if actions else 0.0
-        return tally.failures >= expected + self._settings.watch_more
+        return Reason("campaign.as-before", tree=tree[:12])
+    return Reason("campaign.changed-since")

@@ -4,7 +4,7 @@ Candidates are chosen by what may be seen, and one that looks better is decided 
 one is built upon: the next proposals start from its files, so that several defects are mended one after the
 other. The candidate that the operator sees is the whole difference to the workspace, judged once more as a
 whole. Verdicts are known by the hash of tree, candidate and suite and are not given again, so that a campaign
-that was cut off goes on without paying twice.
+that was cut off continues without paying twice.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ from engine.improve.ports import (
     JobRefused,
     NothingProposed,
     NotJudged,
-    PaidSuite,
     Progress,
+    ProposalRequest,
     Proposer,
     Suite,
     SuiteMaker,
@@ -78,7 +78,7 @@ class CampaignParts:
     auditors: Sequence[Auditor]
     proposers: Sequence[Proposer]
     suites: Sequence[SuiteMaker]
-    comparer: Comparer | None
+    judge: Comparer
 
     def maker(self, component: Component) -> SuiteMaker:
         """Who knows how a component is judged.
@@ -87,12 +87,12 @@ class CampaignParts:
             JobRefused: it cannot be judged.
         """
         suite_maker = next((maker for maker in self.suites if maker.fits(component)), None)
-        if suite_maker is None or self.comparer is None:
+        if suite_maker is None:
             raise JobRefused(f"{component.id} cannot be judged: nothing here measures {component.kind}")
         return suite_maker
 
     async def audit(
-        self, component: Component, tree: Path, context: str, progress: Progress
+        self, component: Component, tree: Path, progress: Progress
     ) -> tuple[list[Finding], list[str]]:
         """The findings of all auditors, and why others could not look.
 
@@ -104,18 +104,12 @@ class CampaignParts:
         fitting = [auditor for auditor in self.auditors if auditor.fits(component)]
         for auditor in fitting:
             try:
-                findings += await auditor.audit(component, tree, context, progress)
+                findings += await auditor.audit(component, tree, progress)
             except AuditUnavailable as error:
                 missing.append(f"{auditor.name}: {error}")
         if missing and len(missing) == len(fitting):
             raise AuditUnavailable("; ".join(missing))
         return findings, missing
-
-    @property
-    def judge(self) -> Comparer:
-        """The comparer; `maker` has refused where there is none."""
-        assert self.comparer is not None
-        return self.comparer
 
 
 @dataclass(slots=True)
@@ -155,8 +149,8 @@ class CampaignRun:
         assert component is not None
         return component
 
-    async def fly(self, context: str = "") -> tuple[Finding, ...]:
-        """Go the whole way; how it ended is the campaign's status.
+    async def run(self) -> tuple[Finding, ...]:
+        """Run all stages; how it ended is the campaign's status.
 
         Returns:
             The findings that are left, with the candidate that waits for the operator or without one.
@@ -168,7 +162,7 @@ class CampaignRun:
         """
         try:
             await self._stream.commit()
-            return await self._carried_through(context)
+            return await self._carried_through()
         except asyncio.CancelledError:
             await asyncio.shield(self._stage(CampaignStatus.CANCELLED, "it was cancelled"))
             raise
@@ -178,7 +172,7 @@ class CampaignRun:
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True))
 
-    async def _carried_through(self, context: str) -> tuple[Finding, ...]:
+    async def _carried_through(self) -> tuple[Finding, ...]:
         maker = self._parts.maker(self._component)
         self._parts.judge.prepare()
         before = self._scratch / "before"
@@ -188,10 +182,10 @@ class CampaignRun:
             await self._stage(
                 CampaignStatus.AUDITING, f"the copy lacks {len(lacks)} links or large files: {some}"
             )
-        findings = await self._audit(before, context)
+        findings = await self._audit(before)
         await self._write(me.CampaignFound(campaign=self._id, findings=findings))
         try:
-            suite = await self._suite(maker, before)
+            suite = await maker.make(self._component, before, self._campaign.seed)
         except NotJudged as lacking:
             await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
             return findings
@@ -203,7 +197,7 @@ class CampaignRun:
             if better is None:
                 break
             chosen, current = better, self._scratch / better.id
-            left = await self._audit(current, context)
+            left = await self._audit(current)
             if number < ROUNDS and self._room():
                 await self._stage(CampaignStatus.PROPOSING, f"going on from {chosen.id}")
         if chosen is None:
@@ -216,21 +210,15 @@ class CampaignRun:
         message = f"{whole.id} is better: {verdict_figures(whole.verdict)}; coord_apply {self._id} applies it"
         await self._stage(CampaignStatus.NEEDS_OPERATOR, message, chosen=whole.id)
         all_of_it = bool(whole.parent) or whole is chosen
-        return left if all_of_it else await self._audit(self._scratch / whole.id, context)
-
-    async def _suite(self, maker: SuiteMaker, before: Path) -> Suite:
-        suite = await maker.make(self._component, before, self._campaign.seed)
-        if isinstance(suite, PaidSuite) and self._campaign.budget.usd <= 0:
-            raise NotJudged(_UNPAID)
-        return suite
+        return left if all_of_it else await self._audit(self._scratch / whole.id)
 
     def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(mode=0o700, parents=True)
         return self._places.copy((*maker.roots(self._component), *self._component.paths), before)
 
-    async def _audit(self, tree: Path, context: str) -> tuple[Finding, ...]:
-        findings, missing = await self._parts.audit(self._component, tree, context, self._progress)
+    async def _audit(self, tree: Path) -> tuple[Finding, ...]:
+        findings, missing = await self._parts.audit(self._component, tree, self._progress)
         if missing:
             await self._stage(CampaignStatus.AUDITING, "; ".join(missing))
         return tuple(findings)
@@ -244,9 +232,10 @@ class CampaignRun:
                 continue
             rng = random.Random(f"{self._campaign.seed} {number} {proposer.name}")
             usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
+            asked = ProposalRequest(self._component, base, findings, rng, usd)
             await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
             try:
-                proposed = await self._proposed(proposer, base, findings, rng, usd)
+                proposed = await self._proposed(proposer, asked)
             except NothingProposed as nothing:
                 self._silent = f"{proposer.name}: {nothing}"
                 await self._idle(self._silent, nothing.cost_usd, proposing=True)
@@ -264,22 +253,20 @@ class CampaignRun:
                     return candidate
         return None
 
-    async def _proposed(
-        self, proposer: Proposer, base: Path, findings: Sequence[Finding], rng: random.Random, usd: float
-    ) -> Iterable[Proposal]:
+    async def _proposed(self, proposer: Proposer, asked: ProposalRequest) -> Iterable[Proposal]:
         """What somebody proposes for a tree; what this campaign has paid for is not asked for again.
 
         Raises:
             NothingProposed: nothing is; the message says why.
         """
         if not self._campaign.budget.usd:
-            return await proposer.propose(self._component, base, findings, rng, usd)
-        key = f"{proposer.name} {tree_digest(await asyncio.to_thread(tree_contents, base))}"
+            return await proposer.propose(asked)
+        key = f"{proposer.name} {tree_digest(await asyncio.to_thread(tree_contents, asked.tree))}"
         if (blob := self._campaign.kept.get(key)) is not None:
             with suppress(BlobError, ValueError):
                 return decode_answer(await self._blobs.get(blob), self._campaign.prepaid)
         try:
-            proposed = await proposer.propose(self._component, base, findings, rng, usd)
+            proposed = await proposer.propose(asked)
         except NothingProposed as nothing:
             await self._keep(key, (), str(nothing), nothing.cost_usd)
             raise
@@ -412,16 +399,9 @@ class CampaignRun:
     ) -> Verdict:
         campaign = self._campaign
         left = max(1.0, campaign.budget.seconds - campaign.seconds)
-        paying = suite if isinstance(suite, PaidSuite) else None
-        if paying is not None:
-            paying.allow(campaign.budget.usd - campaign.usd)
-        try:
-            return await self._parts.judge.compare(
-                base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
-            )
-        finally:
-            if paying is not None and (usd := paying.paid()):
-                await self._idle(f"trying it with the model cost ${usd:.4f}", usd)
+        return await self._parts.judge.compare(
+            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
+        )
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         event = me.CandidateJudged(
@@ -488,4 +468,3 @@ class CampaignRun:
 
 
 _NOTHING = "no improvement found: nobody had a change to propose"
-_UNPAID = "it is judged by asking the model, and this campaign may spend nothing: add --usd 5"

@@ -3,7 +3,7 @@
 No symbolic link is followed on the way, and none is replaced: every directory is opened by its descriptor.
 Paths count from the workspace's directory; `sandbox/` stands for the sandbox wherever it is. Candidates are
 trees: a proposal laid over a copy, with the difference that it really makes. Answers that were paid for are
-kept, so that a campaign that goes on after any end does not pay again.
+kept, so that a campaign that continues after any end does not pay again.
 """
 
 from __future__ import annotations

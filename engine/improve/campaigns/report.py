@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
 from engine.core.improvement import (
-    BacklogItem,
     Campaign,
     CampaignBudget,
     Candidate,
     Component,
     Concern,
-    ItemStatus,
-    JobStatus,
     MastermindState,
     Proposal,
     Ruling,
@@ -164,52 +161,6 @@ def report(campaign: Campaign) -> dict[str, Any]:
         "seconds": round(campaign.seconds, 3),
         "usd": campaign.usd,
     }
-
-
-def status(state: MastermindState, listed: Sequence[BacklogItem]) -> dict[str, Any]:
-    """What Mastermind did and why, as JSON."""
-    items = [
-        {
-            "id": campaign.id,
-            "target": campaign.target,
-            "suggestion": campaign.suggestion,
-            "priority": campaign.priority,
-            "status": str(campaign.status),
-            "attempts": campaign.attempts,
-            "evidence": list(campaign.evidence[:5]),
-        }
-        for campaign in listed[:50]
-    ]
-    return {
-        "jobs": {
-            str(state_name): sum(job.status is state_name for job in state.jobs.values())
-            for state_name in JobStatus
-        },
-        "running": [asdict(job) for job in state.jobs.values() if not job.status.over],
-        "backlog": items,
-        "campaigns": [report(campaign) for campaign in list(state.campaigns.values())[-10:]],
-        "autonomous": state.autonomous,
-        "log": [asdict(line) for line in state.log[-50:]],
-    }
-
-
-def report_text(state: MastermindState) -> str:
-    """What Mastermind did and why, for a person."""
-    running = [
-        f"{job.id} {job.verb} {job.argument}".rstrip() for job in state.jobs.values() if not job.status.over
-    ]
-    items = list(state.items.values())
-    opened = sum(item.status in (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL) for item in items)
-    lines = [
-        f"jobs under way: {', '.join(running) or 'none'}",
-        f"backlog: {opened} open of {len(items)}",
-        *(
-            f"{run.id} on {run.component.id if run.component else '?'}: {run.status}, {run.message}"
-            for run in list(state.campaigns.values())[-10:]
-        ),
-        *(f"{line.at[:19]} {line.topic}: {line.text}" for line in state.log[-20:]),
-    ]
-    return "\n".join(clean_line(line, limit=400) for line in lines)
 
 
 def components_text(there: Mapping[str, Component]) -> str:

@@ -1,4 +1,4 @@
-"""Campaigns as jobs: which component is meant, the way there, and applying what was found."""
+"""Campaigns as jobs: which component is meant, running it, and applying the result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from engine.core import campaigns as me
 from engine.core.improvement import (
+    RESUMABLE,
     Campaign,
     CampaignBudget,
     CampaignStatus,
     Candidate,
     Component,
-    ComponentKind,
     Finding,
     ItemStatus,
     JobStatus,
@@ -25,12 +25,12 @@ from engine.core.improvement import (
     Proposal,
     Ruling,
     Shadow,
-    Verdict,
 )
+from engine.core.reasons import Reason
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
 from engine.improve.backlog import Backlog, ComponentMatch, best_matches, match_components, unknown_names
-from engine.improve.campaigns.applier import Applier, FileMovedError, RegressionWatch
+from engine.improve.campaigns.applier import Applier, FileMovedError
 from engine.improve.campaigns.campaign import CampaignParts, CampaignRun
 from engine.improve.campaigns.files import WorkspacePaths, copy_with_files, texts_of, tree_contents
 from engine.improve.campaigns.report import (
@@ -47,9 +47,7 @@ from engine.improve.ports import (
     JobRequest,
     JobResult,
     NotJudged,
-    PaidSuite,
     Progress,
-    Suite,
     SuiteMaker,
 )
 from engine.improve.state import EventStream
@@ -57,13 +55,6 @@ from engine.tools.parameters.paths import references
 
 ASKED = ("seed", "candidates", "seconds", "usd")
 """What was asked for besides, and counts once it is known which component is meant."""
-RESUMABLE = (
-    CampaignStatus.CANCELLED,
-    CampaignStatus.INTERRUPTED,
-    CampaignStatus.FAILED,
-    CampaignStatus.NEEDS_OPERATOR,
-    CampaignStatus.ROLLED_BACK,
-)
 
 
 @dataclass(slots=True)
@@ -75,26 +66,22 @@ class CampaignRunner:
         parts: who audits, proposes, makes suites and judges.
         backlog: takes the findings that are left.
         applier: writes to the workspace.
-        watch: looks after what was applied.
         places: the workspace's files.
         blobs: where contents go.
         settings: budgets.
         scratch: a directory for trees.
         seed: draws a campaign's seed.
-        begin_watch: told of a campaign that is applied, with the place in the journal from which it counts.
     """
 
     _stream: EventStream
     _parts: CampaignParts
     _backlog: Backlog
     _applier: Applier
-    _watch: RegressionWatch
     _places: WorkspacePaths
     _blobs: BlobStore
     _settings: MastermindSettings
     _scratch: Path
     _seed: Callable[[], int]
-    _begin_watch: Callable[[str, int], None]
 
     @property
     def _state(self) -> MastermindState:
@@ -111,7 +98,9 @@ class CampaignRunner:
         }
         return {name: components[name] for name in sorted(components)}
 
-    async def meant(self, directive: str, chosen: str = "", *, alone: bool = True) -> list[ComponentMatch]:
+    async def matching_components(
+        self, directive: str, chosen: str = "", *, alone: bool = True
+    ) -> list[ComponentMatch]:
         """The components that a directive means: one, or several that are close.
 
         Args:
@@ -149,22 +138,21 @@ class CampaignRunner:
         """`evolve DIRECTIVE`: find out which component is meant, and run a campaign on it."""
         if not asked.argument.strip():
             raise JobRefused("evolve needs a directive, such as: evolve the sample project")
-        return await self._improve(asked, progress, asked.argument, asked.argument, alone=True)
+        return await self._improve(asked, progress, asked.argument, alone=True)
 
     async def improve(self, asked: JobRequest, progress: Progress) -> JobResult:
         """`coord_improve COMPONENT [context]`: run a campaign on a component."""
-        name, _, context = asked.argument.strip().partition(" ")
+        there, name = await self.components(), asked.argument.strip().partition(" ")[0]
         if not name:
-            raise JobRefused("coord_improve needs a component; " + components_text(await self.components()))
-        there = await self.components()
-        directive = name if name in there else asked.argument
-        context = context.strip() if name in there else ""
-        return await self._improve(asked, progress, directive, context, alone=False)
+            raise JobRefused("coord_improve needs a component; " + components_text(there))
+        return await self._improve(asked, progress, name if name in there else asked.argument, alone=False)
 
     async def _improve(
-        self, asked: JobRequest, progress: Progress, directive: str, context: str, *, alone: bool
+        self, asked: JobRequest, progress: Progress, directive: str, *, alone: bool
     ) -> JobResult:
-        matches = await self.meant(directive, str(asked.options.get("component") or ""), alone=alone)
+        matches = await self.matching_components(
+            directive, str(asked.options.get("component") or ""), alone=alone
+        )
         if len(matches) > 1:
             choices = [{"component": match.component.id, "rule": match.rule} for match in matches[:CHOICES]]
             listing = "; ".join(f"{match.component.id} ({match.rule})" for match in matches[:CHOICES])
@@ -178,7 +166,7 @@ class CampaignRunner:
                 },
             )
         campaign = self.begin(asked, matches[0], asked.argument.strip(), "")
-        return await self.fly(campaign, asked, progress, context)
+        return await self.run_campaign(campaign, asked, progress)
 
     def begin(self, asked: JobRequest, reading: ComponentMatch, directive: str, item: str) -> Campaign:
         """Begin a campaign on a component, with the budget and the seed that were asked for."""
@@ -215,15 +203,15 @@ class CampaignRunner:
             return {"sealed": f"unknown: {error}"}
 
     async def resume(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`campaign_resume ID`: go on with a campaign that was cut off or whose files moved on."""
+        """`campaign_resume ID`: resume a campaign that was cut off or whose files moved on."""
         campaign = self.campaign(asked.argument)
         if campaign.status not in RESUMABLE:
-            raise JobRefused(f"{campaign.id} is {campaign.status}; there is nothing to go on with")
+            raise JobRefused(f"{campaign.id} is {campaign.status}; there is nothing to resume")
         stage = me.CampaignStaged(
             campaign=campaign.id, status=CampaignStatus.AUDITING, text="it goes on", job=asked.job
         )
         self._stream.append(stage, actor=asked.actor)
-        return await self.fly(campaign, asked, progress, "")
+        return await self.run_campaign(campaign, asked, progress)
 
     def campaign(self, name: str) -> Campaign:
         """A campaign by its id.
@@ -237,13 +225,13 @@ class CampaignRunner:
             raise JobRefused(f"there is no campaign {clean_line(name, limit=40)!r}; campaigns: {known}")
         return campaign
 
-    async def fly(self, campaign: Campaign, asked: JobRequest, progress: Progress, context: str) -> JobResult:
-        """Let a campaign go its way, and put the findings that are left into the backlog.
+    async def run_campaign(self, campaign: Campaign, asked: JobRequest, progress: Progress) -> JobResult:
+        """Run a campaign, and put the findings that are left into the backlog.
 
         Raises:
             JobRefused: the component cannot be judged.
         """
-        flight = CampaignRun(
+        campaign_run = CampaignRun(
             self._stream,
             campaign.id,
             self._parts,
@@ -253,7 +241,7 @@ class CampaignRunner:
             progress,
         )
         try:
-            left = await flight.fly(context)
+            left = await campaign_run.run()
         except AuditUnavailable as error:
             return JobResult(JobStatus.FAILED, f"no audit could be made: {error}", {"campaign": campaign.id})
         campaign = self._state.campaigns[campaign.id]
@@ -262,7 +250,7 @@ class CampaignRunner:
             for finding in left
         ]
         await self._stream.commit()
-        critical = campaign.component is not None and campaign.component.critical
+        critical = self._backlog.critical(_component(campaign).id, campaign.component)
         waits = campaign.status is CampaignStatus.NEEDS_OPERATOR
         if waits and asked.options.get("apply") and not critical:
             return await self._apply(campaign, asked, progress)
@@ -299,26 +287,21 @@ class CampaignRunner:
             if (await asyncio.to_thread(self._places.read, path)).digest != blob:
                 again = f"campaign_resume {campaign.id} makes it anew"
                 raise JobRefused(f"{path} changed since the difference was made; {again}")
+        component, limit = _component(campaign), campaign.budget.seconds
         seed = random.Random(f"{campaign.seed} shadow {len(campaign.shadows) + 1}").randrange(2**63)
         async with self._trees(campaign, "shadow") as (maker, before, after):
-            suite = await maker.make(_component(campaign), before, seed)
-            left = campaign.budget.usd - campaign.usd
-            if isinstance(suite, PaidSuite):
-                if left <= 0:
-                    raise JobRefused(
-                        f"{campaign.id} is judged by a model, and nothing is left of ${campaign.budget.usd:g}"
-                    )
-                suite.allow(left)
+            suite = await maker.make(component, before, seed)
             files = await texts_of(candidate, self._blobs)
             await asyncio.to_thread(copy_with_files, before, after, files)
             proposal = Proposal(candidate.title, candidate.origin, files, answers=candidate.answers)
             try:
-                verdict = await self._compare(campaign, before, after, proposal, suite, seed, sealed=True)
+                verdict = await self._parts.judge.compare(
+                    before, after, component, proposal, suite, seed=seed, seconds=limit, sealed=True
+                )
             except NotJudged as lacking:
                 raise JobRefused(f"{candidate.id} cannot be run as a shadow: {lacking}") from None
-        usd = suite.paid() if isinstance(suite, PaidSuite) else 0.0
         sealed, fresh = count_checks(suite)["sealed"], suite.key != campaign.suite
-        return Shadow(candidate.id, seed, cleaned_verdict(verdict), sealed, fresh, usd)
+        return Shadow(candidate.id, seed, cleaned_verdict(verdict), sealed, fresh)
 
     @asynccontextmanager
     async def _trees(self, campaign: Campaign, name: str) -> AsyncIterator[tuple[SuiteMaker, Path, Path]]:
@@ -335,28 +318,6 @@ class CampaignRunner:
         finally:
             await asyncio.shield(asyncio.to_thread(self._places.discard, scratch))
 
-    async def _compare(
-        self,
-        campaign: Campaign,
-        before: Path,
-        after: Path,
-        proposal: Proposal,
-        suite: Suite,
-        seed: int,
-        *,
-        sealed: bool,
-    ) -> Verdict:
-        return await self._parts.judge.compare(
-            before,
-            after,
-            _component(campaign),
-            proposal,
-            suite,
-            seed=seed,
-            seconds=campaign.budget.seconds,
-            sealed=sealed,
-        )
-
     # -------------------------------------------------------------- applying
 
     async def apply(self, asked: JobRequest, progress: Progress) -> JobResult:
@@ -368,10 +329,9 @@ class CampaignRunner:
         progress.tell(0, 0, f"{candidate} is written and looked at again")
         chosen = campaign.candidate(candidate)
         assert chosen is not None
-        since = await self._watch.head()
         try:
             message = await self._applier.apply(
-                campaign, chosen, actor=asked.actor, validate=self._still_good, rates=self._watch.rates
+                campaign, chosen, actor=asked.actor, validate=self._still_good
             )
         except FileMovedError as error:
             stage = me.CampaignStaged(
@@ -384,8 +344,6 @@ class CampaignRunner:
         if applied:
             self._mended(campaign, chosen)
             await self._stream.commit()
-            self._begin_watch(campaign.id, since)
-            message += _not_live(campaign)
         elif campaign.item:
             self._backlog.move(campaign.item, ItemStatus.FAILED, message, campaign.id)
             await self._stream.commit()
@@ -405,7 +363,8 @@ class CampaignRunner:
             if finding is None or item.status not in (ItemStatus.PENDING, ItemStatus.FAILED):
                 continue
             if (finding.target, finding.concern, finding.path, finding.name) in marks:
-                self._backlog.move(item.id, ItemStatus.COMPLETED, f"{chosen.id} is applied", campaign.id)
+                applied = Reason("item.applied", candidate=chosen.id)
+                self._backlog.move(item.id, ItemStatus.COMPLETED, applied, campaign.id)
 
     def waiting(self, campaign: Campaign, seen: str = "") -> str:
         """The candidate of a campaign that waits for the operator.
@@ -423,6 +382,7 @@ class CampaignRunner:
     async def _still_good(self, campaign: Campaign) -> tuple[str, ...]:
         """What does not hold in the workspace with the candidate in it."""
         assert campaign.application is not None
+        component, limit, seed = _component(campaign), campaign.budget.seconds, campaign.seed
         async with self._trees(campaign, "applied") as (maker, after, before):
             kept = {
                 path: None
@@ -431,17 +391,16 @@ class CampaignRunner:
                 for path, touched in campaign.application.before.items()
             }
             await asyncio.to_thread(copy_with_files, after, before, kept)
-            suite = await maker.make(_component(campaign), before, campaign.seed)
-            if isinstance(suite, PaidSuite):  # what was paid for is not paid for again
-                return await asyncio.to_thread(suite.unsound, after)
+            suite = await maker.make(component, before, seed)
             contents = await asyncio.to_thread(tree_contents, after)
             texts = {
                 path: contents[path].decode("utf-8", "replace") if path in contents else None
                 for path in campaign.application.after
             }
             proposal = Proposal("what is applied", "campaign", texts)
-            seed = campaign.seed
-            verdict = await self._compare(campaign, before, after, proposal, suite, seed, sealed=False)
+            verdict = await self._parts.judge.compare(
+                before, after, component, proposal, suite, seed=seed, seconds=limit, sealed=False
+            )
         if verdict.ruling in (Ruling.BETTER, Ruling.NO_BETTER):
             return ()
         return verdict.reasons or verdict.broken or (str(verdict.ruling),)
@@ -450,13 +409,3 @@ class CampaignRunner:
 def _component(campaign: Campaign) -> Component:
     assert campaign.component is not None
     return campaign.component
-
-
-def _not_live(campaign: Campaign) -> str:
-    """What an applied specification does not change: the agent that lives; empty for other components."""
-    component = campaign.component
-    if component is None or component.kind is not ComponentKind.AGENT:
-        return ""
-    agent = component.id.partition(":")[2]
-    file = ", ".join(component.paths)
-    return f"; {agent} itself keeps the settings that it was made with: an agent made from {file} has these"

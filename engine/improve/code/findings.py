@@ -15,27 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from radon.complexity import cc_visit_ast
-
 from engine.core.improvement import Component, ComponentKind, Concern, Finding
 from engine.core.text import clean_line
-from engine.improve.code.inputs import (
-    RAW,
-    MissingCheck,
-    deliberate_exceptions,
-    missing_checks,
-    odd_arguments,
-    reached_names,
-)
-from engine.improve.code.metrics import StaticError, StaticFinding, static_findings
+from engine.improve.code.inputs import RAW, broken_promises, deliberate_exceptions, odd_arguments
 from engine.improve.code.projects import Project, Tests, call_functions, module_name, project_box, run_tests
 from engine.improve.code.repair import BAD
+from engine.improve.code.ruff_check import StaticError, StaticFinding, static_findings
 from engine.improve.code.slow_code import slow_places
 from engine.improve.code.source import Function, Source, parse_source, read_source
 from engine.improve.judge.box import Box, BoxError, Boxes
 
-COMPLEX = 15
-"""Cyclomatic complexity of a function from which it is listed."""
 SIZES = (100, 200, 400, 800)
 """Sizes at which the work of benchmarks is counted; others are drawn for the judge."""
 STEEP = 1.5
@@ -159,8 +148,9 @@ async def findings_of_examined(
         boxes: where odd inputs are tried; None tries none.
     """
     project = seen.project
-    findings = [*_failing(component, seen), *_slow(component, seen), *_complex(component, seen)]
-    findings += await _unchecked(root, component, seen, boxes)
+    findings = [*_failing(component, seen), *_slow(component, seen)]
+    if boxes is not None:
+        findings += await _unchecked(root, component, seen, boxes)
     static: list[StaticFinding] = []
     with suppress(StaticError):
         static = await static_findings(root / project.directory, list(seen.sources))
@@ -249,79 +239,37 @@ def _growth_words(bench: str, work: Sequence[int]) -> str:
     return f"{bench} grows with the power {growth_of(work):.2f} of the size (work counted: {counts})"
 
 
-def _complex(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
-    for path, source in seen.sources.items():
-        for block in cc_visit_ast(source.tree):
-            if block.letter != "C" and block.complexity >= COMPLEX:
-                yield Finding(
-                    component.id,
-                    Concern.COMPLEXITY,
-                    f"{block.fullname} in {path} has a cyclomatic complexity of {block.complexity}",
-                    (
-                        f"{seen.project.path(path)}:{block.lineno}",
-                        f"{block.complexity} of at most {COMPLEX - 1}",
-                    ),
-                    3 + (block.complexity >= 2 * COMPLEX),
-                    seen.project.path(path),
-                    block.lineno,
-                    block.fullname,
-                )
-
-
-async def _unchecked(
-    root: Path, component: Component, seen: ExaminedProject, boxes: Boxes | None
-) -> list[Finding]:
-    reached = reached_names(seen.sources, seen.test_sources.values())
-    checks = [
-        (path, check) for path, source in seen.sources.items() for check in missing_checks(source, reached)
-    ]
-    shown = await _probed(root, seen, checks, boxes) if boxes is not None and checks else {}
-    return [
-        _check_finding(component, seen, path, check, shown.get((path, check.function), []))
-        for path, check in checks
-    ]
-
-
-def _check_finding(
-    component: Component, seen: ExaminedProject, path: str, check: MissingCheck, answers: list[str]
-) -> Finding:
-    words = f"{check.function} in {path} takes its input as it comes"
-    if check.promised:
-        words = f"{check.function} in {path} says it raises {', '.join(check.promised)}, and does not"
-    places = [f"{seen.project.path(path)}:{line} {what}" for line, what in check.places]
-    return Finding(
-        component.id,
-        Concern.ROBUSTNESS,
-        words,
-        tuple(clean_line(words, limit=240) for words in (*answers, *places)),
-        (8 if check.promised else 6) if answers else 5 if check.promised else 3,
-        seen.project.path(path),
-        check.line,
-        check.function,
-    )
-
-
-async def _probed(
-    root: Path, seen: ExaminedProject, checks: Sequence[tuple[str, MissingCheck]], boxes: Boxes
-) -> dict[tuple[str, str], list[str]]:
-    """What functions raise in their own words when they are asked about odd inputs."""
-    asked: list[tuple[str, Function, str, str]] = []
-    for path, check in checks:
-        function = dict(seen.sources[path].functions).get(check.function)
-        if function is not None and "." not in check.function:
-            target = f"{module_name(seen.project, root, path)[0]}:{check.function}"
-            asked += [(path, function, target, given) for given in odd_arguments(function)]
-    asked = asked[:_PROBES]
+async def _unchecked(root: Path, component: Component, seen: ExaminedProject, boxes: Boxes) -> list[Finding]:
+    """Functions that say what they raise, and raise something else when they are given odd inputs."""
+    asked = [
+        (path, function, f"{module_name(seen.project, root, path)[0]}:{name}", given)
+        for path, source in seen.sources.items()
+        for name, function in source.functions
+        if "." not in name and broken_promises(function)
+        for given in odd_arguments(function)
+    ][:_PROBES]
     if not asked:
-        return {}
+        return []
     answers: list[dict[str, Any]] = []
     with suppress(BoxError):
         async with project_box(boxes, root, seen.project) as box:
             calls = [(target, ast.literal_eval(given)) for _, _, target, given in asked]
             answers = await call_functions(box, calls, 1.0, 30.0)
-    outcomes: dict[tuple[str, str], list[str]] = {}
+    shown: dict[tuple[str, Function], list[str]] = {}
     for (path, function, _, given), answer in zip(asked, answers, strict=False):
         if answer.get("raises") in RAW - deliberate_exceptions(function):
             words = f"{function.name}{given.replace(',)', ')')} raised {answer['raises']}"
-            outcomes.setdefault((path, function.name), []).append(words)
-    return outcomes
+            shown.setdefault((path, function), []).append(clean_line(words, limit=240))
+    return [
+        Finding(
+            component.id,
+            Concern.ROBUSTNESS,
+            f"{function.name} in {path} says it raises {', '.join(broken_promises(function))}, and does not",
+            tuple(evidence),
+            8,
+            seen.project.path(path),
+            function.lineno,
+            function.name,
+        )
+        for (path, function), evidence in shown.items()
+    ]

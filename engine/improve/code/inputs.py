@@ -1,9 +1,7 @@
-"""Inputs for a project's functions, and the operations that need a check which is missing.
+"""Inputs for a project's functions, and the exceptions that functions say they raise.
 
-Inputs are drawn by chance around those of the project's tests and of the types that functions name. A check
-is missing where an operation on what a caller gave fails in its own words with an odd input. Only functions
-that tests or a program reach count. What is listed is a place to look at; `probes` are calls with odd inputs
-that show whether it is one.
+Inputs are drawn by chance around those of the project's tests and of the types that functions name. Odd
+inputs show whether a function that names an exception raises another one in its place.
 """
 
 from __future__ import annotations
@@ -15,10 +13,8 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from engine.improve.code.source import Function, Source, called_name, parameters, used_names
-from engine.value import dataclass
+from engine.improve.code.source import Function, Source, called_name, parameters
 
-_PARSES = {"int", "float", "Decimal", "loads", "fromisoformat", "strptime", "literal_eval"}
 RAW = frozenset(
     {
         *("IndexError", "KeyError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"),
@@ -28,60 +24,9 @@ RAW = frozenset(
 """Exceptions that say nothing about the input, where the function does not name them."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingCheck:
-    """A function that takes its input as it comes."""
-
-    function: str
-    line: int
-    places: tuple[tuple[int, str], ...]
-    """Lines with what may fail there, in words."""
-    promised: tuple[str, ...] = ()
-    """Exceptions that its description names and that nothing in it raises."""
-
-
-def missing_checks(source: Source, reached: frozenset[str]) -> list[MissingCheck]:
-    """The functions of a module that lack a check, in the order of its lines.
-
-    Args:
-        source: the module.
-        reached: last words of the names of functions that tests or a program call.
-    """
-    missing = []
-    for name, function in source.functions:
-        if function.name not in reached:
-            continue
-        places = tuple(sorted(set(_places(source, function))))
-        promised = tuple(name for name in documented_exceptions(function) if name not in _raised(function))
-        if places:
-            missing.append(MissingCheck(name, function.lineno, places, promised))
-    return missing
-
-
-def reached_names(modules: Mapping[str, Source], tests: Iterable[Source]) -> frozenset[str]:
-    """Last words of everything that tests and programs call, and what that calls in turn."""
-    calls = {
-        function.name: {called_name(node) for node in ast.walk(function)} - {""}
-        for source in modules.values()
-        for _, function in source.functions
-    }
-    names = {called_name(node) for source in tests for node in ast.walk(source.tree)}
-    for source in modules.values():
-        names |= {called_name(node) for body in _programs(source) for node in ast.walk(body)}
-    waiting = list(names)
-    while waiting:
-        for name in calls.get(waiting.pop(), ()):
-            if name not in names:
-                names.add(name)
-                waiting.append(name)
-    return frozenset(names)
-
-
-def _programs(source: Source) -> Iterator[ast.stmt]:
-    """What a module does when it is run: its block under `__main__`."""
-    for node in source.tree.body:
-        if isinstance(node, ast.If) and "__name__" in used_names(node.test):
-            yield node
+def broken_promises(function: Function) -> list[str]:
+    """The exceptions that a function's description says it raises, and that nothing in it raises."""
+    return [name for name in documented_exceptions(function) if name not in _raised(function)]
 
 
 def documented_exceptions(function: Function) -> list[str]:
@@ -107,93 +52,6 @@ def deliberate_exceptions(function: Function) -> frozenset[str]:
     names = {*_raised(function), *documented_exceptions(function)} - {""}
     words = ast.get_docstring(function) or ""
     return frozenset(names | {name for name in RAW if re.search(rf"\b{name}\b", words)})
-
-
-def _places(source: Source, function: Function) -> Iterator[tuple[int, str]]:
-    given = _given(function)
-    for node in ast.walk(function):
-        words = _risk(source, node, given)
-        if words and not _guarded(source, function, node, given):
-            assert isinstance(node, ast.expr)
-            yield node.lineno, words
-
-
-def _given(function: Function) -> set[str]:
-    """Names whose values come from parameters."""
-    names = {parameter.arg for parameter in parameters(function)}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and used_names(node.value) & names:
-            names |= {name for target in node.targets for name in used_names(target)}
-        elif isinstance(node, (ast.For, ast.comprehension)) and used_names(node.iter) & names:
-            names |= used_names(node.target)
-    return names
-
-
-def _risk(source: Source, node: ast.AST, given: set[str]) -> str:
-    """What may fail at a node, in words; empty when nothing of the caller's does."""
-    if (
-        isinstance(node, ast.Call)
-        and node.args
-        and called_name(node) in _PARSES
-        and used_names(node.args[0]) & given
-    ):
-        return f"`{source.of(node)}` of what it was given"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
-        text = isinstance(node.left, (ast.Constant, ast.JoinedStr)) and not isinstance(
-            getattr(node.left, "value", None), (int, float)
-        )
-        if not text and used_names(node.right) & given:
-            return f"division by `{source.of(node.right)}`"
-    if (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.ctx, ast.Load)
-        and isinstance(node.value, ast.Name)
-    ):
-        place = node.slice
-        fixed = isinstance(place, ast.Constant) and type(place.value) in (int, str)
-        if fixed and node.value.id in given and _is_loose(source, node):
-            return f"`{source.of(node)}` that may not be there"
-    return ""
-
-
-def _is_loose(source: Source, node: ast.Subscript) -> bool:
-    """Whether the subscripted name is no annotated tuple, whose parts are certain."""
-    function = source.parents.get(node)
-    while function is not None and not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        function = source.parents.get(function)
-    assert isinstance(node.value, ast.Name)
-    for parameter in parameters(function) if function is not None else ():
-        if parameter.arg == node.value.id and parameter.annotation is not None:
-            return not ast.unparse(parameter.annotation).startswith(("tuple[", "Tuple["))
-    return True
-
-
-def _guarded(source: Source, function: Function, node: ast.AST, given: set[str]) -> bool:
-    """Whether a handler or a condition before it looks at what it depends on."""
-    names = used_names(node) & given
-    here: ast.AST = node
-    while here is not function:
-        above = source.parents[here]
-        if isinstance(above, ast.Try) and above.handlers and here in above.body:
-            return True
-        if (
-            isinstance(above, (ast.If, ast.IfExp, ast.While))
-            and here is not above.test
-            and used_names(above.test) & names
-        ):
-            return True
-        if isinstance(above, ast.comprehension) and any(
-            used_names(condition) & names for condition in above.ifs
-        ):
-            return True
-        here = above
-    line = getattr(node, "lineno", 0)
-    return any(
-        isinstance(node, (ast.If, ast.Assert, ast.Match))
-        and node.lineno < line
-        and used_names(node.subject if isinstance(node, ast.Match) else node.test) & names
-        for node in ast.walk(function)
-    )
 
 
 ODD: Mapping[str, tuple[str, ...]] = {

@@ -1,41 +1,28 @@
-"""What Mastermind takes in for Python projects: auditor, fixers, suites, and the jobs that read code.
+"""What Mastermind takes in for Python projects: auditor, fixers, suites.
 
 The fixers propose mechanical changes: slow places, failing tests, ruff's safe fixes. A missing check has no
-fixer: what is right there is not to be read off the code, so such findings are only listed. The jobs
-`analyze_codebase` reads a tree of the sandbox and changes nothing in it.
+fixer: what is right there is not to be read off the code, so such findings are only listed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.core.improvement import Component, ComponentKind, Concern, Finding, JobStatus, Proposal
+from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
 from engine.core.text import clean_line
-from engine.improve.code.analysis import AnalysisError, analyze
 from engine.improve.code.findings import ExaminedProject, examine_project, findings_of_examined
-from engine.improve.code.metrics import StaticError, apply_safe_fixes
 from engine.improve.code.projects import Project, project_of, projects, tools
 from engine.improve.code.repair import BAD, repair_test
+from engine.improve.code.ruff_check import StaticError, apply_safe_fixes
 from engine.improve.code.slow_code import fix_slow_place, slow_places
-from engine.improve.code.source import SkippedFiles, Source, walk_files
+from engine.improve.code.source import Source, walk_files
 from engine.improve.code.suite import estimate_checks, project_suite
 from engine.improve.judge.box import BoxError, Boxes
-from engine.improve.ports import (
-    AuditUnavailable,
-    JobRefused,
-    JobRequest,
-    JobResult,
-    MastermindHost,
-    NotJudged,
-    Progress,
-    Suite,
-)
+from engine.improve.ports import AuditUnavailable, JobRefused, NotJudged, Progress, ProposalRequest, Suite
 from engine.sandbox.policy import SandboxPolicy
 
 MOST_PER_TEST = 3
@@ -45,33 +32,26 @@ _TESTS = 5
 
 
 async def mechanical_proposals(
-    root: Path,
-    component: Component,
-    findings: Sequence[Finding],
-    rng: random.Random,
-    seen: ExaminedProject,
-    boxes: Boxes | None,
+    asked: ProposalRequest, seen: ExaminedProject, boxes: Boxes | None
 ) -> list[Proposal]:
     """Changes that may mend findings, the worst finding's first and its most plausible change first.
 
     Args:
-        root: the workspace's directory.
-        component: a project or module; only its files are changed.
-        findings: those of the component, or some of them.
-        rng: orders what is equally plausible; the same seed gives the same proposals.
+        asked: a project or module, of which only its files are changed; what is equally plausible is
+            ordered by its randomness.
         seen: the project as it was examined.
         boxes: where changes for failing tests are tried; without them there are none of these.
     """
     project = seen.project
-    may = frozenset(project.inside(path) for path in component.paths) & set(project.modules)
+    may = frozenset(project.inside(path) for path in asked.component.paths) & set(project.modules)
     proposals: list[Proposal] = []
-    for finding in sorted(findings, key=lambda finding: -finding.severity):
+    for finding in sorted(asked.findings, key=lambda finding: -finding.severity):
         if finding.concern is Concern.SPEED:
             proposals += _faster(seen.sources, project, finding, may)
         elif finding.concern is Concern.STYLE:
             proposals += await _tidied(seen.sources, project, finding, may)
     if boxes is not None:
-        proposals = [*await _mended(boxes, root, seen, findings, rng, may), *proposals]
+        proposals = [*await _mended(boxes, asked, seen, may), *proposals]
     return _once(proposals)
 
 
@@ -109,24 +89,19 @@ async def _tidied(
 
 
 async def _mended(
-    boxes: Boxes,
-    root: Path,
-    seen: ExaminedProject,
-    findings: Sequence[Finding],
-    rng: random.Random,
-    may: frozenset[str],
+    boxes: Boxes, asked: ProposalRequest, seen: ExaminedProject, may: frozenset[str]
 ) -> list[Proposal]:
     project, tests = seen.project, seen.tests
     sources = {path: source for path, source in seen.sources.items() if path in may}
     proposals: list[Proposal] = []
-    failing = [finding for finding in findings if finding.concern is Concern.TEST]
+    failing = [finding for finding in asked.findings if finding.concern is Concern.TEST]
     failing = [finding for finding in failing if tests.get(finding.name, {}).get("outcome") in BAD][:_TESTS]
     mended: set[str] = set()
     for finding in failing:
         if finding.name in mended:
             continue
         try:
-            kept = await repair_test(boxes, root, project, tests, sources, finding.name, rng)
+            kept = await repair_test(boxes, asked.tree, project, tests, sources, finding.name, asked.rng)
         except BoxError:
             continue
         for change in kept[:MOST_PER_TEST]:
@@ -203,7 +178,7 @@ class ProjectExaminer:
 def _state(top: Path) -> str:
     """One hash over a project's files."""
     digest = hashlib.sha256()
-    for path in walk_files(top.resolve(), SkippedFiles(), hidden=True):
+    for path in walk_files(top.resolve(), hidden=True):
         try:
             held = hashlib.sha256((top / path).read_bytes()).hexdigest()
         except OSError as error:
@@ -237,9 +212,7 @@ class CodeAuditor:
         """Projects, modules and tools."""
         return component.kind in _KINDS
 
-    async def audit(
-        self, component: Component, tree: Path, context: str, progress: Progress
-    ) -> Sequence[Finding]:
+    async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
         """What could be better in a project or module; nothing for other components.
 
         Raises:
@@ -270,29 +243,22 @@ class MechanicalFixers:
         """Projects, modules and tools."""
         return component.kind in _KINDS
 
-    async def propose(
-        self,
-        component: Component,
-        tree: Path,
-        findings: Sequence[Finding],
-        rng: random.Random,
-        budget_usd: float,
-    ) -> Iterable[Proposal]:
+    async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
         """Changes, the most promising first; they cost nothing."""
         boxes: Boxes | None = None
         try:
             boxes = await self._looking.boxes()
-            seen = await self._looking.at(tree, component)
+            seen = await self._looking.at(asked.tree, asked.component)
         except BoxError:
-            project = await asyncio.to_thread(project_of, tree, component)
-            seen = await examine_project(None, tree, project) if project is not None else None
+            project = await asyncio.to_thread(project_of, asked.tree, asked.component)
+            seen = await examine_project(None, asked.tree, project) if project is not None else None
         if seen is None:
             return ()
-        return await mechanical_proposals(tree, component, findings, rng, seen, boxes)
+        return await mechanical_proposals(asked, seen, boxes)
 
 
 class ProjectSuites:
-    """Lays down how Python projects are judged; see `engine.improve.code.suite`.
+    """Says how Python projects are judged; see `engine.improve.code.suite`.
 
     Args:
         looking: runs what is to be run.
@@ -331,40 +297,3 @@ class ProjectSuites:
             lacking = NotJudged if component.kind is ComponentKind.TOOL else JobRefused
             raise lacking(f"{component.id} cannot be judged: {error}") from error
         return suite
-
-
-_PATH = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\S+))\s*(.*)\Z""", re.S)
-
-
-class CodeReportJobs:
-    """Does `analyze_codebase`.
-
-    Args:
-        host: the engine, whose sandbox is read.
-    """
-
-    def __init__(self, host: MastermindHost) -> None:
-        self._host = host
-
-    async def analyze(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`analyze_codebase PATH [FOCUS]`: the path in quotes where it has blanks."""
-        match = _PATH.match(asked.argument)
-        if match is None:
-            raise JobRefused(
-                "analyze_codebase needs a path beneath the sandbox, such as: analyze_codebase sample"
-            )
-        path = next(part for part in match.groups()[:3] if part is not None)
-        try:
-            report = await analyze(
-                self._host.root, path, match[4], boxes=await self._git_boxes(), tell=progress.tell
-            )
-        except AnalysisError as error:
-            raise JobRefused(str(error)) from None
-        return JobResult(JobStatus.DONE, report.as_text(), report.as_json())
-
-    async def _git_boxes(self) -> Boxes | None:
-        """What holds git; None where the machine has no jail, and there is no history then."""
-        try:
-            return await asyncio.to_thread(Boxes, None, self._host.sandbox().policy)
-        except BoxError:
-            return None

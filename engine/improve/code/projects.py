@@ -1,7 +1,6 @@
-"""Python projects in the sandbox: finds them, runs them in the judge's box, asks git about them in the jail.
+"""Python projects in the sandbox: finds them and runs them in the judge's box.
 
-The copy of a project takes regular files only, so nothing in it leads out. Git counts how often files were
-changed, without hooks and filters.
+The copy of a project takes regular files only, so nothing in it leads out.
 """
 
 from __future__ import annotations
@@ -10,9 +9,6 @@ import asyncio
 import importlib.util
 import os
 import re
-import shutil
-import stat
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -20,14 +16,11 @@ from typing import Any
 
 from engine.core.improvement import Component, ComponentKind
 from engine.core.text import clean_line
-from engine.improve.code.source import SkippedFiles, is_skipped, read_bytes, walk_files
+from engine.improve.code.source import is_skipped, read_bytes, walk_files
 from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
 from engine.improve.judge.questions import test_outcome
 from engine.improve.ports import Split
-from engine.sandbox.jail import Launch
-from engine.sandbox.process import Ended, Launcher
-from engine.sandbox.programs import SYSTEM_PATH, child_environment
-from engine.value import dataclass, replace
+from engine.value import dataclass
 
 _STRONG = ("pyproject.toml", "setup.cfg", "setup.py")
 _MEASURE = "its own tests, tests held out, calls compared with the code before, timed benchmarks"
@@ -184,7 +177,7 @@ def _is_project(here: Path, files: set[str], inner: list[str]) -> bool:
 
 def _project(root: Path, below: str) -> Project:
     directory = "/".join(part for part in (SANDBOX, below) if part)
-    paths = [path for path in walk_files(root / directory, SkippedFiles()) if path.endswith(".py")]
+    paths = [path for path in walk_files(root / directory) if path.endswith(".py")]
     tests = tuple(path for path in paths if is_test(path) and not path.startswith("held_out/"))
     benches = tuple(path for path in paths if is_bench(path) and not is_test(path))
     modules = tuple(path for path in paths if not is_test(path) and not is_bench(path))
@@ -310,7 +303,7 @@ def _project_files(root: Path, project: Project) -> dict[str, bytes]:
     """A project's files but for tests that are held out, by path from the root."""
     source = (root / project.directory).resolve()
     files: dict[str, bytes] = {}
-    for path in walk_files(source, SkippedFiles(), hidden=True):
+    for path in walk_files(source, hidden=True):
         if not path.startswith("held_out/"):
             with suppress(OSError):
                 files[project.path(path)] = read_bytes(source / path, _LARGEST_FILE, beneath=source)
@@ -371,85 +364,3 @@ def library_directories(root: Path, project: Project) -> list[str]:
     if spec is not None and spec.origin is not None:
         directories.append(str(Path(spec.origin).resolve().parent.parent))
     return directories
-
-
-_COMMITS = 2000
-_SAFE = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "safe.directory=*"),
-    *("-c", "core.attributesFile=/dev/null", "-c", "log.showSignature=false", "--no-pager"),
-    *("--no-replace-objects", "--no-optional-locks", "--literal-pathspecs"),
-)
-_OUTPUT = 32 * 1024 * 1024
-
-
-class HistoryError(Exception):
-    """Git could not be asked; the message says why in a few words."""
-
-
-def find_repository(directory: Path, top: Path) -> Path | None:
-    """The directory at or above one, and at or below `top`, that has a `.git` directory of its own."""
-    here, top = directory.resolve(), top.resolve()
-    while here == top or here.is_relative_to(top):
-        status = (here / ".git").lstat() if (here / ".git").exists() else None
-        if status is not None and stat.S_ISDIR(status.st_mode):
-            return here
-        if here == here.parent:
-            return None
-        here = here.parent
-    return None
-
-
-async def commit_counts(boxes: Boxes, place: Path, directory: Path) -> Counter[str]:
-    """Commits that changed each file, by path from `directory`; the newest 2000 commits count.
-
-    Args:
-        boxes: has the jail that holds git.
-        place: the directory that has `.git`.
-        directory: at or beneath it; only files below it count.
-
-    Raises:
-        HistoryError: there is no git, or it could not read the history.
-    """
-    words = ["log", f"-n{_COMMITS}", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z"]
-    below = directory.relative_to(place).as_posix()
-    output = await run_git(boxes, place, [*words, "--format=", "--", below])
-    counts: Counter[str] = Counter()
-    for row in output.split("\0"):
-        name = row.strip("\n").split("\t", 2)[-1]
-        if name:
-            counts[name if below == "." else name.removeprefix(f"{below}/")] += 1
-    return counts
-
-
-async def run_git(boxes: Boxes, place: Path, words: Sequence[str]) -> str:
-    """What git says when it is asked in a directory, in the jail.
-
-    Raises:
-        HistoryError: see `changes`.
-    """
-    program = shutil.which("git", path=os.pathsep.join(SYSTEM_PATH))
-    if program is None:
-        raise HistoryError("git is not installed")
-    policy = replace(boxes.policy, output_head_bytes=_OUTPUT, output_bytes=2 * _OUTPUT)
-    env = child_environment(place, policy, None) | {
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-    }
-    try:
-        cwd = await asyncio.to_thread(os.open, place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise HistoryError(str(error)) from error
-    try:
-        done = await Launcher(place, policy).run(
-            Launch(program, (program, *_SAFE, *words), env),
-            cwd,
-            jail=boxes.jail,
-            limit_s=30.0,
-            output=lambda stream, text: None,
-        )
-    finally:
-        os.close(cwd)
-    if done.ended is not Ended.EXIT or done.return_code != 0:
-        error_line = done.stderr.strip().rpartition("\n")[2]
-        raise HistoryError((done.problem or error_line or f"git ended with {done.return_code}")[:200])
-    return done.stdout

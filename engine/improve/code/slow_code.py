@@ -11,16 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from engine.improve.code.source import (
-    LOOPS,
-    Edit,
-    Function,
-    Source,
-    called_name,
-    parameters,
-    stored_names,
-    used_names,
-)
+from engine.improve.code.source import LOOPS, Edit, Function, Source, called_name, parameters, stored_names
 from engine.value import dataclass
 
 
@@ -29,17 +20,12 @@ class Slowness(StrEnum):
 
     MEMBERSHIP = "membership"
     CONCATENATION = "concatenation"
-    FRONT = "front"
-    INVARIANT = "invariant"
 
 
 SAID = {
     Slowness.MEMBERSHIP: "looks through the list {name} again in each round of a loop; a set answers at once",
     Slowness.CONCATENATION: "makes the text {name} anew in each round of a loop; joining once copies it once",
-    Slowness.FRONT: "takes from the front of the list {name} in a loop, which moves all the others each time",
-    Slowness.INVARIANT: "computes {name} in each round of a loop, though nothing in it changes there",
 }
-_HOISTED = frozenset({"sorted", "set", "frozenset", "sum", "max", "min", "dict"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +35,7 @@ class SlowPlace:
     kind: Slowness
     function: str
     name: str
-    """The variable, or the text of the call."""
+    """The variable."""
     line: int
     depth: int
     """Loops around it, within the function."""
@@ -80,7 +66,7 @@ def _places(source: Source, function: str, owner: Function) -> Iterator[SlowPlac
     lists, texts = _lists(owner, bindings), _texts(bindings)
     for node in suspects:
         around = source.loops_around(node, owner)
-        for kind, name in _kinds(node, around, lists, texts, source) if around else ():
+        for kind, name in _kinds(node, lists, texts) if around else ():
             assert isinstance(node, (ast.expr, ast.stmt))
             yield SlowPlace(kind, function, name, node.lineno, len(around), node, owner)
 
@@ -97,47 +83,18 @@ def _own(owner: Function) -> Iterator[ast.AST]:
 def _may_be_slow(node: ast.AST) -> bool:
     if isinstance(node, ast.Compare):
         return isinstance(node.ops[-1], (ast.In, ast.NotIn)) and isinstance(node.comparators[-1], ast.Name)
-    if isinstance(node, ast.AugAssign):
-        return isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name)
-    return isinstance(node, ast.Call) and (_takes_front(node) or _can_be_hoisted(node))
+    return (
+        isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name)
+    )
 
 
-def _kinds(
-    node: ast.AST, around: list[ast.AST], lists: set[str], texts: set[str], source: Source
-) -> Iterator[tuple[Slowness, str]]:
-    if isinstance(node, ast.Compare) and isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+def _kinds(node: ast.AST, lists: set[str], texts: set[str]) -> Iterator[tuple[Slowness, str]]:
+    if isinstance(node, ast.Compare):
         where = node.comparators[-1]
         if isinstance(where, ast.Name) and where.id in lists:
             yield Slowness.MEMBERSHIP, where.id
-    elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        if isinstance(node.target, ast.Name) and node.target.id in texts:
-            yield Slowness.CONCATENATION, node.target.id
-    elif isinstance(node, ast.Call):
-        if _takes_front(node) and isinstance(node.func, ast.Attribute):
-            where = node.func.value
-            if isinstance(where, ast.Name) and where.id in lists:
-                yield Slowness.FRONT, where.id
-        elif _can_be_hoisted(node) and not used_names(node) & stored_names(around[0]):
-            yield Slowness.INVARIANT, source.of(node)
-
-
-def _takes_front(node: ast.Call) -> bool:
-    first = node.args[0] if node.args else None
-    zero = isinstance(first, ast.Constant) and first.value == 0
-    return zero and ((called_name(node) == "pop" and len(node.args) == 1) or called_name(node) == "insert")
-
-
-def _can_be_hoisted(node: ast.Call) -> bool:
-    """Whether it is a call without effects that costs something, of names and constants only."""
-    plain = isinstance(node.func, ast.Name) and node.func.id in _HOISTED
-    compiled = (
-        isinstance(node.func, ast.Attribute)
-        and node.func.attr == "compile"
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "re"
-    )
-    simple = all(isinstance(argument, (ast.Name, ast.Constant)) for argument in node.args)
-    return (plain or compiled) and simple and bool(node.args) and not node.keywords
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in texts:
+        yield Slowness.CONCATENATION, node.target.id
 
 
 Binding = tuple[str, ast.expr | None]
@@ -192,8 +149,8 @@ def _bindings(nodes: Sequence[ast.AST]) -> Iterator[Binding]:
 
 def fix_slow_place(source: Source, place: SlowPlace) -> str | None:
     """The module's text with one slow place mended; None where that cannot be done by rule."""
-    fixers = {Slowness.MEMBERSHIP: _membership, Slowness.CONCATENATION: _concatenation}
-    edits = fixers[place.kind](source, place) if place.kind in fixers else []
+    fixer = _membership if place.kind is Slowness.MEMBERSHIP else _concatenation
+    edits = fixer(source, place)
     return source.edited(edits) if edits else None
 
 

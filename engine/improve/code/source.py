@@ -1,25 +1,23 @@
 """A project's files, and a module's source with its syntax tree and edits by the tree's positions.
 
-What is not edited stays as it is, byte for byte: comments, blanks, quotes. Files that are left out are named
-with the reason. Symbolic links are never followed.
+What is not edited stays as it is, byte for byte: comments, blanks, quotes. Symbolic links are never followed.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import stat
 import tokenize
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Loop = ast.For | ast.AsyncFor | ast.While
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -220,74 +218,35 @@ LARGEST = 1_000_000
 MOST_FILES = 20_000
 
 
-@dataclass(slots=True)
-class SkippedFiles:
-    """What was not looked at, counted by reason, with a few examples each."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, reason: str, path: str) -> None:
-        """One more."""
-        self.counts[reason] += 1
-        shown = self.examples.setdefault(reason, [])
-        if len(shown) < 5:
-            shown.append(path)
-
-    def lines(self) -> list[str]:
-        """One line for each reason."""
-        return [
-            f"{count} left out, {reason}: {', '.join(self.examples[reason])}{' …' * (count > 5)}"
-            for reason, count in sorted(self.counts.items())
-        ]
-
-
 def is_skipped(name: str, directory: Path) -> bool:
     """Whether a directory of this name is passed over: hidden, a cache, or a virtual environment."""
     hidden = name in SKIPPED or name.startswith(".") or name.endswith(".egg-info")
     return hidden or (directory / name / "pyvenv.cfg").is_file()
 
 
-def walk_files(
-    top: Path, left: SkippedFiles, *, hidden: bool = False, most: int = MOST_FILES
-) -> Iterator[str]:
-    """Regular files below a directory, in order of their names, relative to it with `/`.
+def walk_files(top: Path, *, hidden: bool = False) -> Iterator[str]:
+    """Regular files below a directory, at most 20,000, in order of their names, relative to it with `/`.
 
     Args:
         top: where to begin.
-        left: gets what was passed over.
         hidden: whether files whose names begin with a point are given, too.
-        most: files after which it ends and says so.
     """
-    given = 0
-    for path, entry in _entries(top, "", left):
-        if entry.is_symlink():
-            left.add("a symbolic link", path)
-        elif not entry.is_file(follow_symlinks=False):
-            left.add("no regular file", path)
-        elif entry.name.startswith(".") and not hidden:
-            continue
-        elif given >= most:
-            left.add(f"more than {most:,} files", path)
-            return
-        else:
-            given += 1
-            yield path
+    return itertools.islice(_files(top, "", hidden), MOST_FILES)
 
 
-def _entries(top: Path, below: str, left: SkippedFiles) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _files(top: Path, below: str, hidden: bool) -> Iterator[str]:
     try:
         with os.scandir(top / below) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
-    except OSError as error:
-        left.add(error.strerror or "unreadable", below or ".")
+    except OSError:
         return
     for entry in entries:
         path = f"{below}/{entry.name}" if below else entry.name
-        if not entry.is_dir(follow_symlinks=False):
-            yield path, entry
-        elif not is_skipped(entry.name, top / below):
-            yield from _entries(top, path, left)
+        if entry.is_dir(follow_symlinks=False):
+            if not is_skipped(entry.name, top / below):
+                yield from _files(top, path, hidden)
+        elif entry.is_file(follow_symlinks=False) and (hidden or not entry.name.startswith(".")):
+            yield path
 
 
 def read_bytes(path: Path, most: int = LARGEST, *, beneath: Path | None = None) -> bytes:
@@ -315,14 +274,14 @@ def read_bytes(path: Path, most: int = LARGEST, *, beneath: Path | None = None) 
         return file.read(most)
 
 
-def read_source(path: Path, most: int = LARGEST, *, beneath: Path | None = None) -> str:
+def read_source(path: Path) -> str:
     """The text of a file of Python, by the encoding that it declares.
 
     Raises:
         OSError: see `read_bytes`.
         ValueError: its bytes are not of that encoding; the message says so.
     """
-    data = read_bytes(path, most, beneath=beneath)
+    data = read_bytes(path)
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
         return data.decode(encoding).replace("\r\n", "\n")

@@ -44,15 +44,7 @@ from engine.improve.code.projects import (
     run_tests,
 )
 from engine.improve.code.repair import BAD
-from engine.improve.code.source import (
-    Function,
-    SkippedFiles,
-    Source,
-    called_name,
-    parse_source,
-    read_bytes,
-    walk_files,
-)
+from engine.improve.code.source import Function, Source, called_name, parse_source, read_bytes, walk_files
 from engine.improve.judge.box import BoxError, Boxes
 from engine.improve.ports import Call, Check, Measure, Split
 
@@ -206,7 +198,7 @@ def _held_out_files(root: Path, project: Project, held_out: Path | None) -> dict
     places += [held_out / project.id] if held_out is not None else []
     for place in places:
         if place.is_dir():
-            for path in walk_files(place, SkippedFiles()):
+            for path in walk_files(place):
                 files[path] = read_bytes(place / path)
     return files
 

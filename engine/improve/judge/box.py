@@ -95,7 +95,7 @@ class BoxAnswer:
     """The answer to one question."""
 
     ended: str = ""
-    """Why the box ended over it; empty while it goes on."""
+    """Why the box ended over it; empty while it continues."""
     problem: str = ""
     code: int = 0
     """Exit code of the fork; -N for signal N."""
@@ -154,7 +154,9 @@ class Box:
         """Whether its program runs."""
         return self._run is not None and not self._run.done()
 
-    def lay(self, source: Path | None, material: Mapping[str, bytes], decoy: Mapping[str, Any]) -> None:
+    def place_files(
+        self, source: Path | None, material: Mapping[str, bytes], decoy: Mapping[str, Any]
+    ) -> None:
         """Put everything in its place; blocking."""
         tree = self.given / "tree"
         for made in (self.place, self.given, self.root, tree):
@@ -374,7 +376,7 @@ class Boxes:
         policy = replace(limits.policy(self.policy, readable), wall_clock_s=limits.whole_s)
         box = Box(place, suite, self.jail, policy)
         try:
-            await asyncio.to_thread(box.lay, tree, material, decoy or {})
+            await asyncio.to_thread(box.place_files, tree, material, decoy or {})
             await box.open(seed, autoload=autoload)
             yield box
         finally:

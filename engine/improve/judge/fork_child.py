@@ -385,7 +385,7 @@ class Work:
 
 
 class _Counting(ast.NodeTransformer):
-    """Has `Work` count what goes on within a line."""
+    """Has `Work` count what happens within a line."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)

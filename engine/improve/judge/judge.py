@@ -224,7 +224,7 @@ class Judge:
         )
         if case.asker.boxes is None:
             return await old, await new
-        tasks = [asyncio.ensure_future(outcome) for outcome in (old, new)]
+        tasks = [asyncio.ensure_future(result) for result in (old, new)]
         try:
             first, second = await asyncio.gather(*tasks)
             return first, second
@@ -361,8 +361,8 @@ def _tests(case: _Case, checks: Sequence[Check]) -> dict[str, bytes]:
 def _take_outcomes(case: _Case, rounds: PairedRounds, checks: Sequence[Check]) -> None:
     """A check that does not hold in one of the measured rounds does not hold, where it does so before."""
     for check in checks:
-        was = all(outcomes.outcome(check.id) is Outcome.HOLDS for outcomes in rounds.before)
-        wrong = [outcomes for outcomes in rounds.after if outcomes.outcome(check.id) is not Outcome.HOLDS]
+        was = all(results.outcome(check.id) is Outcome.HOLDS for results in rounds.before)
+        wrong = [results for results in rounds.after if results.outcome(check.id) is not Outcome.HOLDS]
         if was and wrong:
             case.new[check.id] = wrong[0].outcome(check.id)
             case.texts[check.id] = wrong[0].seen[check.id].report.text
@@ -414,7 +414,7 @@ def _known(gain: Gain | None) -> bool:
 
 def _counted(case: _Case) -> Gain:
     """What was mended, counted: every check was asked, so there is nothing to estimate."""
-    old, new = (sum(outcome is Outcome.HOLDS for outcome in side.values()) for side in (case.old, case.new))
+    old, new = (sum(result is Outcome.HOLDS for result in side.values()) for side in (case.old, case.new))
     more = float(new - old)
     return Gain(more, more, more, len(case.old), "checks passed", float(old), float(new))
 

@@ -1,7 +1,7 @@
 """Costs of two trees, taken in alternating pairs, each tree in a box of its own in each round.
 
 Time is the kernel's account of the process that answers, read from another process, with all that it started.
-Work that is moved to the import counts, and so does work that goes on after the answer was reported.
+Work that is moved to the import counts, and so does work that continues after the answer was reported.
 
 The interval of the mean difference is exact up to 14 pairs, for differences that are symmetric about their
 mean: the means of all subsets are typical values of it (Hartigan 1969), so the k-th smallest and largest of
@@ -20,7 +20,7 @@ from engine.core.improvement import Gain
 from engine.improve.judge.box import BoxAnswer
 from engine.improve.judge.changes import Cheat, Violation
 from engine.improve.judge.questions import RoundResult, SuiteAsker
-from engine.improve.ports import Check, Measure, MeasureKind, Outcome
+from engine.improve.ports import Check, Measure, Outcome
 from engine.value import dataclass, field
 
 FEWEST, EXACT = 6, 14
@@ -98,7 +98,7 @@ _FAR = 5
 _UNSEEN_S = 0.003
 """Ending a process takes about this; what its children took lies above."""
 _HIDDEN_S, _HIDDEN_SHARE = 0.01, 0.3
-"""By how much more, and by which share of the cost, work may go on after the answer."""
+"""By how much more, and by which share of the cost, work may continue after the answer."""
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class PairedRounds:
     @property
     def processor_s(self) -> float:
         """What taking them cost."""
-        return sum(outcomes.processor_s for outcomes in (*self.before, *self.after))
+        return sum(results.processor_s for results in (*self.before, *self.after))
 
 
 async def measure_pairs(
@@ -136,8 +136,7 @@ async def measure_pairs(
     after `most` when it looks better by then and that is not shown. It ends early, after a whole round, when
     the processor seconds that it may take are used up.
     """
-    timed = measure.how is MeasureKind.TIME
-    most = max(rounds, most) if timed else 1
+    most = max(rounds, most) if measure.timed else 1
     pairs = PairedRounds()
     for number in range(most):
         at = seed * 1000 + number
@@ -151,7 +150,7 @@ async def measure_pairs(
 
 
 def _decided(pairs: PairedRounds, checks: Sequence[Check], measure: Measure, rounds: int, most: int) -> bool:
-    """Whether more rounds would hardly change what comes of it, or are not worth it."""
+    """Whether more rounds would hardly change the result, or are not worth it."""
     taken = len(pairs.before)
     if taken not in (FEWEST, rounds) or taken >= most:
         return False
@@ -183,9 +182,8 @@ def measured_gain(pairs: PairedRounds, checks: Sequence[Check], measure: Measure
     tasks = [(statistics.median(old[check.id]), statistics.median(new[check.id])) for check in checks]
     # Column by column: what each round took over all tasks.
     rounds = list(zip(*(map(sum, zip(*side.values(), strict=True)) for side in (old, new)), strict=True))
-    timed = measure.how is MeasureKind.TIME
-    units = [(tasks, LEVEL)] if len(tasks) >= FEWEST or not timed else []
-    units += [(rounds, pairs.level)] if timed else []
+    units = [(tasks, LEVEL)] if len(tasks) >= FEWEST or not measure.timed else []
+    units += [(rounds, pairs.level)] if measure.timed else []
     intervals = [
         paired_interval([_difference(was, now, measure) for was, now in unit], level=level)
         for unit, level in units
@@ -211,7 +209,7 @@ def _known_costs(
 
 def _difference(was: float, now: float, measure: Measure) -> float:
     gain = was - now
-    return 100 * gain / max(abs(was), 1e-9) if measure.how is MeasureKind.TIME else gain
+    return 100 * gain / max(abs(was), 1e-9) if measure.timed else gain
 
 
 def _costs(
@@ -225,7 +223,7 @@ def _costs(
     costs: dict[str, list[float | None]] = {}
     for check in checks:
         was, now = (
-            [outcomes for round_ in side if (outcomes := _import(round_, check, measure)) is not None]
+            [results for round_ in side if (results := _import(round_, check, measure)) is not None]
             for side in (before, rounds)
         )
         moved = max(0.0, statistics.median(now) - statistics.median(was)) if was and now else 0.0
@@ -235,7 +233,7 @@ def _costs(
 
 def _import(done: RoundResult, check: Check, measure: Measure) -> float | None:
     seen = done.seen.get(check.id)
-    if seen is None or measure.how is MeasureKind.REPORTED:
+    if seen is None or not measure.timed:
         return None
     return seen.told.clocks.get("ready")
 
@@ -244,7 +242,7 @@ def _cost(done: RoundResult, check: Check, measure: Measure, moved: float) -> fl
     seen = done.seen.get(check.id)
     if seen is None:
         return None
-    if measure.how is MeasureKind.REPORTED:
+    if not measure.timed:
         return seen.report.cost
     if seen.report.outcome is not Outcome.HOLDS:
         return None
@@ -265,14 +263,14 @@ def _children(answer: BoxAnswer) -> float:
 
 
 def hidden_work(pairs: PairedRounds, checks: Sequence[Check]) -> list[Violation]:
-    """Work that goes on after the answer was said to be there, more than with the tree before."""
+    """Work that continues after the answer was said to be there, more than with the tree before."""
     breaches = []
     for check in checks:
         old, new = (_after_done(rounds, check) for rounds in (pairs.before, pairs.after))
         costs = [
             seen.told.clocks["done"] - seen.told.clocks.get("ready", 0.0)
-            for outcomes in pairs.before
-            if (seen := outcomes.seen.get(check.id)) and "done" in seen.told.clocks
+            for results in pairs.before
+            if (seen := results.seen.get(check.id)) and "done" in seen.told.clocks
         ]
         if old is None or new is None or not costs:
             continue
@@ -285,7 +283,7 @@ def hidden_work(pairs: PairedRounds, checks: Sequence[Check]) -> list[Violation]
 def _after_done(rounds: Sequence[RoundResult], check: Check) -> float | None:
     times = [
         seen.told.clocks["end"] - seen.told.clocks["done"]
-        for outcomes in rounds
-        if (seen := outcomes.seen.get(check.id)) and {"done", "end"} <= seen.told.clocks.keys()
+        for results in rounds
+        if (seen := results.seen.get(check.id)) and {"done", "end"} <= seen.told.clocks.keys()
     ]
     return statistics.median(times) if times else None

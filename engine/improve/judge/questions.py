@@ -137,8 +137,8 @@ class SuiteAsker:
             opened = [self.boxes.opened(tree, self.suite, material, {}, seed=seed) for tree in trees]
             entered = await asyncio.gather(*map(kept.enter_async_context, opened), return_exceptions=True)
             boxes = [_or_raised(task) for task in entered]
-            for box, outcome in zip(boxes, done, strict=True):
-                outcome.tokens, outcome.places = (box.token,), (str(box.place),)
+            for box, result in zip(boxes, done, strict=True):
+                result.tokens, result.places = (box.token,), (str(box.place),)
             for check in shuffled(list(checks), seed):
                 for which in rng.sample((0, 1), 2):
                     if not await self._put(boxes[which], check, done[which], seed, reference, measured=True):
@@ -191,11 +191,11 @@ def _of_test(check: Check, result: Mapping[str, Any]) -> Report:
     entries = (
         [entry for entry in tests.values() if isinstance(entry, dict)] if isinstance(tests, dict) else []
     )
-    outcomes = {test_outcome(entry.get("phases")) for entry in entries}
+    results = {test_outcome(entry.get("phases")) for entry in entries}
     text = str(result.get("text", ""))
-    if outcomes & {"failed", "error"} or not outcomes:
+    if results & {"failed", "error"} or not results:
         return Report(check.id, Outcome.FAILS, text or "pytest found no such test")
-    if outcomes == {"passed"}:
+    if results == {"passed"}:
         return Report(check.id, Outcome.HOLDS)
     return Report(check.id, Outcome.SKIPPED, text)
 
@@ -205,9 +205,9 @@ def test_outcome(phases: Any) -> str:
     phases = phases if isinstance(phases, dict) else {}
     if "failed" in phases.values():
         return "failed" if phases.get("call") == "failed" else "error"
-    for outcome in ("xfailed", "skipped"):
-        if outcome in phases.values():
-            return outcome
+    for result in ("xfailed", "skipped"):
+        if result in phases.values():
+            return result
     whole = [phases.get(name) for name in ("setup", "call", "teardown")] == ["passed"] * 3
     return "passed" if whole else "error"
 

@@ -1,4 +1,4 @@
-"""Reads from the journal how agents fared: actions, recoveries and goals, and what people did by hand.
+"""Reads from the journal how agents fared: goals, and what people did by hand.
 
 One pass over the events of the kinds that are needed. An event without the expected shape is passed over.
 """
@@ -32,34 +32,12 @@ CHANGES_PLAN = frozenset(
 )
 """Those that leave a plan which the thinker would not have made."""
 _GOALS = ("goal.adopted", "goal.changed", "goal.ended", "plan.generated", "plan.adopted", "plan.revised")
-_ACTIONS = ("action.requested", "action.finished", "action.cancelled")
-_RECOVERIES = ("failure.recorded", "recovery.chosen", "recovery.ended")
-_PEOPLE = ("command.received", "command.refused", "approval.asked", "approval.answered")
-_KINDS = (
-    *("agent.created", *_GOALS, "step.ended", *_ACTIONS, *_RECOVERIES, *_PEOPLE),
-    "model.budget_reached",
-)
+_PEOPLE = ("command.received", "command.refused")
+_KINDS = ("agent.created", *_GOALS, "step.ended", *_PEOPLE)
 _SLICE = 2_000
 """Events that are read at a time."""
 
 Json = dict[str, Any]
-
-
-@dataclass(slots=True)
-class PastAction:
-    """One action, once it is over."""
-
-    ref: str
-    """The event by which it ended."""
-    agent: str
-    tool: str
-    command: str
-    recipe: str = ""
-    """`file:recipe` that gave the step; empty where none did."""
-    by_operator: bool = False
-    ok: bool = False
-    code: str = ""
-    duration_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -97,57 +75,24 @@ class PastGoal:
 
 
 @dataclass(slots=True)
-class Recovery:
-    """A strategy that was chosen, and whether it helped."""
-
-    ref: str
-    agent: str
-    kind: str
-    strategy: str
-    goal: str
-    step: str
-    helped: bool | None = None
-    """None where it was never seen."""
-
-
-@dataclass(slots=True)
 class History:
     """What the journal says."""
 
     agents: dict[str, Json] = field(default_factory=dict)
     """What each agent was created with: `type`, `description` and `meta`."""
-    acts: list[PastAction] = field(default_factory=list)
     goals: dict[tuple[str, str], PastGoal] = field(default_factory=dict)
     """By agent and id."""
     hands: list[ManualAction] = field(default_factory=list)
-    subjects: dict[tuple[str, str], str] = field(default_factory=dict)
-    """What failed last, by agent and step."""
-    recoveries: list[Recovery] = field(default_factory=list)
-    granted: list[tuple[str, str, str]] = field(default_factory=list)
-    """Calls that a person allowed once: event, agent, what was asked about."""
-    budgets: list[tuple[str, str, str]] = field(default_factory=list)
-    """Event, agent, and the reason that was given."""
 
 
-async def read_created(store: JournalStore) -> dict[str, Json]:
-    """What each agent was created with: `type`, `description` and `meta`.
-
-    Raises:
-        JournalReadError: the journal cannot be read.
-    """
-    return (await read_history(store, kinds=("agent.created",))).agents
-
-
-async def read_history(
-    store: JournalStore, cancelled: Callable[[], bool] = lambda: False, kinds: Sequence[str] = _KINDS
-) -> History:
+async def read_history(store: JournalStore, cancelled: Callable[[], bool] = lambda: False) -> History:
     """Everything that an audit and learning need to know.
 
     Raises:
         JournalReadError: the journal cannot be read.
     """
     reading, after = _Reading(), 0
-    while not cancelled() and (events := await store.of_kinds(kinds, after, _SLICE)):
+    while not cancelled() and (events := await store.of_kinds(_KINDS, after, _SLICE)):
         await asyncio.to_thread(reading.take_all, events)
         after = events[-1].seq
     return reading.finished()
@@ -158,9 +103,8 @@ class _Reading:
 
     def __init__(self) -> None:
         self.history = History()
-        self._pending: dict[tuple[str, str], PastAction] = {}
-        self._steps: dict[tuple[str, str], tuple[str, Json]] = {}
-        self._asked: dict[tuple[str, str], str] = {}
+        self._goals: dict[tuple[str, str], str] = {}
+        """The goal of each step, by agent and step."""
         self._refused: set[str] = set()
 
     def take_all(self, events: Sequence[Event]) -> None:
@@ -184,16 +128,12 @@ class _Reading:
     def _take(self, event: Event, agent: str, data: Json) -> None:
         if event.kind in _GOALS:
             self._goal(event, agent, data)
-        elif event.kind in _ACTIONS:
-            self._action(event, agent, data)
-        elif event.kind in _RECOVERIES:
-            self._recovery(event, agent, data)
-        elif event.kind in _PEOPLE:
-            self._person(event, agent, data)
+        elif event.kind == "command.received":
+            self._command(event, agent, data["command"])
+        elif event.kind == "command.refused":
+            self._refused.update(event.causes)
         elif event.kind == "step.ended":
             self.history.goals[agent, data["goal"]].done[data["step"]] = data["status"]
-        elif event.kind == "model.budget_reached":
-            self.history.budgets.append((event.ref, agent, data["reason"]))
         else:
             created = {"type": data["agent_type"], "description": data["description"]}
             self.history.agents[agent] = {**created, "meta": data["config"]["meta"]}
@@ -214,56 +154,13 @@ class _Reading:
                 goal.uncovered = goal.uncovered or [(gap["clause"], event.ref) for gap in data["uncovered"]]
             case _:
                 goal.steps = data["steps"]
-                self._steps |= {(agent, step["id"]): (ident, step) for step in goal.steps}
-
-    def _action(self, event: Event, agent: str, data: Json) -> None:
-        key = (agent, data["action"])
-        if event.kind == "action.requested":
-            _, step = self._steps.get((agent, data["step"]), ("", {}))
-            recipe = str((step.get("provenance") or {}).get("recipe", ""))
-            by_operator = event.actor.startswith("operator")
-            self._pending[key] = PastAction("", agent, data["tool"], data["command"], recipe, by_operator)
-        elif event.kind == "action.cancelled":
-            self._pending.pop(key, None)
-        else:
-            act = self._pending.pop(key)
-            act.ref, act.ok = event.ref, data["status"] == "SUCCESS"
-            act.code, act.duration_ms = data["code"] or "", data["duration_ms"]
-            self.history.acts.append(act)
-
-    def _recovery(self, event: Event, agent: str, data: Json) -> None:
-        if event.kind == "failure.recorded":
-            if not data["escalated_from"]:
-                self.history.subjects[agent, data["step"]] = data["subject"]
-            return
-        what = (agent, data["strategy"], data["goal"], data["step"])
-        if event.kind == "recovery.chosen":
-            self.history.recoveries.append(Recovery(event.ref, agent, data["failure"], *what[1:]))
-            return
-        for recovery in reversed(self.history.recoveries):
-            same = (recovery.agent, recovery.strategy, recovery.goal, recovery.step) == what
-            if same and recovery.helped is None:
-                recovery.helped = data["success"]
-                return
-
-    def _person(self, event: Event, agent: str, data: Json) -> None:
-        match event.kind:
-            case "command.received":
-                self._command(event, agent, data["command"])
-            case "command.refused":
-                self._refused.update(event.causes)
-            case "approval.asked":
-                call = data["call"]
-                self._asked[agent, data["action"]] = f"{call['tool']}.{call['command']}"
-            case _ if data["allowed"] and data["scope"] == "once":
-                what = self._asked.get((agent, data["action"]))
-                self.history.granted.append((event.ref, agent, what or str(data["key"])))
+                self._goals |= {(agent, step["id"]): ident for step in goal.steps}
 
     def _command(self, event: Event, agent: str, command: Json) -> None:
         if command["do"] not in BY_HAND or not event.actor.startswith("operator"):
             return
         step = command.get("step") or command.get("before") or ""
-        goal = command.get("goal") or self._steps.get((agent, step), ("", {}))[0]
+        goal = command.get("goal") or self._goals.get((agent, step), "")
         hand = ManualAction(event.ref, agent, command["do"], goal)
         self.history.hands.append(hand)
         if (agent, goal) in self.history.goals:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -18,14 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.improvement import Component, ComponentKind, Finding, Proposal
 from engine.core.text import RULE, clean_line, fence
-from engine.improve.ports import NothingProposed
+from engine.improve.ports import NothingProposed, ProposalRequest
 from engine.improve.search.components import current_texts
-from engine.improve.search.prompts import stands_for
 from engine.models.completion import ModelClient, PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.cost import Cost, cost_of, maximum_cost
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Text, user_message
-from engine.models.prompt_parts import PartError, checked
 from engine.models.request import ModelRequest
 from engine.models.structured import ask_for
 
@@ -73,8 +70,6 @@ class ProposedChanges(BaseModel):
     changes: Annotated[tuple[ProposedChange, ...], Field(max_length=MOST_CHANGES)]
 
 
-BEGUN = (ComponentKind.PLANS, ComponentKind.PROMPT, ComponentKind.THRESHOLDS)
-"""Kinds with something in force where there is no file yet."""
 MOST_BESIDE = 40
 """Files that a model is shown beside those that it may change."""
 
@@ -96,37 +91,49 @@ class ModelProposer:
         """Whatever has files can be shown to a model."""
         return bool(component.paths)
 
-    async def propose(
-        self,
-        component: Component,
-        tree: Path,
-        findings: Sequence[Finding],
-        rng: random.Random,
-        budget_usd: float,
-    ) -> Iterable[Proposal]:
-        """The model's proposals; none without a budget.
+    async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
+        """The model's proposals, of which the first has all costs, repairs included; none without a budget.
 
         Raises:
-            NothingProposed: it sees nothing to make better, or none of its answers could be used.
+            NothingProposed: it sees nothing to make better, cannot be asked within the budget, the call
+                failed, or no answer could be used.
         """
-        if budget_usd <= 0:
+        component, findings = asked.component, asked.findings
+        if asked.budget_usd <= 0:
             return ()
         try:
-            texts, beside = await asyncio.to_thread(_texts, tree, component)
+            texts, beside = await asyncio.to_thread(_texts, asked.tree, component)
         except (OSError, ValueError) as error:
             raise NothingProposed(f"{component.id} cannot be read: {error}") from None
-        return await model_proposals(
-            self._client, self._model, component, texts, findings, budget_usd=budget_usd, beside=beside
-        )
+        model = self._model
+        request = _request(self._client, model, component, texts, findings, beside)
+        within = _Within(self._client, asked.budget_usd)
+
+        def check(given: ProposedChanges) -> list[str]:
+            return _faults(given, component, texts)
+
+        try:
+            answer = await ask_for(within, request, ProposedChanges, name="propose_changes", check=check)
+        except ModelError as error:
+            raise NothingProposed(f"{model}: {error.message}", float(within.cost.usd)) from error
+        answers = tuple(finding for finding in findings if finding.target == component.id)
+        made = [_proposal(change, model, answers) for change in answer.value.changes]
+        cost = float(within.cost.usd)
+        if not made:
+            raise NothingProposed("it sees nothing to make better", cost)
+        refused = "; ".join(problem for problems in answer.problems for problem in problems)
+        why = f"{made[0].why} (an answer before was refused: {refused})" if refused else made[0].why
+        made[0] = replace(made[0], cost_usd=cost, why=clean_line(why, limit=2_000))
+        return tuple(made)
 
 
 def _texts(tree: Path, component: Component) -> tuple[dict[str, str], Mapping[str, str]]:
     """A component's files that are there, and the tests beside them."""
     texts = {path: text for path in component.paths if (text := _text(tree / path)) is not None}
-    if component.kind in BEGUN:
+    if component.kind is ComponentKind.PLANS:  # the shipped plans hold where there is no file
         texts = current_texts(component, tree) | texts
     directories = {"/".join(PurePosixPath(path).parts[:2]) for path in component.paths if path.count("/") > 1}
-    beside = stands_for(component) if component.kind is ComponentKind.PROMPT else {}
+    beside: dict[str, str] = {}
     for directory in sorted(directories):
         for file in sorted((tree / directory).rglob("*test*.py"))[:MOST_BESIDE]:
             path = file.relative_to(tree).as_posix()
@@ -141,52 +148,6 @@ def _text(path: Path) -> str | None:
             return file.read(4 * FILE_LIMIT).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-async def model_proposals(
-    client: ModelClient,
-    model: str,
-    component: Component,
-    texts: Mapping[str, str],
-    findings: Sequence[Finding],
-    *,
-    budget_usd: float,
-    beside: Mapping[str, str],
-) -> tuple[Proposal, ...]:
-    """A model's proposals for a component; the first one has all costs, repairs included.
-
-    Args:
-        client: carries the question.
-        model: its name.
-        component: what is to be improved.
-        texts: its files as they are, by path from the workspace's directory.
-        findings: what an audit found.
-        budget_usd: what all calls may cost together, repairs included; infinity for no limit.
-        beside: further files to know about, such as tests; they are not to be changed.
-
-    Raises:
-        NothingProposed: it sees nothing to make better, cannot be asked within the budget, the call
-            failed, or no answer could be used.
-    """
-    request = _request(client, model, component, texts, findings, beside)
-    within = _Within(client, budget_usd)
-
-    def check(given: ProposedChanges) -> list[str]:
-        return _faults(given, component, texts)
-
-    try:
-        answer = await ask_for(within, request, ProposedChanges, name="propose_changes", check=check)
-    except ModelError as error:
-        raise NothingProposed(f"{model}: {error.message}", float(within.cost.usd)) from error
-    answers = tuple(finding for finding in findings if finding.target == component.id)
-    made = [_proposal(change, model, answers) for change in answer.value.changes]
-    cost = float(within.cost.usd)
-    if not made:
-        raise NothingProposed("it sees nothing to make better", cost)
-    refused = "; ".join(problem for problems in answer.problems for problem in problems)
-    why = f"{made[0].why} (an answer before was refused: {refused})" if refused else made[0].why
-    made[0] = replace(made[0], cost_usd=cost, why=clean_line(why, limit=2_000))
-    return tuple(made)
 
 
 class _Within:
@@ -277,18 +238,7 @@ def _faults(answer: ProposedChanges, component: Component, texts: Mapping[str, s
         ]
         if all(texts.get(file.path) == file.text for file in change.files):
             faults.append(f"change {number} leaves every file as it is")
-        if component.kind is ComponentKind.PROMPT:
-            faults += [f"change {number}: {wrong}" for file in change.files if (wrong := _unfit(file))]
     return faults
-
-
-def _unfit(file: FileText) -> str:
-    """Why a file cannot be a part of a prompt; empty where it can."""
-    try:
-        checked(PurePosixPath(file.path).stem, file.text)
-    except PartError as error:
-        return str(error)
-    return ""
 
 
 def _proposal(change: ProposedChange, model: str, answers: tuple[Finding, ...]) -> Proposal:

@@ -172,7 +172,6 @@ COUNTED = 120
 class WorldTask:
     """One world, and the directions that the robot draws in it."""
 
-    name: str
     grid: Grid
     seed: int
 
@@ -204,7 +203,7 @@ def world_tasks(split: str, key: int | str, count: int, first: int = 0) -> tuple
     for number in range(first, first + count):
         # Seeded by text, Python's generator is the same in every process and version.
         draws = random.Random(f"{split}/{key}/{number}")
-        tasks.append(WorldTask(f"world {number + 1}", _grid(draws), draws.getrandbits(31)))
+        tasks.append(WorldTask(_grid(draws), draws.getrandbits(31)))
     return tuple(tasks)
 
 
@@ -255,7 +254,7 @@ class SearchEffort:
     worlds: tuple[int, ...] = (12, 48, 160)
     """Work worlds at each stage of a round, with those of the stages before."""
     kept: int = 6
-    """Changes that go on to the second stage; half of these to the next."""
+    """Changes that continue to the second stage; half of these to the next."""
     choose: int = 240
 
 

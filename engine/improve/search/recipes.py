@@ -23,12 +23,11 @@ from typing import Any
 from engine.core.goals import Goal
 from engine.core.improvement import Component, Finding, Proposal
 from engine.core.thinking import PlanRequest
-from engine.improve.ports import Check, Measure, Outcome, Report, Split
+from engine.improve.ports import Check, Measure, Outcome, Report, Split, Suite
 from engine.improve.search.history import CHANGES_PLAN, History, Json
-from engine.planning.library.directory_watch import toml_files
 from engine.planning.library.parameters import FILTERS, TYPES, ParameterType, fill
 from engine.planning.library.pattern import MAX_LENGTH
-from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.library.plan_library import PlanLibrary, toml_files
 from engine.planning.library.recipe import parse_recipes
 from engine.planning.library.words import words_of
 from engine.planning.thinkers.clauses import split_clauses as clauses_of
@@ -412,7 +411,7 @@ def _added(text: str, learned: Sequence[LearnedRecipe]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RecipesSuite:
+class RecipesSuite(Suite):
     """Recipes are better when they plan more recorded goals as they were done, and nothing else otherwise."""
 
     component: Component
@@ -462,10 +461,6 @@ class RecipesSuite:
                 for number, (text, _) in enumerate(self.examples)
             ]
         return tuple(checks)
-
-    def owns(self, path: str) -> bool:
-        """No file is the suite's."""
-        return False
 
     async def examine(self, tree: Path, check: Check, *, seed: int) -> Report:
         """Whether the recipes of a tree plan one clause as they should."""

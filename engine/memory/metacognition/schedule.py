@@ -15,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.core.agents import RunState
 from engine.core.memory import ReflectionKind
 from engine.core.metacognition import PRESETS, Bounds, MetaSettings, MetaTask, ThresholdsAdapted
+from engine.core.reasons import NONE, Reason
 from engine.core.state import AgentState
+from engine.model import LateModel
 from engine.value import dataclass, replace
 
 DAMPENING = 0.75
@@ -106,19 +108,19 @@ def due(state: AgentState) -> tuple[Due, ...]:
     )
 
 
-def _wanted(state: AgentState) -> Iterator[tuple[MetaTask, str]]:
+def _wanted(state: AgentState) -> Iterator[tuple[MetaTask, Reason]]:
     meta = state.meta
     by_itself = state.run is RunState.RUNNING and bool(state.open_goals)
     for task in MetaTask:
         if task in meta.forced:
-            yield task, "the operator wants it"
+            yield task, Reason("meta.forced")
         elif by_itself and task not in meta.vetoed and meta.loop >= meta.resting.get(task, 0):
             why = _why(state, task)
             if why:
                 yield task, why
 
 
-def _why(state: AgentState, task: MetaTask) -> str:
+def _why(state: AgentState, task: MetaTask) -> Reason:
     """Why a task is due by itself; empty when it is not."""
     meta = state.meta
     match task:
@@ -127,35 +129,40 @@ def _why(state: AgentState, task: MetaTask) -> str:
         case MetaTask.CONSOLIDATE:
             counter, threshold = state.successes_since_consolidation, meta.consolidation_threshold
             if meta.overdue:
-                return f"more than {2 * threshold} episodic memories wait"
-            return f"{counter:g} successes, threshold {threshold}" if counter >= threshold else ""
+                return Reason("meta.episodic", memories=2 * threshold)
+            return _succeeded(counter, threshold)
         case MetaTask.LINK:
             every = meta.settings.link_every
             if not meta.unlinked or not _passed(state, task, every):
-                return ""
-            return f"{meta.unlinked} actions brought something new"
+                return NONE
+            return Reason("meta.unlinked", actions=meta.unlinked)
     every = {
         MetaTask.ADAPT: meta.settings.adapt_every,
         MetaTask.OPTIMISE: meta.settings.optimise_every,
         MetaTask.PROMOTE: meta.settings.promote_every,
         MetaTask.MAINTAIN: meta.settings.maintain_every,
     }[task]
-    return f"every {every} loops" if _passed(state, task, every) else ""
+    return Reason("meta.every", loops=every) if _passed(state, task, every) else NONE
+
+
+def _succeeded(counter: float, threshold: float) -> Reason:
+    reached = counter >= threshold
+    return Reason("meta.successes", successes=counter, threshold=threshold) if reached else NONE
 
 
 def _passed(state: AgentState, task: MetaTask, every: int) -> bool:
     return state.meta.loop - state.meta.last.get(task, 0) >= every
 
 
-def _why_reflect(state: AgentState) -> str:
+def _why_reflect(state: AgentState) -> Reason:
     """Failures and successes are causes of their own, so that a reflection never causes the next."""
     meta = state.meta
     if state.needs_replan and meta.failures:
-        return f"{meta.failures} new failure{'s' * (meta.failures > 1)}, and no way on yet"
+        return Reason("meta.failures", failures=meta.failures)
     if meta.loop < meta.cooldown_until:
-        return ""
+        return NONE
     counter, threshold = state.successes_since_reflection, meta.reflection_threshold
-    return f"{counter:g} successes, threshold {threshold}" if counter >= threshold else ""
+    return _succeeded(counter, threshold)
 
 
 def adaptation(state: AgentState) -> ThresholdsAdapted | None:
@@ -213,7 +220,7 @@ class MetaSettingsError(ValueError):
     """The settings cannot be used; the message says which and what they must be."""
 
 
-class MetaConfiguration(BaseModel):
+class MetaConfiguration(BaseModel, metaclass=LateModel):
     """What an operator may set; what is left out is the preset's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)

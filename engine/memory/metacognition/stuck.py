@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from engine.core.metacognition import ActionSort, MetaState, PastAction, Signal, StuckNoticed
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.value import dataclass
 
@@ -203,7 +204,7 @@ def _among_looks(turns: Sequence[_Turn]) -> Signal | None:
 
 
 def _again(turn: _Turn, times: int) -> Signal:
-    return Signal("repeated", f"{times} times the same: {turn.done.subject}")
+    return Signal("repeated", Reason("stuck.repeated", times=times, subject=turn.done.subject))
 
 
 def _alternating(turns: Sequence[_Turn]) -> Signal | None:
@@ -213,7 +214,8 @@ def _alternating(turns: Sequence[_Turn]) -> Signal | None:
     if not (first == third and second == fourth and first != second) or turns[-1].fresh or turns[-2].fresh:
         return None
     return Signal(
-        "alternating", f"back and forth between {turns[-2].done.subject} and {turns[-1].done.subject}"
+        "alternating",
+        Reason("stuck.alternating", first=turns[-2].done.subject, second=turns[-1].done.subject),
     )
 
 
@@ -234,9 +236,10 @@ def _erring(turns: Sequence[_Turn]) -> Signal | None:
             alike += 1
     looks = last.sort is ActionSort.LOOK
     if alike >= (ERRORS_OF_LOOKS if looks else ERRORS):
-        return Signal("error_loop", f"{alike} times the same error: {last.subject}: {last.error}")
+        about = {"subject": last.subject, "error": last.error}
+        return Signal("error_loop", Reason("stuck.same-error", times=alike, **about))
     row = _failures_in_a_row(turns)
-    return Signal("error_loop", f"{row} failures in a row") if row >= FAILURES else None
+    return Signal("error_loop", Reason("stuck.failures", failures=row)) if row >= FAILURES else None
 
 
 def _failures_in_a_row(turns: Sequence[_Turn]) -> int:
@@ -273,4 +276,4 @@ def _in_vain(turns: Sequence[_Turn]) -> Signal | None:
             stale += 1
     if stale < STALE and in_vain < IN_VAIN:
         return None
-    return Signal("no_progress", f"{in_vain} actions without anything new")
+    return Signal("no_progress", Reason("stuck.no-progress", actions=in_vain))

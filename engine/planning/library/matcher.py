@@ -25,7 +25,7 @@ class _State:
     accepts: Callable[[Word], bool] | None = None
     parameter: str = ""
     begins: bool = False
-    """Whether taking a word begins the parameter's value, or goes on with it."""
+    """Whether taking a word begins the parameter's value, or continues with it."""
     literal: bool = False
     loose: bool = False
     """Whether it takes any word at all."""

@@ -1,73 +1,55 @@
-"""Missions: goals ready to fly, with the files they need."""
+"""Missions: shipped goals with the files they need."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from engine.value import dataclass, field
+from engine.model import LateModel
 
 
 class MissionError(ValueError):
     """A mission file that cannot be used; the message names the file, what is wrong and what to do."""
 
 
-class MissionAgent(BaseModel):
+class MissionAgent(BaseModel, metaclass=LateModel):
     """An agent made for a mission."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     type: str
     id: str
-    programs: tuple[str, ...] = ()
+    programs: list[str] = Field(default_factory=list)
     """Names of shipped AgentSpeak(L) programs that are its program together."""
-    answers: tuple[str, ...] = ()
+    answers: list[str] = Field(default_factory=list)
     """Names of recorded answers that stand for a model."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Further settings."""
 
-    @field_validator("programs", "answers", mode="before")
-    @classmethod
-    def _tuple(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
 
-
-@dataclass(frozen=True, slots=True)
-class Mission:
+class Mission(BaseModel, metaclass=LateModel):
     """A goal with a title, and the files installed in the sandbox before it starts."""
 
-    name: str
-    title: str
-    goal: str
-    """The goal's text as an operator would type it."""
-    summary: str
-    network: bool
-    """Whether it needs the network to succeed."""
-    expect: str
-    """How a run without an operator ends: `GOAL_ACHIEVED` or `NEEDS_OPERATOR`."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Contents by path relative to the sandbox root, `/`-separated."""
-    agent: MissionAgent | None = None
-    """The agent that it needs; None where any will do."""
-
-
-class _MissionTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")
     title: str = Field(min_length=1, max_length=100)
-    goal: str = Field(min_length=1, max_length=8_000)
+    goal: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=8_000)]
+    """The goal's text as an operator would type it."""
     summary: str = Field(min_length=1, max_length=500)
     network: bool
+    """Whether it needs the network to succeed."""
     expect: Literal["GOAL_ACHIEVED", "NEEDS_OPERATOR"]
+    """How a run without an operator ends."""
     files: dict[str, str] = Field(default_factory=dict)
+    """Contents by path relative to the sandbox root, `/`-separated."""
     agent: MissionAgent | None = None
+    """The agent that it needs; None where any will do."""
 
     @field_validator("files")
     @classmethod
@@ -101,21 +83,10 @@ def load_missions(directory: Traversable | Path | None = None) -> dict[str, Miss
 
 def _read(entry: Traversable) -> Mission:
     try:
-        table = _MissionTable.model_validate(tomllib.loads(entry.read_bytes().decode("utf-8")))
+        return Mission.model_validate(tomllib.loads(entry.read_bytes().decode("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MissionError(f"{entry.name}: cannot be read: {error}: correct the file") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise MissionError(f"{entry.name}: '{where}': {first['msg']}: correct the value") from error
-    goal = table.goal.strip()
-    return Mission(
-        table.name,
-        table.title,
-        goal,
-        table.summary,
-        table.network,
-        table.expect,
-        dict(table.files),
-        table.agent,
-    )

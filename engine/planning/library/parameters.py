@@ -192,7 +192,7 @@ TYPES: dict[str, ParameterType] = {
 
 
 COMMANDS = frozenset({"command", "program"})
-"""Types whose value is a whole command; after a `program` the pattern may go on."""
+"""Types whose value is a whole command; after a `program` the pattern may continue."""
 
 
 def value_of(kind: ParameterType, words: Sequence[Word], source: str) -> Value | Reference:

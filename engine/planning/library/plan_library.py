@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from engine.planning.library.directory_watch import Fingerprint, fingerprint, toml_files, watch_directory
 from engine.planning.library.matcher import Matcher
 from engine.planning.library.recipe import MAX_BYTES, Parsed, Recipe, RecipeError, parse_recipes
-from engine.value import dataclass
+from engine.value import dataclass, field
 
 MAX_FILES = 200
 """Most recipe files read from one directory."""
+LOOK_S = 0.4
+"""How often the operator's recipes are looked at."""
+Fingerprint = tuple[tuple[str, int, int, int], ...]
+"""Name, inode, time and size of each file, so that any change shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class _Contents:
 
     recipes: tuple[Recipe, ...] = ()
     errors: tuple[RecipeError, ...] = ()
-    by_verb: dict[str, tuple[tuple[Recipe, Matcher], ...]] | None = None
+    by_verb: dict[str, tuple[tuple[Recipe, Matcher], ...]] = field(default_factory=dict)
 
 
 def shipped_recipes() -> Traversable:
@@ -39,17 +41,17 @@ def shipped_agents() -> list[Path]:
 
 
 class PlanLibrary:
-    """The recipes by which the procedural thinker plans.
+    """The recipes by which the procedural thinker plans, read when they are first needed.
 
     A file with an error is left out, or its last good version stays in use, and the error is listed;
-    the other files go on working.
+    the other files continue working.
     """
 
     def __init__(self, shipped: Traversable | Path, user_dir: Path | None = None) -> None:
         self._shipped = shipped
         self._user_dir = user_dir
         self._good: dict[str, tuple[Recipe, ...]] = {}
-        self._contents = _Contents()
+        self._contents: _Contents | None = None
         self._seen: Fingerprint = ()
         self._loading = threading.Lock()
 
@@ -68,23 +70,28 @@ class PlanLibrary:
     @property
     def recipes(self) -> tuple[Recipe, ...]:
         """All recipes, in library order: shipped files by name, then the operator's by name."""
-        return self._contents.recipes
+        return self._present.recipes
 
     @property
     def errors(self) -> tuple[RecipeError, ...]:
-        """What is wrong in recipe files at present."""
-        return self._contents.errors
+        """What is wrong in recipe files at present, as far as they were read."""
+        return self._contents.errors if self._contents is not None else ()
 
     @property
     def verbs(self) -> frozenset[str]:
         """The words with which a clause can start, lower case."""
-        return frozenset(self._contents.by_verb or ())
+        return frozenset(self._present.by_verb)
 
     def starting_with(self, verb: str) -> tuple[tuple[Recipe, Matcher], ...]:
         """The patterns that can start with a word (lower case), with their recipes, in library order."""
-        return (self._contents.by_verb or {}).get(verb, ())
+        return self._present.by_verb.get(verb, ())
 
-    def reload(self) -> None:
+    @property
+    def _present(self) -> _Contents:
+        """What the library holds; blocking the first time, where `watch` has not read it yet."""
+        return self._contents or self.reload()
+
+    def reload(self) -> _Contents:
         """Read all files again; blocking, and safe to call from any thread."""
         with self._loading:
             self._seen = self._fingerprint()
@@ -96,30 +103,23 @@ class PlanLibrary:
                 good[source] = self._good.get(source, ()) if wrong else recipes
             errors += self._directory_errors()
             self._good = good
-            recipes = tuple(recipe for outcome in good.values() for recipe in outcome)
-            self._contents = _Contents(recipes, tuple(errors), _by_verb(recipes))
+            recipes = tuple(recipe for result in good.values() for recipe in result)
+            self._contents = contents = _Contents(recipes, tuple(errors), _by_verb(recipes))
+            return contents
 
-    async def watch(self, on_change: Callable[[], None], stop: asyncio.Event) -> None:
-        """Keep the operator's recipes live until `stop` is set; returns at once without a directory.
+    async def watch(self) -> None:
+        """Keep the operator's recipes live until this is cancelled; returns at once without a directory.
 
-        A file that is added, changed or removed is read again within a second, and `on_change` is
-        called in the event loop. The directory may appear, vanish and appear again.
+        The directory may appear, vanish and appear again.
         """
-        directory = self._user_dir
-        if directory is None:
-            return
+        while self._user_dir is not None:
+            await asyncio.sleep(LOOK_S)
+            await asyncio.to_thread(self.refresh)
 
-        async def look() -> None:
-            if await asyncio.to_thread(self._refresh):
-                on_change()
-
-        await watch_directory(directory, look, stop)
-
-    def _refresh(self) -> bool:
-        if self._fingerprint() == self._seen:
-            return False
-        self.reload()
-        return True
+    def refresh(self) -> None:
+        """Read what was not read yet, or was changed; blocking."""
+        if self._contents is None or self._fingerprint() != self._seen:
+            self.reload()
 
     def _user_files(self) -> list[Path]:
         try:
@@ -146,7 +146,25 @@ class PlanLibrary:
         return [RecipeError("recipes", what, "put several recipes in one file")]
 
     def _fingerprint(self) -> Fingerprint:
-        return () if self._user_dir is None else fingerprint(self._user_dir)
+        """What the operator's files look like from outside; one that cannot be looked at has no size."""
+        entries = []
+        for path in self._user_files():
+            try:
+                stat = path.stat()
+            except OSError:
+                entries.append((path.name, 0, 0, 0))
+            else:
+                entries.append((path.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return tuple(entries)
+
+
+def toml_files(directory: Path) -> list[Path]:
+    """The TOML files of a directory by name.
+
+    Raises:
+        OSError: it is missing or cannot be read.
+    """
+    return sorted(path for path in directory.iterdir() if path.name.endswith(".toml"))
 
 
 def _read(entry: Traversable, source: str, *, by_operator: bool) -> Parsed:

@@ -33,11 +33,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from engine.model import LateModel
 from engine.planning.library.matcher import Matcher
 from engine.planning.library.parameters import (
     COMMANDS,
@@ -52,19 +54,23 @@ from engine.planning.library.pattern import Pattern, PatternError, parse_pattern
 from engine.value import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
-class RecipeStep:
-    """One step that a recipe gives; its strings are templates (`engine.planning.library.parameters`)."""
+class _Strict(BaseModel, metaclass=LateModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
-    op: str
-    """The name of a plan operation: `act`, `achieve`, `add`, …"""
-    tool: str
-    command: str
-    args: Mapping[str, Any]
-    description: str
-    id: str = ""
+
+class RecipeStep(_Strict):
+    """One `[[recipe.steps]]`; its strings are templates (`engine.planning.library.parameters`)."""
+
+    op: Literal["act", "achieve", "test", "add", "remove", "update", "think"] = "act"
+    """The name of a plan operation."""
+    tool: str = ""
+    command: str = ""
+    args: dict[str, Any] = Field(default_factory=dict)
+    description: str = Field(default="", max_length=300)
+    """In words; the recipe's summary when left out."""
+    id: str = Field(default="", max_length=60)
     """Name for `depends_on`, local to the recipe."""
-    depends_on: tuple[str, ...] = ()
+    depends_on: list[str] = Field(default_factory=list)
     each: str = ""
     """A list parameter: the step is given once for each item, which it calls `{item}`."""
 
@@ -117,24 +123,6 @@ _KEBAB = r"^[a-z0-9][a-z0-9-]{0,59}$"
 Kind = Literal["file", "directory", "project", "venv"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class StepTable(_Strict):
-    """One `[[recipe.steps]]`."""
-
-    op: Literal["act", "achieve", "test", "add", "remove", "update", "think"] = "act"
-    tool: str = ""
-    command: str = ""
-    args: dict[str, Any] = Field(default_factory=dict)
-    description: str = Field(default="", max_length=300)
-    """In words; the recipe's summary when left out."""
-    id: str = Field(default="", max_length=60)
-    depends_on: list[str] = Field(default_factory=list)
-    each: str = ""
-
-
 class RecipeTable(_Strict):
     """One `[[recipe]]`."""
 
@@ -142,7 +130,7 @@ class RecipeTable(_Strict):
     summary: str = Field(min_length=1, max_length=300)
     example: str = Field(min_length=1, max_length=300)
     says: list[str] = Field(min_length=1, max_length=40)
-    steps: list[StepTable] = Field(min_length=1, max_length=100)
+    steps: list[RecipeStep] = Field(min_length=1, max_length=100)
     defaults: dict[str, str] = Field(default_factory=dict)
     missing: dict[str, str] = Field(default_factory=dict)
     names: dict[Kind, str] = Field(default_factory=dict)
@@ -203,7 +191,7 @@ def step_problems(table: RecipeTable, patterns: list[Pattern]) -> Iterator[tuple
 
 
 def _of_step(
-    step: StepTable, types: dict[str, str], bound: frozenset[str], seen: set[str]
+    step: RecipeStep, types: dict[str, str], bound: frozenset[str], seen: set[str]
 ) -> Iterator[Problem]:
     known = bound | {"project"}
     if step.each:
@@ -263,11 +251,16 @@ MAX_BYTES = 256 * 1024
 """Largest file of recipes."""
 _MAX_ERRORS = 20
 
+FILES_KEPT = 256
+"""Files whose recipes are kept, those read last."""
 Parsed = tuple[tuple[Recipe, ...], tuple[RecipeError, ...]]
 
 
+@lru_cache(maxsize=FILES_KEPT)
 def parse_recipes(data: bytes, source: str, *, by_operator: bool = False) -> Parsed:
     """Read the contents of a recipe file: its recipes, or what is wrong with it.
+
+    Results are kept: one changed file has no other parsed anew, nor has a second workspace those shipped.
 
     Args:
         data: the file's bytes.
@@ -390,15 +383,7 @@ class _Builder:
         )
 
 
-def _step(table: StepTable, summary: str) -> RecipeStep:
-    tool = table.tool or ("simple_coder" if table.op == "act" else "")
-    return RecipeStep(
-        table.op,
-        tool,
-        table.command,
-        table.args,
-        table.description or summary.rstrip("."),
-        table.id,
-        tuple(table.depends_on),
-        table.each,
-    )
+def _step(step: RecipeStep, summary: str) -> RecipeStep:
+    """The step with what its table leaves to others."""
+    tool = step.tool or ("simple_coder" if step.op == "act" else "")
+    return step.model_copy(update={"tool": tool, "description": step.description or summary.rstrip(".")})

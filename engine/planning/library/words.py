@@ -71,7 +71,7 @@ class _Cutter:
                 self.lines += char == "\n"
                 at += 1
             elif char in QUOTES and (close := self._closing(at)) is not None:
-                self._add(at, close + 1, value=self.source[at + 1 : close], quoted=True)
+                self._add(at, close + 1, self.source[at + 1 : close], quoted=True)
                 at = close + 1
             else:
                 at = self._plain(at)
@@ -115,17 +115,8 @@ class _Cutter:
         before = self.source[end - 2 : end - 1] if end - 1 > start else ""
         return last != "." or (before not in ("", ".", "/"))
 
-    def _add(
-        self,
-        start: int,
-        end: int,
-        *,
-        value: str | None = None,
-        quoted: bool = False,
-        unclosed: bool = False,
-        mark: bool = False,
-    ) -> None:
+    def _add(self, start: int, end: int, value: str | None = None, **facts: bool) -> None:
         text = self.source[start:end]
         meant = text if value is None else value
-        self.found.append(Word(text, meant, start, end, quoted, self.lines, unclosed, mark))
+        self.found.append(Word(text, meant, start, end, lines_before=self.lines, **facts))
         self.lines = 0

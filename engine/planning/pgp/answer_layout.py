@@ -84,7 +84,7 @@ class PlanLayout:
     items: dict[Section, list[Item]] = field(default_factory=dict)
     faults: list[Problem] = field(default_factory=list)
 
-    def spoil(self, line: int, reason: str) -> None:
+    def add_fault(self, line: int, reason: str) -> None:
         """Note why the plan must not be used."""
         if len(self.faults) < PLAN_FAULT_LIMIT:
             self.faults.append(Problem(ProblemKind.PLAN, line, reason))
@@ -228,7 +228,7 @@ class _Reader:
         elif self._invention is not None and self._invention.purpose and not dashed:
             self._invention.purpose = f"{self._invention.purpose} {text}"[:ITEM_LIMIT]
         elif self._torn is not None and dashed:
-            self._torn.spoil(number, f"'{text[:60]}' stands apart from the plan above it")
+            self._torn.add_fault(number, f"'{text[:60]}' stands apart from the plan above it")
         elif self._fenced and not is_empty(_uncommented(text)) and not (colon and is_empty(value)):
             self._fault(number, "the line belongs to no plan and to no invention")
 
@@ -244,12 +244,12 @@ class _Reader:
             # They may be the guards of the plan before, so that one cannot be trusted either.
             reason = f"{key} without an EVENT before them"
             if self.answer.plans:
-                self.answer.plans[-1].spoil(number, reason)
+                self.answer.plans[-1].add_fault(number, reason)
             else:
                 self._fault(number, reason)
             return
         if key in self._plan.items:
-            self._plan.spoil(number, f"a second {key} in the same plan")
+            self._plan.add_fault(number, f"a second {key} in the same plan")
         self._section, self._section_indent = key, indent
         items = self._plan.items.setdefault(key, [])
         for member in [value] if key is Section.EVENT else split_flow(value):
@@ -276,14 +276,14 @@ class _Reader:
             self._close()
             self._torn = plan
         else:
-            plan.spoil(item.line, f"'{item.text[:60]}' is no part of a plan")
+            plan.add_fault(item.line, f"'{item.text[:60]}' is no part of a plan")
 
     def _add(self, plan: PlanLayout, items: list[Item], item: Item) -> None:
         item.text = _unquoted(item.text)
         if len(item.text) > ITEM_LIMIT:
-            plan.spoil(item.line, f"longer than {ITEM_LIMIT} characters")
+            plan.add_fault(item.line, f"longer than {ITEM_LIMIT} characters")
         elif len(items) == SECTION_LIMIT:
-            plan.spoil(item.line, f"more than {SECTION_LIMIT} {self._section.lower()}")
+            plan.add_fault(item.line, f"more than {SECTION_LIMIT} {self._section.lower()}")
         else:
             items.append(item)
 

@@ -87,14 +87,6 @@ class PartialPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A plan that was not installed, and why."""
-
-    plan: Plan
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class GeneratedPlans:
     """The generated plans of one agent, the newest first."""
 
@@ -136,7 +128,8 @@ class Installation:
     added: tuple[Plan, ...]
     """In their order; all go before the plans that are there."""
     removed: tuple[Plan, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[str, ...]
+    """Why each of the other plans was not installed."""
 
 
 def _generated_among(plans: Sequence[Plan], generated: GeneratedPlans) -> int:
@@ -164,7 +157,7 @@ def install(
     """
     added: list[PartialPlan] = []
     removed: list[Plan] = []
-    refused: list[Refusal] = []
+    refused: list[str] = []
     taken = {plan.name for plan in library}
     count = generated.count
     for plan in plans:
@@ -179,7 +172,7 @@ def install(
         elif _rivals(plan, [*kept, *(partial.plan for partial in added)]) >= limits.plans_per_trigger:
             reason = f"there are {limits.plans_per_trigger} plans for {trigger_text(plan.trigger)} already"
         if reason:
-            refused.append(Refusal(plan, reason))
+            refused.append(reason)
             continue
         if twin is not None:
             removed.append(twin)

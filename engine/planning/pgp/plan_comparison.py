@@ -18,7 +18,7 @@ def conditions_of(context: Term) -> tuple[Term, ...]:
 
 
 def leaves_of(context: Term) -> Iterator[Term]:
-    """The conditions of a context with conjunctions and disjunctions laid flat."""
+    """The conditions of a context with conjunctions and disjunctions flattened."""
     waiting = [context] if context != TRUE else []
     while waiting:
         node = waiting.pop()

@@ -37,7 +37,7 @@ from engine.planning.pgp.generated_plans import (
 )
 from engine.planning.pgp.plan_comparison import event_key
 from engine.planning.pgp.prompts import MISSING_PLAN
-from engine.planning.pgp.validation import DEFAULT_LIMITS, GenerationLimits, Review, handles
+from engine.planning.pgp.validation import DEFAULT_LIMITS, GenerationLimits, Review, matches
 from engine.value import dataclass
 
 
@@ -77,7 +77,7 @@ class ReactiveProcedure:
 
     Args:
         agent: its hooks for missing plans are taken, and its trace is followed; who traced it already
-            goes on getting every record.
+            continues getting every record.
         limits: how much it may generate.
     """
 
@@ -107,7 +107,7 @@ class ReactiveProcedure:
         return tuple(self._questions.values())
 
     def settle(self, question: PlanQuestion, review: Review, provenance: Provenance) -> Installation | str:
-        """Install what was accepted and let the intentions go on.
+        """Install what was accepted and let the intentions continue.
 
         Returns:
             What was installed; or why no plan could be, and then the step of each intention fails with that.
@@ -144,8 +144,8 @@ class ReactiveProcedure:
         library = [refusal.plan for refusal in self._agent.plans]
         nowhere = Provenance("", "", "", "")
         done = install(plans, library, self.generated, nowhere, self._limits, approved=approved)
-        reasons = "; ".join(dict.fromkeys(refusal.reason for refusal in done.refused))
-        none = not any(handles(plan, question.goal) for plan in done.added)
+        reasons = "; ".join(dict.fromkeys(done.refused))
+        none = not any(matches(plan.trigger, question.goal) for plan in done.added)
         return none, reasons or (f"none of the plans is for {trigger_text(question.goal)}" if none else "")
 
     def propose(self, goal: Trigger) -> None:
@@ -198,7 +198,7 @@ class ReactiveProcedure:
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Take up a saved state; the agent's own was restored before."""
+        """Restore a saved state; the agent's own was restored before."""
         self._questions = {
             event_key(question.goal): question for question in map(self.question_of, data["questions"])
         }
@@ -289,9 +289,9 @@ class ReactiveProcedure:
 
     def _reached(self, event: str) -> None:
         """Count attempts anew for every goal that the event was, or was an instance of."""
-        reached = Plan(parse_trigger(event))
+        reached = parse_trigger(event)
         for key, goal in list(self._goals.items()):
-            if handles(reached, goal):
+            if matches(reached, goal):
                 self.attempts.pop(key, None)
                 del self._goals[key]
 
@@ -302,7 +302,7 @@ class ReactiveProcedure:
         return max((depths.get(frame.plan.name, 0) for frame in intention.frames), default=0)
 
     def _forget_missing(self, goal: Trigger) -> None:
-        """Take the meta plan and its belief back; whoever carries the plan out goes on with it."""
+        """Take the meta plan and its belief back; whoever carries the plan out continues with it."""
         name = self._meta_plans.pop(event_key(goal), None)
         if name is not None:
             self._agent.plans.remove(name)
@@ -313,9 +313,9 @@ class ReactiveProcedure:
 
 def _refused(goal: Trigger, done: Installation) -> str:
     """Why no plan for the goal was installed though some were accepted; empty when one was."""
-    if any(handles(plan, goal) for plan in done.added):
+    if any(matches(plan.trigger, goal) for plan in done.added):
         return ""
-    return "; ".join(refusal.reason for refusal in done.refused)
+    return "; ".join(done.refused)
 
 
 def _waits_for(intention: Intention, goal: Trigger) -> bool:

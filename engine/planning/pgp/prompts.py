@@ -7,10 +7,10 @@ prompts are nested sections whose headings' depth follows from the nesting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import cache
 from importlib.resources import files
-from typing import TypeVar
 
 from engine.bdi.printer import item_text, text_of
 from engine.bdi.syntax import BodyItem, Operation, Plan, Step, StepKind, Trigger
@@ -35,43 +35,19 @@ class GenerationContext:
     """Actions, what is admissible, meanings and remarks."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFilter:
-    """A named step that leaves something out of the context."""
+def shown_context(context: GenerationContext, hidden: Sequence[str] = ()) -> GenerationContext:
+    """The context without hidden actions, failure plans and what is the procedure's own.
 
-    name: str
-    apply: Callable[[GenerationContext], GenerationContext]
-
-
-def filtered(context: GenerationContext, filters: Iterable[ContextFilter]) -> GenerationContext:
-    """The context after all filters, the first one first."""
-    for filter_ in filters:
-        context = filter_.apply(context)
-    return context
-
-
-def _without_meta_plans(context: GenerationContext) -> GenerationContext:
-    """Failure plans mend what the model cannot see; of the plans for one event the first stands for all."""
+    Failure plans mend what the model cannot see; of the plans for one event the first stands for all.
+    """
     kept: dict[str, Plan] = {}
     for plan in context.plans:
         if not plan.trigger.is_goal or plan.trigger.operation is Operation.ADDED:
             kept.setdefault(event_key(plan.trigger), plan)
     beliefs = tuple(belief for belief in context.beliefs if belief.functor != MISSING_PLAN)
-    return replace(context, plans=tuple(kept.values()), beliefs=beliefs)
-
-
-META_PLANS = ContextFilter("meta plans", _without_meta_plans)
-"""Leaves out failure plans (the meta plan is one), repeated events and `missing_plan_for`."""
-
-
-def without_actions(*names: str) -> ContextFilter:
-    """A filter that hides these actions, such as `print`."""
-
-    def apply(context: GenerationContext) -> GenerationContext:
-        kept = tuple(action for action in context.known.actions if action.name not in names)
-        return replace(context, known=replace(context.known, actions=kept))
-
-    return ContextFilter(f"without {', '.join(names)}", apply)
+    actions = tuple(action for action in context.known.actions if action.name not in hidden)
+    known = replace(context.known, actions=actions)
+    return replace(context, plans=tuple(kept.values()), beliefs=beliefs, known=known)
 
 
 _TRIGGER_WORDS = {
@@ -176,55 +152,22 @@ def without_annotations(term: Term) -> Term:
     return term.with_annotations(())
 
 
-_T = TypeVar("_T")
+def _section(title: str, *parts: str) -> str:
+    """A titled part of a prompt as Markdown, the headings of its parts one level below its own."""
+    text = "\n\n".join(parts)
+    inside = "\n".join(f"#{line}" if line.startswith("#") else line for line in text.split("\n"))
+    return f"# {title}\n\n{inside}"
 
 
-class Section:
-    """A titled part of a prompt, of texts and further sections."""
-
-    def __init__(self, title: str, *parts: Section | str) -> None:
-        self.title, self.parts = title, parts
-
-    def render(self, depth: int = 1) -> str:
-        """The section as Markdown, its heading with `depth` number signs."""
-        inside = (
-            part.render(depth + 1) if isinstance(part, Section) else _deepened(part, depth)
-            for part in self.parts
-        )
-        return "\n\n".join([f"{'#' * depth} {self.title}", *inside])
-
-
-def _deepened(text: str, depth: int) -> str:
-    """The text with its own headings put below a heading of this depth."""
-    return "\n".join(f"{'#' * depth}{line}" if line.startswith("#") else line for line in text.split("\n"))
-
-
-def section_from_file(name: str) -> str:
-    """A text that ships with the package; its headings begin at depth 1."""
-    return (files("engine.planning.pgp") / "prompts" / name).read_text(encoding="utf-8").strip()
-
-
-def section_from_formatter(values: Iterable[_T], formatted: Callable[[_T], str]) -> str:
+def _bullets(lines: Iterable[str]) -> str:
     """A bullet list, one value a line; `None.` when there is none."""
-    return "\n".join(f"- {formatted(value)}" for value in values) or "None."
+    return "\n".join(f"- {line}" for line in lines) or "None."
 
 
 OUTCOME = (
     "Give the final set of plans only, without alternatives or attempts. End with one more YAML block that "
     "lists the admissible goals and beliefs you invented, each with its purpose."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PromptBuilder:
-    """A named way to write a prompt."""
-
-    name: str
-    build: Callable[[GenerationContext], tuple[Section, ...]]
-
-    def text(self, context: GenerationContext) -> str:
-        """The prompt for this context, as Markdown."""
-        return "\n\n".join(part.render() for part in self.build(context)) + "\n"
 
 
 class PromptVariant(StrEnum):
@@ -235,21 +178,11 @@ class PromptVariant(StrEnum):
     HINTS_AND_REMARKS = "hints-and-remarks"
 
 
-def _system(context: GenerationContext) -> tuple[Section, ...]:
-    return (Section("System Message", section_from_file("system.md")),)
-
-
-SYSTEM_PROMPT = PromptBuilder("system", _system)
-"""What a BDI agent is, what plans are made of, how to plan and how to answer; the same for every agent."""
-
-
-def user_prompt(variant: PromptVariant) -> PromptBuilder:
-    """The prompt about one agent and one goal, with as much documentation as the variant says."""
-
-    def build(context: GenerationContext) -> tuple[Section, ...]:
-        return _user(_reduced(context, variant))
-
-    return PromptBuilder(f"user, {variant}", build)
+@cache
+def system_prompt() -> str:
+    """What a BDI agent is, what plans are made of, how to plan and how to answer; the same for all."""
+    text = (files("engine.planning.pgp") / "prompts" / "system.md").read_text(encoding="utf-8")
+    return _section("System Message", text.strip()) + "\n"
 
 
 def _reduced(context: GenerationContext, variant: PromptVariant) -> GenerationContext:
@@ -268,34 +201,32 @@ def _reduced(context: GenerationContext, variant: PromptVariant) -> GenerationCo
     )
 
 
-def _user(context: GenerationContext) -> tuple[Section, ...]:
+def user_prompt(context: GenerationContext, variant: PromptVariant) -> str:
+    """The prompt about one agent and one goal, with as much documentation as the variant says."""
+    context = _reduced(context, variant)
     known = context.known
     belief_meanings = (*known.admissible_beliefs, *known.meanings)
     goal_meanings = (*known.admissible_goals, *known.meanings)
-    beliefs = Section(
-        "Beliefs",
-        Section("Admissible beliefs", section_from_formatter(known.admissible_beliefs, admissible_belief)),
-        Section(
-            "Actual beliefs",
-            section_from_formatter(context.beliefs, lambda plan: belief(plan, belief_meanings)),
+    held = (belief(fact, belief_meanings) for fact in context.beliefs)
+    events = (trigger(plan.trigger, goal_meanings) for plan in context.plans)
+    state = [
+        _section(
+            "Beliefs",
+            _section("Admissible beliefs", _bullets(map(admissible_belief, known.admissible_beliefs))),
+            _section("Actual beliefs", _bullets(held)),
         ),
-    )
-    goals = Section(
-        "Goals",
-        Section("Admissible goals", section_from_formatter(known.admissible_goals, admissible_goal)),
-        Section(
-            "Actual goals",
-            section_from_formatter(context.plans, lambda plan: trigger(plan.trigger, goal_meanings)),
+        _section(
+            "Goals",
+            _section("Admissible goals", _bullets(map(admissible_goal, known.admissible_goals))),
+            _section("Actual goals", _bullets(events)),
         ),
+        _section("Admissible actions", _bullets(map(action, known.actions))),
+        *([_section("Remarks", _bullets(known.remarks))] if known.remarks else []),
+    ]
+    text = _section(
+        "User Message",
+        "This is your internal state, and below it the goal that you are to plan for.",
+        _section("Agent's internal state", *state),
+        _section("Expected outcome", f"Create plans to pursue the goal: {trigger(context.goal)}.\n{OUTCOME}"),
     )
-    actions = Section("Admissible actions", section_from_formatter(known.actions, action))
-    remarks = [Section("Remarks", section_from_formatter(known.remarks, str))] if known.remarks else []
-    outcome = f"Create plans to pursue the goal: {trigger(context.goal)}.\n{OUTCOME}"
-    return (
-        Section(
-            "User Message",
-            "This is your internal state, and below it the goal that you are to plan for.",
-            Section("Agent's internal state", beliefs, goals, actions, *remarks),
-            Section("Expected outcome", outcome),
-        ),
-    )
+    return text + "\n"

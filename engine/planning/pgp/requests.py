@@ -15,13 +15,10 @@ from engine.bdi.agent import BdiAgent
 from engine.bdi.syntax import Trigger
 from engine.planning.pgp.documentation import Documentation
 from engine.planning.pgp.prompts import (
-    META_PLANS,
-    SYSTEM_PROMPT,
-    ContextFilter,
     GenerationContext,
-    PromptBuilder,
     PromptVariant,
-    filtered,
+    shown_context,
+    system_prompt,
     user_prompt,
 )
 from engine.value import dataclass, replace
@@ -30,7 +27,6 @@ PROMPT_LIMIT = 100
 """Different prompts of one conversation."""
 
 
-_USER_PROMPT = user_prompt(PromptVariant.HINTS_AND_REMARKS)
 REMARK_LIMIT = 2_000
 """Characters of one remark."""
 
@@ -50,8 +46,9 @@ class GenerationConfig:
     """Tokens of an answer."""
     request_timeout_s: float = 120.0
     """Seconds from asking to the whole answer."""
-    filters: tuple[ContextFilter, ...] = (META_PLANS,)
-    user_prompt: PromptBuilder = _USER_PROMPT
+    hidden: tuple[str, ...] = ()
+    """Actions that the model is not told of, such as `print`."""
+    user_prompt: PromptVariant = PromptVariant.HINTS_AND_REMARKS
     remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -68,7 +65,7 @@ class GenerationConfig:
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def public(self) -> dict[str, str | float]:
-        """The parameters for provenance and logs; prompts and filters by name."""
+        """The parameters for provenance and logs; prompts by name."""
         return {
             "model": self.model,
             "temperature": self.temperature,
@@ -78,9 +75,9 @@ class GenerationConfig:
             "request_timeout_s": self.request_timeout_s,
             "connect_timeout_s": 10.0,
             "socket_timeout_s": 60.0,
-            "filters": ", ".join(filter_.name for filter_ in self.filters),
-            "system_prompt": SYSTEM_PROMPT.name,
-            "user_prompt": self.user_prompt.name,
+            "filters": f"meta plans, without {', '.join(self.hidden)}" if self.hidden else "meta plans",
+            "system_prompt": "system",
+            "user_prompt": f"user, {self.user_prompt}",
             "remarks": len(self.remarks),
         }
 
@@ -122,8 +119,6 @@ class AskFailure(StrEnum):
     """The other side could not be reached, or went away."""
     EMPTY = "empty"
     """The answer has no text."""
-    UNRECORDED = "unrecorded"
-    """A recording holds no answer to this prompt."""
     LIMIT = "limit"
     """Too much was asked."""
     BUDGET = "budget"
@@ -186,10 +181,10 @@ def context_of(agent: BdiAgent, goal: Trigger, known: Documentation) -> Generati
 
 
 def prompt_of(context: GenerationContext, config: GenerationConfig) -> Prompt:
-    """The prompt for a context after the configuration's filters, its remarks before the documented ones."""
-    seen = filtered(context, config.filters)
+    """The prompt for what a model may see of a context, the configuration's remarks before the documented."""
+    seen = shown_context(context, config.hidden)
     seen = replace(seen, known=replace(seen.known, remarks=(*config.remarks, *seen.known.remarks)))
-    return Prompt(SYSTEM_PROMPT.text(seen), config.user_prompt.text(seen))
+    return Prompt(system_prompt(), user_prompt(seen, config.user_prompt))
 
 
 class UnansweredError(Exception):
@@ -207,7 +202,7 @@ class AnswerKeeper(Protocol):
         """The answer that was kept, None where there is none."""
 
     def put(self, prompt: Prompt, config: Mapping[str, str | float], reply: Reply | AskError) -> None:
-        """Keep what became of a prompt."""
+        """Keep the result of a prompt."""
 
 
 class Conversation:
@@ -240,7 +235,7 @@ class Conversation:
 
     @property
     def said(self) -> tuple[Reply | AskError, ...]:
-        """What became of the prompts, in their order."""
+        """The result of the prompts, in their order."""
         return tuple(self._said.values())
 
     @property

@@ -136,7 +136,7 @@ class Review:
     @property
     def failure(self) -> str:
         """Why the generation as a whole failed; empty when a plan for the goal was accepted."""
-        if any(handles(plan, self.goal) for plan in self.accepted):
+        if any(matches(plan.trigger, self.goal) for plan in self.accepted):
             return ""
         counts = f"{len(self.verdicts)} read, {len(self.accepted)} accepted" if self.verdicts else "none read"
         return f"no usable plan for {trigger_text(self.goal)} in the answer: {counts}"
@@ -207,11 +207,6 @@ def _without_circles(verdicts: list[Verdict], known: Collection[Trigger]) -> lis
         Verdict(verdict.read, (circles[id(verdict)],)) if id(verdict) in circles else verdict
         for verdict in verdicts
     ]
-
-
-def handles(plan: Plan, goal: Trigger) -> bool:
-    """Whether a plan reacts to this event, whatever its context."""
-    return matches(plan.trigger, goal)
 
 
 def unknown_actions(plan: Plan, actions: Collection[ActionSpec]) -> Iterator[str]:

@@ -30,6 +30,7 @@ from engine.planning.thinkers import CLAUDE
 from engine.planning.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
 from engine.planning.thinkers.claude_prompt import decider_blocks, question, situation, system_blocks
 from engine.tools.registry import ToolRegistry
+from engine.value import dataclass
 
 TOOL = "propose_plan"
 """The tool by which a model gives its plan."""
@@ -65,6 +66,7 @@ class _PlanForm(BaseModel):
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
 
 
+@dataclass
 class ClaudeThinker:
     """Asks a model for a plan in JSON, checks it, and has it put right a few times at most.
 
@@ -85,26 +87,14 @@ class ClaudeThinker:
     name = CLAUDE
     free = False
 
-    def __init__(
-        self,
-        client: ModelClient,
-        registry: ToolRegistry,
-        model: str,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
-        recall: Recall = no_memory,
-        parts: Callable[[], Awaitable[Parts]] = built_in,
-        repairs: int = REPAIRS,
-    ) -> None:
-        self.model = model
-        self._repairs = repairs
-        self._recall = recall
-        self._parts = parts
-        self._client = client
-        self._registry = registry
-        self._sink = sink
-        self._record = record
+    client: ModelClient
+    registry: ToolRegistry
+    model: str
+    sink: PieceSink = ignore_piece
+    record: Recorder = ignore_call
+    recall: Recall = no_memory
+    parts: Callable[[], Awaitable[Parts]] = built_in
+    repairs: int = REPAIRS
 
     @property
     def label(self) -> str:
@@ -119,14 +109,14 @@ class ClaudeThinker:
         """
         try:
             given = await ask_for(
-                self._client,
-                self.request(request, await self._recall(), await self._parts()),
+                self.client,
+                self.request(request, await self.recall(), await self.parts()),
                 _PlanForm,
                 name=TOOL,
                 check=self._problems,
-                sink=self._sink,
-                record=self._record,
-                repairs=self._repairs,
+                sink=self.sink,
+                record=self.record,
+                repairs=self.repairs,
             )
         except NotOfFormError as error:
             raise self._unusable("plan", error) from error
@@ -144,15 +134,15 @@ class ClaudeThinker:
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
         """
-        reader = DecisionReader(self._registry, request, self.label)
+        reader = DecisionReader(self.registry, request, self.label)
         try:
             given = await ask_until(
-                self._client,
-                self.decision(request, await self._recall(), await self._parts()),
+                self.client,
+                self.decision(request, await self.recall(), await self.parts()),
                 reader.read,
-                sink=self._sink,
-                record=self._record,
-                repairs=self._repairs,
+                sink=self.sink,
+                record=self.record,
+                repairs=self.repairs,
             )
         except NotOfFormError as error:
             raise self._unusable("decision", error) from error
@@ -177,14 +167,14 @@ class ClaudeThinker:
         self, request: DecisionRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
     ) -> ModelRequest:
         """The first question for a decision, as it is sent."""
-        known = self._client.capabilities(self.model).tools
+        known = self.client.capabilities(self.model).tools
         role = decider_blocks(parts or Parts())
-        words = tools_in_words(self._registry, may_muse=request.may_muse)
+        words = tools_in_words(self.registry, may_muse=request.may_muse)
         return ModelRequest(
             self.model,
             (situation(request, recalled),),
             role if known else (*role, Text(words, "tools")),
-            tools_of(self._registry, may_muse=request.may_muse) if known else (),
+            tools_of(self.registry, may_muse=request.may_muse) if known else (),
             tool_choice=ANY_TOOL if known else "",
             max_tokens=MAX_TOKENS,
             temperature=0.0,
@@ -198,7 +188,7 @@ class ClaudeThinker:
         return ModelRequest(
             self.model,
             (question(request, recalled),),
-            system_blocks(self._registry, parts or Parts()),
+            system_blocks(self.registry, parts or Parts()),
             max_tokens=MAX_TOKENS,
             temperature=0.0,
         )
@@ -213,8 +203,8 @@ class ClaudeThinker:
             steps = self._steps(form)
         except PlanSyntaxError as error:
             return (str(error),)
-        offered = {(entry["tool"], entry["command"]) for entry in self._registry.schemas()}
-        return problems_of(steps, self._registry, settled_later=True) or tuple(
+        offered = {(entry["tool"], entry["command"]) for entry in self.registry.schemas()}
+        return problems_of(steps, self.registry, settled_later=True) or tuple(
             f"step {number}: {step.tool} {step.command}: only the operator may do that"
             for number, step in enumerate(steps, 1)
             if step.op is Op.ACT and (step.tool, step.command) not in offered

@@ -7,6 +7,7 @@ decided. Nothing is done here: a call becomes a step that the operator sees befo
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -72,7 +73,7 @@ class UpdatePlan(_Form):
 
 
 class PushSubGoal(_Form):
-    """Adopt a smaller goal that has to be reached before this one can go on."""
+    """Adopt a smaller goal that has to be reached before this one can continue."""
 
     description: _Words
     acceptance_criteria: list[_Line] = Field(default_factory=list, max_length=20)
@@ -80,7 +81,7 @@ class PushSubGoal(_Form):
 
 
 class Finish(_Form):
-    """Say that what is asked for is done, and what came of it."""
+    """Say that what is asked for is done, with the result."""
 
     summary: _Words
     evidence: list[_Line] = Field(default_factory=list, max_length=20)
@@ -135,6 +136,42 @@ def tools_in_words(registry: ToolRegistry, *, may_muse: bool) -> str:
     )
 
 
+def first_call(
+    answer: ModelAnswer, read: Callable[[ToolUse, str], tuple[Decision | None, tuple[str, ...]]]
+) -> tuple[Decision | None, tuple[str, ...]]:
+    """What the first call of an answer decides; the others are named as deferred."""
+    first, *others = answer.tool_uses
+    decision, problems = read(first, answer.text.strip())
+    if decision is not None and others:
+        decision = replace(decision, deferred=tuple(clean_line(use.name, limit=80) for use in others))
+    return decision, problems
+
+
+def call_in(text: str) -> ToolUse | None:
+    """The call that an object in a model's words is; None where it is none.
+
+    Raises:
+        StrictJsonError: there is no object in them.
+    """
+    given = json_object_in(text)
+    if set(given) - {"input"} != {"tool"} or not isinstance(given.get("input", {}), dict):
+        return None
+    return ToolUse("", str(given["tool"]), given.get("input", {}))
+
+
+def call_problems(
+    registry: ToolRegistry, tool: str, command: str, args: dict[str, Any], by: str
+) -> tuple[str, ...]:
+    """Why a call cannot be made as it is, each reason once."""
+    step = PlanStep("1", command, tool=tool, command=command, args=args, provenance=Provenance(by))
+    missing = (
+        problem.message
+        for problem in registry.validate(tool, command, args)
+        if problem.argument and problem.argument not in args
+    )
+    return tuple(dict.fromkeys((*step_problems(step, registry, settled_later=True), *missing)))
+
+
 class DecisionReader:
     """Reads answers to one request.
 
@@ -153,14 +190,9 @@ class DecisionReader:
 
     def read(self, answer: ModelAnswer) -> tuple[Decision | None, tuple[str, ...]]:
         """What an answer decides; None and what is wrong with it where that cannot be done."""
-        uses = answer.tool_uses
-        why = answer.text.strip()
-        if not uses:
-            return self._from_words(why)
-        decision, problems = self._from_call(uses[0], why)
-        if decision is None or len(uses) == 1:
-            return decision, problems
-        return replace(decision, deferred=tuple(clean_line(use.name, limit=80) for use in uses[1:])), ()
+        if not answer.tool_uses:
+            return self._from_words(answer.text.strip())
+        return first_call(answer, self._from_call)
 
     def _from_words(self, text: str) -> tuple[Decision | None, tuple[str, ...]]:
         """What is decided without a call: an end, a call in JSON, else a thought."""
@@ -168,12 +200,12 @@ class DecisionReader:
             return Decision(DecisionKind.FINISH, text[len(ACHIEVED) :].strip() or "done"), ()
         if '"tool"' in text:
             try:
-                given = json_object_in(text)
+                use = call_in(text)
             except StrictJsonError as error:
                 return None, (str(error),)
-            if set(given) - {"input"} != {"tool"} or not isinstance(given.get("input", {}), dict):
+            if use is None:
                 return None, ('the object must be {"tool": name, "input": {…}}',)
-            return self._from_call(ToolUse("", str(given["tool"]), given.get("input", {})), "")
+            return self._from_call(use, "")
         if not text:
             return None, ("the answer is empty: call one of the tools",)
         if not self._request.may_muse:
@@ -200,15 +232,8 @@ class DecisionReader:
 
     def _call(self, use: ToolUse, why: str) -> tuple[Decision | None, tuple[str, ...]]:
         tool, command = self._commands[use.name]
-        step = PlanStep("1", why, tool=tool, command=command, args=use.input, provenance=Provenance(self._by))
-        missing = (
-            problem.message
-            for problem in self._registry.validate(tool, command, use.input)
-            if problem.argument and problem.argument not in use.input
-        )
-        problems = (*step_problems(step, self._registry, settled_later=True), *missing)
-        if problems:
-            return None, tuple(f"{use.name}: {problem}" for problem in dict.fromkeys(problems))
+        if problems := call_problems(self._registry, tool, command, use.input, self._by):
+            return None, tuple(f"{use.name}: {problem}" for problem in problems)
         return Decision(DecisionKind.CALL, why, tool, command, dict(use.input)), ()
 
     def _decision(self, given: _Form) -> Decision:

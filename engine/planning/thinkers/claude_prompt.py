@@ -115,7 +115,7 @@ def situation(request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> Mess
     ]
     if request.recent:
         done = "\n\n".join(_done(action) for action in request.recent)
-        title = "what was done lately, oldest first, and what came of it"
+        title = "what was done lately, oldest first, with results"
         blocks.append(Text(fence(title, done, limit=RECENT_LIMIT), "recent"))
     if request.trouble:
         wrong = fence("what went wrong and is not settled, oldest first", "\n".join(request.trouble))
@@ -135,9 +135,9 @@ def _wanted(request: DecisionRequest) -> str:
 
 
 def _done(action: RecentAction) -> str:
-    outcome = "succeeded" if action.ok else "FAILED"
+    result = "succeeded" if action.ok else "FAILED"
     call = f"{action.step}: {action.tool} {action.command} {_cut(canonical(action.args))}"
-    return f"{call}\n{outcome}: {action.answer}"
+    return f"{call}\n{result}: {action.answer}"
 
 
 def _before(request: PlanRequest) -> tuple[Text, ...]:

@@ -19,6 +19,7 @@ from engine.memory.errors import MemoryFault
 from engine.memory.memory import Memory
 from engine.models.messages import Text, block_body
 from engine.models.request import estimate_tokens
+from engine.value import dataclass
 
 TITLES = {
     Part.WORKING: ("memory", "what is in mind, the focus first"),
@@ -61,6 +62,7 @@ def _fenced(title: str, text: str) -> str:
     return fence(title, text, limit=len(text) + 1)
 
 
+@dataclass
 class MemoryRecall:
     """Recalls for one agent.
 
@@ -70,27 +72,24 @@ class MemoryRecall:
         kept: waits until memory holds what was done so far.
     """
 
-    def __init__(
-        self, memory: Memory, state: Callable[[], AgentState], kept: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._memory = memory
-        self._state = state
-        self._kept = kept
+    memory: Memory
+    state: Callable[[], AgentState]
+    kept: Callable[[], Awaitable[None]]
 
     async def __call__(self) -> tuple[Text, ...]:
         """Blocks for the prompt about the goal at hand; none where memory cannot be had."""
-        state = self._state()
+        state = self.state()
         line = state.lineage(state.current_goal)
         if not line:
             return ()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(KEPT_WITHIN_S):
-                    await self._kept()
+                    await self.kept()
             begun = state.workflow_at_hand
-            workflow = begun or await self._memory.workflow_of(state.agent_id, line[-1].id)
+            workflow = begun or await self.memory.workflow_of(state.agent_id, line[-1].id)
         except MemoryFault:
             return ()
         if not workflow:
             return ()
-        return memory_blocks(await gather(self._memory, ContextQuestion.of(workflow, state)), BUDGET_TOKENS)
+        return memory_blocks(await gather(self.memory, ContextQuestion.of(workflow, state)), BUDGET_TOKENS)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from engine.models.completion import ModelClient, PieceSink, Recorder, ask, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.planning.pgp.requests import AskError, AskFailure, GenerationConfig, Prompt, Reply
+from engine.value import dataclass
 
 
+@dataclass
 class ModelAnswerer:
     """Asks one model, unless a configuration names another.
 
@@ -17,31 +19,23 @@ class ModelAnswerer:
         record: receives every request with its result.
     """
 
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
-    ) -> None:
-        self.model = model
-        self._client = client
-        self._sink = sink
-        self._record = record
+    client: ModelClient
+    model: str
+    sink: PieceSink = ignore_piece
+    record: Recorder = ignore_call
 
     async def answer(self, prompt: Prompt, config: GenerationConfig) -> Reply:
         """See `engine.planning.pgp.requests.Answerer`."""
         try:
             reply = await ask(
-                self._client,
+                self.client,
                 config.model or self.model,
                 prompt.system,
                 prompt.user,
                 max_tokens=config.max_tokens,
                 temperature=min(1.0, config.temperature),
-                sink=self._sink,
-                record=self._record,
+                sink=self.sink,
+                record=self.record,
             )
         except ModelError as error:
             raise AskError(_FAILURES.get(error.kind, AskFailure.HTTP), error.message) from error

@@ -169,7 +169,7 @@ def place_fifo(cursor: Cursor, name: str, mode: int) -> None:
         change_mode(cursor.fd, passing, mode, stat.S_ISFIFO)
 
 
-def change_mode(directory: int, name: str, mode: int, wanted: Callable[[int], bool]) -> None:
+def change_mode(directory: int, name: str, mode: int, target: Callable[[int], bool]) -> None:
     """Set permission bits of what stands at a name, if it is what is wanted and has no other name.
 
     Raises:
@@ -178,7 +178,7 @@ def change_mode(directory: int, name: str, mode: int, wanted: Callable[[int], bo
     descriptor = os.open(name, O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         status = os.fstat(descriptor)
-        if not wanted(status.st_mode) or (status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)):
+        if not target(status.st_mode) or (status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)):
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         # such a descriptor takes no fchmod, but stands for the very inode that was looked at
         os.chmod(f"/proc/self/fd/{descriptor}", mode)  # noqa: PTH101

@@ -22,10 +22,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from engine.sandbox.snapshots.entry import FileChanged, digest_of
-from engine.sandbox.snapshots.objects import CHUNK
+from engine.sandbox.snapshots.objects import CHUNK, ObjectStore
 
 _MAGIC = b"pilothouse stat cache 1\n"
 _KEY, _DIGEST = 16, 32
@@ -115,19 +114,6 @@ def _key(status: os.stat_result) -> bytes:
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class Sink(Protocol):
-    """Where content goes that is read."""
-
-    def has(self, digest: str, size: int) -> bool:
-        """Whether content that is known by its digest need not be read."""
-
-    def put(self, data: bytes) -> str:
-        """Take bytes and answer their digest."""
-
-    def put_stream(self, chunks: Iterator[bytes]) -> str:
-        """Take content piece by piece and answer its digest."""
-
-
 class HashingSink:
     """Keeps nothing: for looking at what is there."""
 
@@ -146,6 +132,10 @@ class HashingSink:
         for chunk in chunks:
             result.update(chunk)
         return result.hexdigest()
+
+
+Sink = ObjectStore | HashingSink
+"""Where content goes that is read."""
 
 
 def content_digest(directory: int, name: str, status: os.stat_result, cache: StatCache, sink: Sink) -> str:
@@ -187,12 +177,12 @@ def opened_at(directory: int, name: str, flags: int = _READ) -> Iterator[int]:
         os.close(descriptor)
 
 
-def same_content(one: os.stat_result, other: os.stat_result) -> bool:
+def same_content(item: os.stat_result, other: os.stat_result) -> bool:
     """Whether two statuses are of one regular file that was not written to in between."""
     return (
-        stat.S_ISREG(one.st_mode)
+        stat.S_ISREG(item.st_mode)
         and stat.S_ISREG(other.st_mode)
-        and (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
+        and (item.st_dev, item.st_ino, item.st_size, item.st_mtime_ns, item.st_ctime_ns)
         == (other.st_dev, other.st_ino, other.st_size, other.st_mtime_ns, other.st_ctime_ns)
     )
 

@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from engine.sandbox.snapshots import cursor as hands
 from engine.sandbox.snapshots.cursor import Cursor
@@ -98,7 +99,8 @@ class Restore:
         self._policy, self._chosen = policy, chosen
         self._act, self._checkpoint = act, checkpoint
         self._frames: list[_Frame] = []
-        self._written, self._made, self._removed, self._modes = PathList(), PathList(), PathList(), PathList()
+        self._lists = {name: PathList() for name in ("written", "made", "removed", "mode_changed")}
+        self._written, self._made, self._removed, self._modes = self._lists.values()
         self._left, self._failed = PathList(), PathList()
 
     def run(self, snapshot: str) -> Restoration:
@@ -134,14 +136,12 @@ class Restore:
         return self._report(snapshot)
 
     def _report(self, snapshot: str) -> Restoration:
+        changes: dict[str, Any] = {name: paths.sorted() for name, paths in self._lists.items()}
         return Restoration(
             id=snapshot,
             applied=self._act,
-            written=self._written.sorted(),
-            made=self._made.sorted(),
-            removed=self._removed.sorted(),
-            mode_changed=self._modes.sorted(),
-            more=self._written.more + self._made.more + self._removed.more + self._modes.more,
+            **changes,
+            more=sum(paths.more for paths in self._lists.values()),
             left=self._left.listed(),
             failed=self._failed.listed(),
             unmatched=tuple(sorted(self._chosen.unmatched())),
@@ -220,15 +220,15 @@ class Restore:
         except OSError as error:
             self._failed.note(here.path, f"could not be removed: {error.strerror}")
 
-    def _visit(self, frame: _Frame, wanted: _Wanted) -> None:
+    def _visit(self, frame: _Frame, target: _Wanted) -> None:
         """Bring one name to what the snapshot says."""
-        here = Trail(frame.trail, wanted.entry.name)
-        chosen = frame.chosen.at(wanted.entry.name) or Selection()
-        chosen.found = wanted.number >= 0
+        here = Trail(frame.trail, target.entry.name)
+        chosen = frame.chosen.at(target.entry.name) or Selection()
+        chosen.found = target.number >= 0
         depth, why = self._cursor.depth, ""
         for _ in range(self._policy.attempts):
             try:
-                self._bring(frame, here, wanted, chosen)
+                self._bring(frame, here, target, chosen)
             except FileChanged:
                 why = "kept changing"
             except (SnapshotMissing, SnapshotDamaged) as error:
@@ -243,18 +243,18 @@ class Restore:
                 return
         self._failed.note(here.path, why)
 
-    def _bring(self, frame: _Frame, here: Trail, wanted: _Wanted, chosen: Selection) -> None:
-        entry, name = wanted.entry, unescape(wanted.entry.name)
+    def _bring(self, frame: _Frame, here: Trail, target: _Wanted, chosen: Selection) -> None:
+        entry, name = target.entry, unescape(target.entry.name)
         status = self._status(name) if frame.there else None
         if entry.kind is Kind.DIRECTORY:
-            self._directory(here, wanted, name, status, chosen)
+            self._directory(here, target, name, status, chosen)
         elif entry.kind not in KEPT:
             self._let_be(here, entry, name, status)
         elif not chosen.whole:
             self._directory(here, _Wanted(Entry(entry.name, Kind.DIRECTORY), 0, -1), name, status, chosen)
         elif not self._is(entry, name, status, here):
             if self._act:
-                self._place(wanted, name)
+                self._place(target, name)
             self._written.note(here.path)
 
     def _status(self, name: str) -> os.stat_result | None:
@@ -264,19 +264,19 @@ class Restore:
             return None
 
     def _directory(
-        self, here: Trail, wanted: _Wanted, name: str, status: os.stat_result | None, chosen: Selection
+        self, here: Trail, target: _Wanted, name: str, status: os.stat_result | None, chosen: Selection
     ) -> None:
         """Step into a directory, which is made if it is not there.
 
         Where the snapshot has none (a negative number) only what was asked for is looked for in it.
         """
-        entry = wanted.entry
-        tree = self._store.tree(entry.digest) if wanted.number >= 0 else Directory()
+        entry = target.entry
+        tree = self._store.tree(entry.digest) if target.number >= 0 else Directory()
         if status is not None and stat.S_ISDIR(status.st_mode):
             there = self._enter(name)
             before = stat.S_IMODE(status.st_mode) & DIRECTORY_MODE
             mode = entry.mode if chosen.whole else before
-        elif wanted.number < 0:
+        elif target.number < 0:
             return
         else:
             there, mode = self._act, entry.mode
@@ -286,7 +286,7 @@ class Restore:
                 os.mkdir(name, 0o700, dir_fd=self._cursor.fd)
                 self._cursor.enter(name)
             before = mode
-        self._push(here, tree, wanted.number, chosen, mode, there=there)
+        self._push(here, tree, target.number, chosen, mode, there=there)
         if status is None or not stat.S_ISDIR(status.st_mode):
             self._made.note(here.path)
         elif before != mode:
@@ -329,13 +329,13 @@ class Restore:
             self._modes.note(here.path)
         return True
 
-    def _place(self, wanted: _Wanted, name: str) -> None:
-        entry = wanted.entry
+    def _place(self, target: _Wanted, name: str) -> None:
+        entry = target.entry
         if entry.kind is Kind.FILE:
             chunks = self._store.objects.chunks(entry.digest)
-            hands.place_file(self._cursor, name, chunks, entry.mode, wanted.mtime_ns)
+            hands.place_file(self._cursor, name, chunks, entry.mode, target.mtime_ns)
         elif entry.kind is Kind.LINK:
-            hands.place_link(self._cursor, name, unescape(entry.target), wanted.mtime_ns)
+            hands.place_link(self._cursor, name, unescape(entry.target), target.mtime_ns)
         else:
             hands.place_fifo(self._cursor, name, entry.mode)
 

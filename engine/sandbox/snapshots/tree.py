@@ -22,7 +22,7 @@ from engine.sandbox.snapshots.entry import (
     escape,
     unescape,
 )
-from engine.sandbox.snapshots.store import Record, SnapshotStore
+from engine.sandbox.snapshots.store import SnapshotStore
 
 
 @dataclass(slots=True)
@@ -128,26 +128,22 @@ class Comparison:
 
     def __init__(self, load: Load, checkpoint: Callable[[], None]) -> None:
         self._load, self._checkpoint = load, checkpoint
-        self._added, self._removed, self._changed, self._mode = PathList(), PathList(), PathList(), PathList()
+        self._lists = {name: PathList() for name in ("added", "removed", "changed", "mode_changed")}
+        self._added, self._removed, self._changed, self._mode = self._lists.values()
         self._waiting: list[tuple[Trail, str, str]] = []
 
-    def run(self, one: Manifest, other: Manifest) -> Changes:
+    def run(self, item: Manifest, other: Manifest) -> Changes:
         """The changes that lead from one to the other."""
-        if one.mode != other.mode:
+        if item.mode != other.mode:
             self._mode.note(ROOT.path)
-        self._waiting.append((ROOT, one.tree, other.tree))
+        self._waiting.append((ROOT, item.tree, other.tree))
         while self._waiting:
             self._checkpoint()
             trail, before, after = self._waiting.pop()
             if before != after:
                 self._directory(trail, before, after)
-        return Changes(
-            added=self._added.sorted(),
-            removed=self._removed.sorted(),
-            changed=self._changed.sorted(),
-            mode_changed=self._mode.sorted(),
-            more=self._added.more + self._removed.more + self._changed.more + self._mode.more,
-        )
+        more = sum(paths.more for paths in self._lists.values())
+        return Changes(**{name: paths.sorted() for name, paths in self._lists.items()}, more=more)
 
     def _directory(self, trail: Trail, before: str, after: str) -> None:
         old, new = self._load(before), self._load(after)
@@ -190,28 +186,16 @@ def _content(entry: Entry) -> tuple[object, ...]:
     return (entry.kind, entry.digest, entry.target, entry.size, entry.why)
 
 
-class _Named(NamedTuple):
-    """An object that a snapshot names."""
-
-    trail: Trail
-    digest: str
-    holds: Literal["manifest", "directory", "content"]
+_Named = tuple[str, Literal["manifest", "directory", "content"]]
+"""The digest of an object that a snapshot names, and what it holds."""
 
 
-def _top(record: Record) -> list[_Named]:
-    return [_Named(ROOT, record.times, "content"), _Named(ROOT, record.info.id, "manifest")]
-
-
-def _named_by(named: _Named, data: bytes) -> list[_Named]:
+def _named_by(holds: str, data: bytes) -> list[_Named]:
     """What a manifest or a directory names in its turn."""
-    if named.holds == "manifest":
-        return [_Named(named.trail, Manifest.decoded(data).tree, "directory")]
+    if holds == "manifest":
+        return [(Manifest.decoded(data).tree, "directory")]
     return [
-        _Named(
-            Trail(named.trail, entry.name),
-            entry.digest,
-            "directory" if entry.kind is Kind.DIRECTORY else "content",
-        )
+        (entry.digest, "directory" if entry.kind is Kind.DIRECTORY else "content")
         for entry in Directory.decoded(data).entries
         if entry.digest
     ]
@@ -314,16 +298,16 @@ class ObjectCollection:
         result: set[str] = set()
         if record is None:
             return result  # taken again or forgotten meanwhile
-        waiting = _top(record)
+        waiting: list[_Named] = [(record.times, "content"), (record.info.id, "manifest")]
         try:
             while waiting:
                 yield
-                named = waiting.pop()
-                if named.digest in self._live or named.digest in result:
+                digest, holds = waiting.pop()
+                if digest in self._live or digest in result:
                     continue
-                result.add(named.digest)
-                if named.holds != "content":
-                    waiting += _named_by(named, self._store.objects.read(named.digest))
+                result.add(digest)
+                if holds != "content":
+                    waiting += _named_by(holds, self._store.objects.read(digest))
         except (SnapshotMissing, SnapshotDamaged) as error:
             raise SnapshotDamaged(
                 f"Snapshot {record.info.id} is damaged, so nothing was cleared away: forget it first. {error}"

@@ -111,18 +111,6 @@ class _Frame:
     entries: list[Entry] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WalkResult:
-    """What a walk found."""
-
-    manifest: Manifest
-    times: list[list[int]]
-    """Of the entries, a list a directory, parents first."""
-    files: int
-    bytes: int
-    skipped: PathList
-
-
 class Walk:
     """One walk over a tree; used once.
 
@@ -142,12 +130,13 @@ class Walk:
         self._policy, self._cache, self._sink, self._checkpoint = policy, cache, sink, checkpoint
         self._frames: list[_Frame] = []
         self._left = policy.entries
-        self._times: list[list[int]] = []
-        self._files = self._bytes = 0
-        self._skipped = PathList(_LISTED_SKIPS)
+        self.times: list[list[int]] = []
+        """Of the entries, a list a directory, parents first."""
+        self.files = self.bytes = 0
+        self.skipped = PathList(_LISTED_SKIPS)
 
-    def run(self) -> WalkResult:
-        """Walk the whole tree.
+    def run(self) -> Manifest:
+        """Walk the whole tree; its top.
 
         Raises:
             SnapshotStopped: from the checkpoint.
@@ -167,29 +156,20 @@ class Walk:
                 elif len(self._frames) > 1:
                     self._leave(frame)
                 else:
-                    return self._finish(frame)
+                    top = self._closed(frame)
+                    return Manifest(frame.mode, top.digest, top.size)
         finally:
             self._cursor.close()
-
-    def _finish(self, frame: _Frame) -> WalkResult:
-        top = self._closed(frame)
-        return WalkResult(
-            manifest=Manifest(frame.mode, top.digest, top.size),
-            times=self._times,
-            files=self._files,
-            bytes=self._bytes,
-            skipped=self._skipped,
-        )
 
     def _push(self, name: str, status: os.stat_result, names: list[str], unlisted: str) -> None:
         """Begin with the directory that the cursor stands in."""
         names.sort(key=escape, reverse=True)
         mode = stat.S_IMODE(status.st_mode) & DIRECTORY_MODE
-        self._frames.append(_Frame(name, mode, status.st_mtime_ns, len(self._times), names, unlisted))
-        self._times.append([])
+        self._frames.append(_Frame(name, mode, status.st_mtime_ns, len(self.times), names, unlisted))
+        self.times.append([])
 
     def _leave(self, frame: _Frame) -> None:
-        """Write the directory down and go on with its parent."""
+        """Write the directory down and continue with its parent."""
         entry = self._closed(frame)
         self._frames.pop()
         parent = self._frames[-1]
@@ -200,8 +180,8 @@ class Walk:
 
     def _closed(self, frame: _Frame) -> Entry:
         if frame.unlisted:
-            self._skipped.note(self._cursor.path, frame.unlisted)
-        self._times[frame.number] = [entry.mtime_ns for entry in frame.entries]
+            self.skipped.note(self._cursor.path, frame.unlisted)
+        self.times[frame.number] = [entry.mtime_ns for entry in frame.entries]
         digest = self._sink.put(Directory(tuple(frame.entries), frame.unlisted).encoded())
         size = 1 + sum(entry.size for entry in frame.entries if entry.kind is Kind.DIRECTORY)
         return Entry(escape(frame.name), Kind.DIRECTORY, frame.mode, size, digest, mtime_ns=frame.mtime_ns)
@@ -228,7 +208,7 @@ class Walk:
             return
         frame.entries.append(entry)
         if entry.kind not in KEPT:
-            self._skipped.note(lambda: self._cursor.path(name), entry.why)
+            self.skipped.note(lambda: self._cursor.path(name), entry.why)
 
     def _entry(self, name: str) -> Entry | None:
         """What stands at a name; None when it is a directory that the cursor now stands in."""
@@ -251,12 +231,12 @@ class Walk:
         if size > policy.file_bytes:
             why = f"larger than {size_text(policy.file_bytes)}, the most that is kept of a file"
             return self._omitted(name, why, size)
-        if self._bytes + size > policy.total_bytes:
+        if self.bytes + size > policy.total_bytes:
             why = f"the snapshot holds {size_text(policy.total_bytes)} already, the most that is kept"
             return self._omitted(name, why, size)
         digest = content_digest(self._cursor.fd, name, status, self._cache, self._sink)
-        self._files += 1
-        self._bytes += size
+        self.files += 1
+        self.bytes += size
         mode = stat.S_IMODE(status.st_mode) & FILE_MODE
         return Entry(escape(name), Kind.FILE, mode, size, digest, mtime_ns=status.st_mtime_ns)
 

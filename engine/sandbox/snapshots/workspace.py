@@ -184,8 +184,9 @@ class Snapshots:
     def _take(self, label: str, checkpoint: Checkpoint) -> SnapshotInfo:
         begin = time.perf_counter()
         with self._opened_root() as root, self._store.writing():
-            walked = Walk(root, self.policy, self._store.cache, self._store.objects, checkpoint).run()
-            snapshot = self._store.objects.put(walked.manifest.encoded())
+            walked = Walk(root, self.policy, self._store.cache, self._store.objects, checkpoint)
+            manifest = walked.run()
+            snapshot = self._store.objects.put(manifest.encoded())
             times = self._store.put_times(walked.times)
             checkpoint()
             self._store.objects.commit()
@@ -194,7 +195,7 @@ class Snapshots:
                 label=label,
                 number=0,
                 files=walked.files,
-                directories=walked.manifest.directories,
+                directories=manifest.directories,
                 bytes=walked.bytes,
                 new_bytes=self._store.objects.new_bytes,
                 skipped=walked.skipped.listed(),

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from engine.core.text import clean_line
-from engine.value import dataclass
+from engine.value import asdict, dataclass
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
@@ -132,18 +132,8 @@ class ServerView:
 
     def as_json(self) -> dict[str, object]:
         """For `--json`, and for the event `mcp.state`."""
-        return {
-            "name": self.name,
-            "state": self.state.value,
-            "transport": self.transport,
-            "tools": list(self.tools),
-            "since": self.since,
-            "error": self.error,
-            "server": self.server,
-            "restarts": self.restarts,
-            "held": self.held,
-            "left_out": self.left_out,
-        }
+        facts = {name: value for name, value in asdict(self).items() if name != "log"}
+        return {**facts, "state": self.state.value, "tools": list(self.tools)}
 
 
 def health_line(text: object, limit: int = 300) -> str:

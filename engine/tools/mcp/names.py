@@ -12,19 +12,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
 
 from engine.core.text import clean_line
-from engine.value import dataclass
 
-ALIASES: Mapping[str, str] = MappingProxyType(
-    {
-        "neo4j.read_cypher": "neo4j.read_neo4j_cypher",
-        "neo4j.write_cypher": "neo4j.write_neo4j_cypher",
-        "neo4j.get_schema": "neo4j.get_neo4j_schema",
-    }
-)
+ALIASES: Mapping[str, str] = {
+    "neo4j.read_cypher": "neo4j.read_neo4j_cypher",
+    "neo4j.write_cypher": "neo4j.write_neo4j_cypher",
+    "neo4j.get_schema": "neo4j.get_neo4j_schema",
+}
 """The seed's shorthands and what they stand for, where a server has no tool of the short name itself."""
 MODEL_NAME_LIMIT = 64
 """Characters that a model's interface takes for a name."""
@@ -82,50 +77,22 @@ def resolve(text: str, servers: Mapping[str, Collection[str]]) -> tuple[str, str
     return (server, meant) if meant and meant in servers[server] else None
 
 
-_SANDBOX = "simple_coder"
-_COMMANDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "Read": ("read",),
-        "Write": ("write", "append", "mkdir"),
-        "Edit": ("read", "replace"),
-        "MultiEdit": ("read", "replace"),
-        "Glob": ("ls", "find"),
-        "Grep": ("find",),
-        "LS": ("ls",),
-        "BashOutput": ("job_output", "wait_job"),
-        "KillShell": ("stop_job",),
-    }
-)
-_OTHERS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {"AskUserQuestion": ("crew", "ask"), "Task": ("crew", "delegate"), "Agent": ("crew", "delegate")}
-)
+_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "Read": ("simple_coder.read",),
+    "Write": ("simple_coder.write", "simple_coder.append", "simple_coder.mkdir"),
+    "Edit": ("simple_coder.read", "simple_coder.replace"),
+    "MultiEdit": ("simple_coder.read", "simple_coder.replace"),
+    "Glob": ("simple_coder.ls", "simple_coder.find"),
+    "Grep": ("simple_coder.find",),
+    "LS": ("simple_coder.ls",),
+    "BashOutput": ("simple_coder.job_output", "simple_coder.wait_job"),
+    "KillShell": ("simple_coder.stop_job",),
+    "AskUserQuestion": ("crew.ask",),
+    "Task": ("crew.delegate",),
+    "Agent": ("crew.delegate",),
+}
 _TOKEN = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 _PROGRAM = re.compile(r"\s*([^\s:*]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class LocalTool:
-    """A command of a local tool that a token grants."""
-
-    token: str
-    tool: str
-    command: str
-    program: str = ""
-    """For `run`: the only program that is meant; empty for all that the sandbox allows."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllowedTools:
-    """What a skill's tokens come to."""
-
-    tools: tuple[LocalTool, ...] = ()
-    unresolved: tuple[str, ...] = ()
-    """Tokens that mean no tool that is there, clean."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """A line for each token that means nothing here."""
-        return tuple(f"allowed-tools: nothing here is {token}; it was left out" for token in self.unresolved)
 
 
 def tokens_of(field: str | Sequence[str]) -> tuple[str, ...]:
@@ -134,69 +101,23 @@ def tokens_of(field: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_TOKEN.findall(text)))
 
 
-def read_allowed(field: str | Sequence[str]) -> AllowedTools:
-    """Which local tools the field means."""
-    tools: list[LocalTool] = []
+def read_allowed(field: str | Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The local commands that the field means, such as `simple_coder.read` or `simple_coder.run git` (for one
+    program only), and the tokens that mean nothing here, clean.
+    """
+    commands: list[str] = []
     unresolved: list[str] = []
     for token in tokens_of(field):
         granted = _meant(token)
-        tools += granted
+        commands += granted
         if not granted:
             unresolved.append(clean_line(token, limit=80))
-    return AllowedTools(tuple(tools), tuple(unresolved))
+    return tuple(dict.fromkeys(commands)), tuple(unresolved)
 
 
-def _meant(token: str) -> list[LocalTool]:
+def _meant(token: str) -> list[str]:
     name, _, inner = token.partition("(")
     if name == "Bash":
         program = _PROGRAM.match(inner) if inner.strip(")* ") else None
-        return [LocalTool(token, _SANDBOX, "run", program[1].rstrip(")") if program else "")]
-    if name in _COMMANDS:
-        return [LocalTool(token, _SANDBOX, command) for command in _COMMANDS[name]]
-    if name in _OTHERS:
-        return [LocalTool(token, *_OTHERS[name])]
-    return []
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """What a built-in action does where no server does it."""
-
-    description: str
-    tool: str
-    command: str
-    fixed: Mapping[str, Any]
-    """Arguments that are always the same."""
-    takes: str
-    """The argument that the action's text becomes."""
-
-    def arguments(self, text: str, **more: Any) -> dict[str, Any]:
-        """The call's arguments for a text; what is said besides counts before what is fixed."""
-        return {**self.fixed, **more, self.takes: text}
-
-
-BUILT_INS: Mapping[str, BuiltIn] = MappingProxyType(
-    {
-        "save_progress": BuiltIn(
-            "remember how far the work has come",
-            "memory",
-            "store",
-            MappingProxyType({"memory_type": "summary", "tags": ["progress"]}),
-            "content",
-        ),
-        "fetch_context": BuiltIn(
-            "find what is remembered about something",
-            "memory",
-            "search",
-            MappingProxyType({"limit": 10}),
-            "query",
-        ),
-        "store_insight": BuiltIn(
-            "remember something that was understood",
-            "memory",
-            "store",
-            MappingProxyType({"memory_type": "insight", "tags": ["insight"]}),
-            "content",
-        ),
-    }
-)
+        return [f"simple_coder.run {program[1].rstrip(')')}" if program else "simple_coder.run"]
+    return list(_COMMANDS.get(name, ()))

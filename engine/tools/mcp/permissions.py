@@ -20,7 +20,7 @@ from pathlib import Path
 
 from engine.core.agents import ServerDistrusted, ServerTrusted
 from engine.core.events import payload_of
-from engine.core.journal import WORKSPACE, canonical
+from engine.core.journal import WORKSPACE, Event, canonical
 from engine.core.store.port import JournalStore
 from engine.core.text import clean, clean_line
 from engine.tools.mcp.settings import ServerSettings
@@ -52,8 +52,6 @@ class PermissionDecision:
 
     standing: PermissionState
     by: str = ""
-    at: str = ""
-    event: str = ""
 
 
 def entry_of(settings: ServerSettings) -> str:
@@ -126,27 +124,33 @@ class ServerPermissions:
             for event in await store.last(sys.maxsize, WORKSPACE, kind=kind)
         ]
         for event in sorted(events, key=lambda entry: entry.version):
-            payload = payload_of(event)
-            if isinstance(payload, ServerTrusted | ServerDistrusted):
-                self.take(payload, event.actor, event.at, event.ref)
+            self.take(event)
 
-    def take(self, payload: ServerTrusted | ServerDistrusted, actor: str, at: str, event: str) -> None:
+    def take(self, event: Event) -> None:
         """Take in a decision; a permission counts only with this directory's seal. Reads the key once."""
-        by = clean_line(actor.removeprefix("operator:"), limit=40)
+        payload = payload_of(event)
+        if not isinstance(payload, ServerTrusted | ServerDistrusted):
+            return
+        by = clean_line(event.actor.removeprefix("operator:"), limit=40)
         if isinstance(payload, ServerDistrusted):
-            self._said[payload.server, payload.entry] = PermissionDecision(
-                PermissionState.REFUSED, by, at, event
-            )
+            self._said[payload.server, payload.entry] = PermissionDecision(PermissionState.REFUSED, by)
         elif self._sealed(payload):
-            self._said[payload.server, payload.entry] = PermissionDecision(
-                PermissionState.GIVEN, by, at, event
-            )
+            self._said[payload.server, payload.entry] = PermissionDecision(PermissionState.GIVEN, by)
 
     def word(self, settings: ServerSettings) -> PermissionDecision:
         """What was said last about this entry."""
         if settings.own:
             return PermissionDecision(PermissionState.OWN)
         return self._said.get((settings.name, entry_of(settings)), PermissionDecision(PermissionState.ASKED))
+
+    def hint(self, settings: ServerSettings) -> str:
+        """Why an entry may not start, and how permission is given, on a line; empty where it may."""
+        word = self.word(settings)
+        if word.standing in (PermissionState.OWN, PermissionState.GIVEN):
+            return ""
+        refused = word.standing is PermissionState.REFUSED
+        who = f"{word.by or 'the operator'} let it not start; " if refused else ""
+        return f"{who}{permission_hint(settings.name)}"
 
     def given(self, settings: ServerSettings) -> ServerTrusted:
         """The event by which an entry is permitted; makes the key where there is none yet. Blocking."""
@@ -205,9 +209,4 @@ class ServerPermissions:
 
 def permission_hint(name: str) -> str:
     """How permission is given, on a line."""
-    return f"mcp_trust {name} in the cockpit's bar, or pilothouse tools --trust {name}, lets it start"
-
-
-def refusal_hint(name: str, word: PermissionDecision) -> str:
-    """Who refused permission, and how it is given all the same, on a line."""
-    return f"{word.by or 'the operator'} let it not start; {permission_hint(name)}"
+    return f"mcp_trust {name} in the cockpit's bar, or pilothouse do 'mcp_trust {name}', lets it start"

@@ -13,9 +13,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from engine.sandbox.completion import run_to_completion
 from engine.sandbox.jail import Confinement, Launch, Unconfined
 from engine.sandbox.policy import GIB, SandboxPolicy, Tier
 from engine.sandbox.process import Launcher, ProcessResult
@@ -88,13 +89,8 @@ class Streams:
     tier: Tier
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    words: tuple[str, ...]
-    env: dict[str, str]
-    cwd: Path
-    jail: Confinement
-    launcher: Launcher
+_Plan = tuple[Launch, Path, Confinement, Launcher]
+"""A program, its working directory, what holds it and what runs it."""
 
 
 @asynccontextmanager
@@ -137,7 +133,7 @@ def _plan(settings: ServerSettings, around: ProgramEnvironment, place: Path) -> 
     if not cwd.is_dir():
         raise StartError(f"its cwd {settings.cwd} is no directory")
     words = (_program(settings.command, cwd, env), *settings.args)
-    return _Plan(words, env, cwd, jail, Launcher(root, policy))
+    return Launch(words[0], words, env, umask=0o022), cwd, jail, Launcher(root, policy)
 
 
 def _program(command: str, cwd: Path, env: Mapping[str, str]) -> str:
@@ -153,26 +149,27 @@ def _program(command: str, cwd: Path, env: Mapping[str, str]) -> str:
 
 @asynccontextmanager
 async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[Streams]:
+    launch, directory, jail, launcher = plan
     descriptors: list[int] = []
     try:
         descriptors += os.pipe()
         descriptors += os.pipe()
-        descriptors.append(os.open(plan.cwd, os.O_RDONLY | os.O_DIRECTORY))
+        descriptors.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY))
     except OSError as error:
         _close(descriptors)
         raise StartError(f"its pipes cannot be made: {error}") from error
     its_input, into, out, its_output, cwd = descriptors
     started = asyncio.Event()
-    run = plan.launcher.run(
-        Launch(plan.words[0], plan.words, plan.env, umask=0o022),
+    run = launcher.run(
+        launch,
         cwd,
-        jail=plan.jail,
+        jail=jail,
         limit_s=_LIFE_S,
         output=lambda _stream, text: heard(text),
         standard=(its_input, its_output),
         started=started.set,
     )
-    ended = asyncio.create_task(run, name=f"mcp {plan.words[0]}")
+    ended = asyncio.create_task(run, name=f"mcp {launch.executable}")
     writer: asyncio.StreamWriter | None = None
     try:
         await _up(started, ended)
@@ -181,9 +178,9 @@ async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[S
         reader = await open_reader(out)
         descriptors.remove(into)
         writer = await open_writer(into)
-        yield Streams(reader, writer, ended, plan.jail.tier)
+        yield Streams(reader, writer, ended, jail.tier)
     finally:
-        await _end(writer, ended)
+        await run_to_completion(_end(writer, ended), on_cancel=ended.cancel)
         _close(descriptors)
 
 
@@ -204,23 +201,12 @@ async def _up(started: asyncio.Event, ended: asyncio.Task[ProcessResult]) -> Non
 
 
 async def _end(writer: asyncio.StreamWriter | None, ended: asyncio.Task[ProcessResult]) -> None:
-    """Close its input, wait, and end what is left of it; carried out to the end."""
+    """Close its input, wait, and end what is left of it."""
     if writer is not None:
         writer.close()
-    interrupted = False
-    patience = CLOSE_S if writer is not None else 0.0
-    while not ended.done():
-        try:
-            await asyncio.wait({ended}, timeout=patience)
-        except asyncio.CancelledError:
-            interrupted = True
-        patience = TERMINATE_S
-        if not ended.done():
-            ended.cancel()  # the launcher ends the whole tree before it lets itself be cancelled
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({ended})
-    if interrupted:
-        raise asyncio.CancelledError
+        await asyncio.wait({ended}, timeout=CLOSE_S)
+    ended.cancel()  # the launcher ends the whole tree before it lets itself be cancelled
+    await asyncio.wait({ended})
 
 
 async def open_reader(descriptor: int) -> asyncio.StreamReader:

@@ -32,26 +32,22 @@ _LAST_WORDS_S = 0.5
 
 
 @asynccontextmanager
-async def over_program(
+async def _streams(
     settings: ServerSettings,
     around: ProgramEnvironment,
     heard: Callable[[str], None],
     began: Callable[[Streams], None],
     lost: Callable[[], None],
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """A program's streams as the SDK takes them.
-
-    Args:
-        settings: of the server.
-        around: where it runs.
-        heard: receives its standard error.
-        began: called once its streams are open.
-        lost: called when it has closed its output or ended.
-
-    Raises:
-        StartError: it could not be started.
-        MissingVariableError: a variable that the settings name is not set.
-    """
+    """A connection's ends as the SDK takes them; arguments and errors as for `connect`."""
+    if settings.url:
+        headers = expanded(settings.headers, around.environ)
+        async with (
+            create_mcp_http_client(headers=headers) as client,
+            streamable_http_client(settings.url, http_client=client) as ends,
+        ):
+            yield ends
+        return
     async with running_program(settings, around, heard) as streams:
         began(streams)
         async with message_streams(streams.reader, streams.writer, lost, streams.ended) as ends:
@@ -129,21 +125,6 @@ async def _write(
         into.close()  # the other side hears that the connection has ended
 
 
-@asynccontextmanager
-async def over_http(settings: ServerSettings, around: ProgramEnvironment) -> AsyncIterator[tuple[Any, Any]]:
-    """A connection over streamable HTTP.
-
-    Raises:
-        MissingVariableError: a variable that the settings name is not set.
-    """
-    headers = expanded(settings.headers, around.environ)
-    async with (
-        create_mcp_http_client(headers=headers) as client,
-        streamable_http_client(settings.url, http_client=client) as streams,
-    ):
-        yield streams
-
-
 def connect(
     settings: ServerSettings,
     around: ProgramEnvironment,
@@ -153,13 +134,23 @@ def connect(
     began: Callable[[Streams], None],
     lost: Callable[[], None],
 ) -> AbstractAsyncContextManager[Client]:
-    """The SDK's client of a server; arguments as for `over_program`."""
+    """The SDK's client of a server, to be entered.
+
+    Args:
+        settings: of the server.
+        around: where it runs.
+        mode: how it is greeted.
+        heard: receives a program's standard error.
+        began: called once a program's streams are open.
+        lost: called when a program has closed its output or ended.
+
+    Raises:
+        StartError: on entering: its program could not be started.
+        MissingVariableError: on entering: a variable that the settings name is not set.
+    """
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False  # it would write on the operator's screen
-    streams = (
-        over_http(settings, around) if settings.url else over_program(settings, around, heard, began, lost)
-    )
-    return Client(streams, mode=mode, cache=None)
+    return Client(_streams(settings, around, heard, began, lost), mode=mode, cache=None)
 
 
 def error_code(error: BaseException) -> int | None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from engine.core.agents import DistrustServer, ForServers, ServerDistrusted, TrustServer
 from engine.core.command import Receipt
 from engine.core.ports import Clock
-from engine.core.store.port import JournalStore
 from engine.core.streams import StreamLog
 from engine.core.text import clean_line
 from engine.tools.mcp.health import ServerState, ServerView, health_line
@@ -22,25 +20,51 @@ from engine.tools.mcp.permissions import (
     entry_of,
     permission_hint,
     permission_question,
-    refusal_hint,
 )
 from engine.tools.mcp.process import ProgramEnvironment
 from engine.tools.mcp.server import Server
-from engine.tools.mcp.settings import McpSettings, ServerSettings
+from engine.tools.mcp.settings import McpSettings
 from engine.tools.mcp.tool import McpTool
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass
 
+_ENTRY_LEAST = 8
+"""Characters of a hash by which an entry may be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A server of `mcp.json` as an operator has to see it before they permit it; safe to show."""
+
+    server: str
+    entry: str
+    """The hash that `TrustServer` may name."""
+    line: str
+    """Its whole command line, or its address."""
+    facts: tuple[tuple[str, str], ...]
+    """All that is to be known before, as labels and texts."""
+    since: str = ""
+    waits: bool = True
+    """Whether nothing of it runs because permission is missing."""
+    refused: bool = False
+    """Whether it was refused already."""
+
+    @property
+    def how(self) -> str:
+        """How permission is given, on a line."""
+        return permission_hint(self.server)
+
 
 class Servers:
-    """The servers by name; `begin` them, and always `close` them.
+    """The servers of a workspace by name; `begin` them, and always `close` them.
 
     Args:
-        settings: the workspace's `mcp.json`.
+        settings: the workspace's `mcp.json`, and the user's.
         around: where programs run.
         clock: the time.
         on_change: called with each change of a server.
-        withheld: why a server may not start, in words; empty for one that may.
+        permissions: what the operator decided; without them every server may start.
+        log: the workspace's stream, where decisions are recorded.
     """
 
     def __init__(
@@ -49,15 +73,21 @@ class Servers:
         around: ProgramEnvironment,
         clock: Clock,
         on_change: Callable[[ServerView], None] = lambda _view: None,
-        withheld: Callable[[ServerSettings], str] = lambda _settings: "",
+        permissions: ServerPermissions | None = None,
+        log: StreamLog | None = None,
     ) -> None:
         self.settings = settings
+        self._permissions, self._log, self._workspace = permissions, log, around.workspace
         self._listeners: list[Callable[[ServerView], None]] = [on_change]
         self._servers = {
-            entry.name: Server(entry, around, clock, self._tell, withheld(entry))
+            entry.name: Server(
+                entry, around, clock, self._tell, permissions.hint(entry) if permissions else ""
+            )
             for entry in settings.servers
         }
         self._problems: list[str] = [str(fault) for fault in settings.faults]
+        self._shown: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {}
+        """Entry, line and facts by name, as these are asked for with each key in the command bar."""
 
     def follow(self, on_change: Callable[[ServerView], None]) -> None:
         """Add a listener for each change."""
@@ -139,70 +169,6 @@ class Servers:
         """Shut all of them down."""
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
-
-_ENTRY_LEAST = 8
-"""Characters of a hash by which an entry may be named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A server of `mcp.json` as an operator has to see it before they permit it; safe to show."""
-
-    server: str
-    entry: str
-    """The hash that `TrustServer` may name."""
-    line: str
-    """Its whole command line, or its address."""
-    facts: tuple[tuple[str, str], ...]
-    """All that is to be known before, as labels and texts."""
-    since: str = ""
-    waits: bool = True
-    """Whether nothing of it runs because permission is missing."""
-    refused: bool = False
-    """Whether it was refused already."""
-
-    @property
-    def how(self) -> str:
-        """How permission is given, on a line."""
-        return permission_hint(self.server)
-
-
-class StartedServers(Servers):
-    """The servers of a workspace, those without permission withheld.
-
-    Args:
-        settings: the workspace's and the user's.
-        around: where programs run.
-        clock: the time.
-        on_change: called with each change of a server.
-        permissions: what the operator decided.
-        log: the workspace's stream, where it is recorded.
-    """
-
-    def __init__(
-        self,
-        settings: McpSettings,
-        around: ProgramEnvironment,
-        clock: Clock,
-        on_change: Callable[[ServerView], None],
-        permissions: ServerPermissions,
-        log: StreamLog,
-    ) -> None:
-        self._permissions, self._log, self._workspace = permissions, log, around.workspace
-        self._shown: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {}
-        """Entry, line and facts by name, as these are asked for with each key in the command bar."""
-        super().__init__(settings, around, clock, on_change, self._withheld)
-
-    def _withheld(self, settings: ServerSettings) -> str:
-        word = self._permissions.word(settings)
-        if word.standing in (PermissionState.OWN, PermissionState.GIVEN):
-            return ""
-        return (
-            refusal_hint(settings.name, word)
-            if word.standing is PermissionState.REFUSED
-            else permission_hint(settings.name)
-        )
-
     @property
     def asked(self) -> tuple[Entry, ...]:
         """The entries that wait for permission; refused ones last."""
@@ -215,20 +181,18 @@ class StartedServers(Servers):
         return tuple(self._entry(server) for server in self.servers if not server.settings.own)
 
     def _entry(self, server: Server) -> Entry:
-        settings, word = server.settings, self._permissions.word(server.settings)
+        settings, standing = server.settings, PermissionState.GIVEN
+        if self._permissions is not None:
+            standing = self._permissions.word(settings).standing
         if settings.name not in self._shown:
-            shown = (
-                entry_of(settings),
-                command_line(settings),
-                permission_question(settings, self._workspace),
-            )
-            self._shown[settings.name] = shown
+            facts = permission_question(settings, self._workspace)
+            self._shown[settings.name] = entry_of(settings), command_line(settings), facts
         return Entry(
             settings.name,
             *self._shown[settings.name],
             server.view.since,
-            word.standing is not PermissionState.GIVEN,
-            word.standing is PermissionState.REFUSED,
+            standing is not PermissionState.GIVEN,
+            standing is PermissionState.REFUSED,
         )
 
     async def carry_out(self, command: ForServers, actor: str) -> Receipt:
@@ -237,82 +201,37 @@ class StartedServers(Servers):
         Raises:
             JournalError: it cannot be recorded; nothing was started.
         """
-        match command:
-            case TrustServer():
-                return await self._trust(command, actor)
-            case DistrustServer():
-                return await self._distrust(command, actor)
-        return Receipt(ok=False, message=f"{command.do} is not known here")
-
-    def _named(self, name: str) -> Server | Receipt:
-        server = self.get(name)
+        permissions, log = self._permissions, self._log
+        if permissions is None or log is None or not isinstance(command, TrustServer | DistrustServer):
+            return Receipt(ok=False, message=f"{command.do} is not known here")
+        server = self.get(command.server)
         if server is None:
             names = ", ".join(view.name for view in self.views) or "none"
-            message = f"mcp.json names no server {clean_line(name, limit=40)!r}; servers: {names}"
+            message = f"mcp.json names no server {clean_line(command.server, limit=40)!r}; servers: {names}"
             return Receipt(ok=False, message=message)
         if server.settings.own:
             return Receipt(ok=False, message=f"{server.name} is of your own settings and needs no leave")
-        return server
-
-    async def _trust(self, command: TrustServer, actor: str) -> Receipt:
-        server = self._named(command.server)
-        if isinstance(server, Receipt):
-            return server
         settings, entry = server.settings, entry_of(server.settings)
-        if command.entry and not (len(command.entry) >= _ENTRY_LEAST and entry.startswith(command.entry)):
-            message = (
-                f"the entry of {server.name} is another one than you were shown: it is {entry[:ENTRY_SHOWN]}"
+        if isinstance(command, DistrustServer):
+            event = log.append(
+                ServerDistrusted(server=server.name, entry=entry), actor=actor, causes=(), tick=0
             )
-            return Receipt(ok=False, message=message)
-        if self._permissions.word(settings).standing is PermissionState.GIVEN:
+            permissions.take(event)
+            await server.withhold(permissions.hint(settings))
+            await log.commit()
+            message = f"{server.name} has no leave; nothing of it runs"
+            return Receipt(ok=True, message=message, event=event.ref, data={"server": server.name})
+        if command.entry and not (len(command.entry) >= _ENTRY_LEAST and entry.startswith(command.entry)):
+            what = f"the entry of {server.name} is another one than you were shown"
+            return Receipt(ok=False, message=f"{what}: it is {entry[:ENTRY_SHOWN]}")
+        if permissions.word(settings).standing is PermissionState.GIVEN:
             return Receipt(ok=True, message=f"{server.name} has your leave already")
-        payload = await asyncio.to_thread(self._permissions.given, settings)
-        event = self._log.append(payload, actor=actor, causes=(), tick=0)
-        await self._log.commit()
-        self._permissions.take(payload, event.actor, event.at, event.ref)
+        payload = await asyncio.to_thread(permissions.given, settings)
+        event = log.append(payload, actor=actor, causes=(), tick=0)
+        await log.commit()
+        permissions.take(event)
         server.allow()
-        how = (
-            "as long as its entry stays the same" if self._permissions.lasting else "until this session ends"
-        )
+        how = "as long as its entry stays the same" if permissions.lasting else "until this session ends"
         message = f"{server.name} starts, now and later, {how}: {payload.what}"
-        return Receipt(
-            ok=True, message=message, event=event.ref, data={"server": server.name, "entry": entry}
-        )
-
-    async def _distrust(self, command: DistrustServer, actor: str) -> Receipt:
-        server = self._named(command.server)
-        if isinstance(server, Receipt):
-            return server
-        payload = ServerDistrusted(server=server.name, entry=entry_of(server.settings))
-        event = self._log.append(payload, actor=actor, causes=(), tick=0)
-        self._permissions.take(payload, event.actor, event.at, event.ref)
-        await server.withhold(self._withheld(server.settings))
-        await self._log.commit()
-        message = f"{server.name} has no leave; nothing of it runs"
-        return Receipt(ok=True, message=message, event=event.ref, data={"server": server.name})
-
-
-async def open_servers(
-    settings: McpSettings,
-    around: ProgramEnvironment,
-    clock: Clock,
-    on_change: Callable[[ServerView], None],
-    *,
-    home: Path | None,
-    store: JournalStore,
-    log: StreamLog,
-) -> StartedServers:
-    """The servers of a workspace with what the operator said about them; not begun yet.
-
-    Args:
-        settings: the workspace's and the user's.
-        around: where programs run.
-        clock: the time.
-        on_change: called with each change of a server.
-        home: the user's own directory, see `ServerPermissions`.
-        store: where earlier words are read.
-        log: the workspace's stream.
-    """
-    permissions = ServerPermissions(around.workspace, home)
-    await permissions.restore(store)
-    return StartedServers(settings, around, clock, on_change, permissions, log)
+        data = {"server": server.name, "entry": entry}
+        return Receipt(ok=True, message=message, event=event.ref, data=data)

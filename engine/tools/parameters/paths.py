@@ -132,7 +132,7 @@ def is_name(text: str) -> bool:
 
 
 def entries_named(name: str, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """What bears a component's name, whole or else without `_tool` and `_agent`."""
+    """What has a component's name, whole or else without `_tool` and `_agent`."""
     name = _ARTICLE.sub("", name.strip())
     known = [(entry, split_name(entry.path.rpartition("/")[2])[0]) for entry in entries]
     whole = tuple(entry for entry, stem in known if folded(stem) == folded(name))

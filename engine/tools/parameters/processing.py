@@ -25,6 +25,7 @@ from engine.core.actions import (
 )
 from engine.core.ports import CommandSpec, Parameter
 from engine.core.text import StrictJsonError, read_json
+from engine.model import LateModel
 from engine.tools.parameters import paths
 from engine.tools.parameters import paths as components
 from engine.tools.parameters.paths import LookupRequest, folded
@@ -32,7 +33,7 @@ from engine.tools.registry import Checked, Problem, check_arguments, expectation
 from engine.value import dataclass, field, replace
 
 
-class ProcessingSettings(BaseModel):
+class ProcessingSettings(BaseModel, metaclass=LateModel):
     """The switches of the seed's configuration; a stage that is off is on record as skipped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
@@ -185,7 +186,7 @@ class ProcessedCall:
     missing: tuple[Parameter, ...] = ()
     """What a model may be asked for: required, and given nowhere."""
     telling: bool = False
-    """Whether anything came of it that is worth a record."""
+    """Whether there is anything worth a record."""
 
 
 def lookup_request(call: ParameterCall) -> LookupRequest:
@@ -301,7 +302,7 @@ def _brief(value: Any) -> Any:
 def _from_goal(
     call: ParameterCall, args: Mapping[str, Any], enquiry: LookupRequest, survey: Survey
 ) -> Correction | Problem | str | None:
-    """The missing path, where the goal names one component and one thing bears its name."""
+    """The missing path, where the goal names one component and one thing has its name."""
     lacking = _lacking_path(call.spec, args)
     if lacking is None or not enquiry.for_missing:
         return None
@@ -417,7 +418,7 @@ class Question:
     cwd: str = "."
 
 
-class Asker(Protocol):
+class ParameterExtractor(Protocol):
     """Who takes missing parameters out of a goal: a model, or a recording of one."""
 
     @property

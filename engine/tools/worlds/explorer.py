@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.value import dataclass, replace
 
@@ -106,14 +106,6 @@ class Feedback:
         return self.kind not in (FeedbackKind.NO_DIRECTION, FeedbackKind.ENCLOSED)
 
 
-class RandomSource(Protocol):
-    """A source of whole numbers below a bound."""
-
-    def below(self, bound: int) -> int:
-        """A number from 0 to `bound` - 1."""
-        ...
-
-
 def initial_state(grid: Grid = EXPLORER_GRID) -> ExplorerState:
     """The state before the robot has done anything."""
     return ExplorerState(grid, grid.start)
@@ -155,7 +147,7 @@ def move(state: ExplorerState, direction: str) -> tuple[ExplorerState, Feedback]
     return after, Feedback(FeedbackKind.MOVED, old, new)
 
 
-def draw_direction(sensed: ExplorerState, draws: RandomSource) -> Feedback:
+def draw_direction(sensed: ExplorerState, draws: KotlinRandom) -> Feedback:
     """The answer of `getDirectionToMove`: any direction that was free when the robot last looked."""
     free = free_directions(sensed)
     if not free:

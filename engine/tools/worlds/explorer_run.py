@@ -112,7 +112,7 @@ def run_explorer(
     planner = procedure(agent) if procedure is not None else None
     ending: ExplorerEnding | None = None
     while ending is None:  # a cycle takes a millisecond of the agent's time
-        agent.perceive(_literals(state))
+        agent.perceive(tuple(map(_literal, percepts(state))))
         report = agent.cycle(now=float(agent.cycles))
         for request in report.requests:
             # The state is still the one that was sensed in this cycle.
@@ -144,10 +144,6 @@ def _done(
     # A direction that is given already is left alone; the draw is made all the same.
     free = feedback.success and isinstance(action.args[0], Var)
     return state, feedback, action.with_args((atom(feedback.value),)) if free else action, ""
-
-
-def _literals(state: ExplorerState) -> tuple[Struct, ...]:
-    return tuple(map(_literal, percepts(state)))
 
 
 @lru_cache(256)

@@ -5,7 +5,7 @@ A world is a value that actions change; what an agent does in it is an action li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
@@ -22,55 +22,9 @@ from engine.tools.worlds.explorer import (
     move,
     percepts,
 )
-from engine.value import dataclass
 
 WorldData = dict[str, Any]
 """A world as JSON. All have `world` (its name), `percepts` (literals), `lines` (its picture) and `facts`."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorldActionResult:
-    """The result of an action in a world."""
-
-    world: WorldData
-    message: str
-    answer: str = ""
-    """A term: what the action's unbound argument is."""
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """A kind of small world: where it begins, and what can be done in it."""
-
-    name: str
-    description: str
-    begin: Callable[[int], WorldData]
-    """The world at its beginning, for a seed."""
-    commands: Mapping[str, CommandSpec]
-    act: Callable[[WorldData, str, Mapping[str, Any]], WorldActionResult]
-    """The world after a command with validated arguments; the given one is left as it is."""
-
-
-class WorldTool:
-    """The actions of one kind of world, done in the caller's own."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.id = world.name
-        self.description = world.description
-        self.commands: Mapping[str, CommandSpec] = world.commands
-
-    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """The world after the action; an agent that lives elsewhere can do nothing here."""
-        if context.world.get("world") != self._world.name:
-            message = f"{context.agent or 'the caller'} does not live in the world {self._world.name}"
-            return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.NOT_ALLOWED)
-        result = self._world.act(dict(context.world), command, args)
-        data = {"message": result.message} | ({"term": result.answer} if result.answer else {})
-        if result.failed:
-            return ToolResult(ResultStatus.FAILURE, data, ErrorCode.NOT_FOUND, world=result.world)
-        return ToolResult(ResultStatus.SUCCESS, data, world=result.world)
 
 
 TRAIL = 12
@@ -97,10 +51,6 @@ _COMMANDS = {
 }
 
 
-def _begin(seed: int) -> WorldData:
-    return _data(initial_state(), KotlinRandom(seed).state, [], "")
-
-
 def _data(state: ExplorerState, draws: list[int], trail: list[list[int]], last: str) -> WorldData:
     return {
         "world": "explorer",
@@ -115,24 +65,20 @@ def _data(state: ExplorerState, draws: list[int], trail: list[list[int]], last: 
     }
 
 
-def _act(world: WorldData, command: str, args: Mapping[str, Any]) -> WorldActionResult:
-    state = ExplorerState(EXPLORER_GRID, Cell(*world["robot"]), world["moves"])
-    if command == "move":
-        return _move(world, state, str(args["direction"]))
-    if command == "getDirectionToMove":
-        draws = KotlinRandom.at_state(world["draws"])
-        drawn = draw_direction(state, draws)
-        after = {**world, "draws": draws.state}
-        if not drawn.success:
-            return WorldActionResult(after, "there is no way out of here", failed=True)
-        return WorldActionResult(after, drawn.value, drawn.value)
-    return WorldActionResult(world, "the robot stands still")
+def _done(world: WorldData, message: str, answer: str = "") -> ToolResult:
+    """An action that succeeded; the answer is a term, what its unbound argument is."""
+    data = {"message": message} | ({"term": answer} if answer else {})
+    return ToolResult(ResultStatus.SUCCESS, data, world=world)
 
 
-def _move(world: WorldData, state: ExplorerState, direction: str) -> WorldActionResult:
+def _failed(world: WorldData, message: str) -> ToolResult:
+    return ToolResult(ResultStatus.FAILURE, {"message": message}, ErrorCode.NOT_FOUND, world=world)
+
+
+def _move(world: WorldData, state: ExplorerState, direction: str) -> ToolResult:
     after, feedback = move(state, direction)
     if not feedback.success:
-        return WorldActionResult(world, f"there is no direction {direction}: {_DIRECTION}", failed=True)
+        return _failed(world, f"there is no direction {direction}: {_DIRECTION}")
     if feedback.kind is FeedbackKind.REACHED:
         message = f"reached {feedback.value}"
     elif feedback.old == feedback.new:
@@ -140,9 +86,40 @@ def _move(world: WorldData, state: ExplorerState, direction: str) -> WorldAction
     else:
         message = f"moved {direction}"
     trail = world["trail"] if feedback.old == feedback.new else [*world["trail"], list(feedback.old)][-TRAIL:]
-    return WorldActionResult(_data(after, world["draws"], trail, message), message)
+    return _done(_data(after, world["draws"], trail, message), message)
 
 
-EXPLORER = World("explorer", "a robot on a grid that looks for its home", _begin, _COMMANDS, _act)
-WORLDS = {EXPLORER.name: EXPLORER}
+class ExplorerWorld:
+    """The explorer's grid as a tool: each agent that lives there acts in its own."""
+
+    id = "explorer"
+    description = "a robot on a grid that looks for its home"
+    commands: Mapping[str, CommandSpec] = _COMMANDS
+
+    def begin(self, seed: int) -> WorldData:
+        """The world at its beginning, for a seed."""
+        return _data(initial_state(), KotlinRandom(seed).state, [], "")
+
+    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """The world after the action; an agent that lives elsewhere can do nothing here."""
+        world = dict(context.world)
+        if world.get("world") != self.id:
+            message = f"{context.agent or 'the caller'} does not live in the world {self.id}"
+            return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.NOT_ALLOWED)
+        state = ExplorerState(EXPLORER_GRID, Cell(*world["robot"]), world["moves"])
+        if command == "move":
+            return _move(world, state, str(args["direction"]))
+        if command != "getDirectionToMove":
+            return _done(world, "the robot stands still")
+        draws = KotlinRandom.at_state(world["draws"])
+        drawn = draw_direction(state, draws)
+        world["draws"] = draws.state
+        return (
+            _done(world, drawn.value, drawn.value)
+            if drawn.success
+            else _failed(world, "there is no way out of here")
+        )
+
+
+WORLDS = {ExplorerWorld.id: ExplorerWorld()}
 """The worlds there are."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.security.case import Case
 
-_JAIL = "tests/sandbox/test_jail.py::"
-_LIMITS = "tests/sandbox/test_jail_limits.py::"
+_JAIL = "tests/engine/sandbox/test_jail.py::"
+_LIMITS = "tests/engine/sandbox/test_jail_limits.py::"
 _WAYS = ("", " by ..", " by link", " by directory")
 
 CASES = (
@@ -90,7 +90,7 @@ CASES = (
         "a build backend and a setup.py that read keys, plant files and look for secrets",
         "they learn and change nothing",
         tests=(
-            "tests/sandbox/test_jail_installs.py::test_packages_are_installed_and_hostile_ones_learn_nothing",
+            "tests/engine/sandbox/test_jail_installs.py::test_packages_are_installed_and_hostile_ones_learn_nothing",
         ),
     ),
     Case(
@@ -98,7 +98,7 @@ CASES = (
         "truncate by path",
         "truncate(2) on a file outside",
         inside=("truncate by path",),
-        tests=("tests/sandbox/test_jail_degrades.py::test_older_rulesets_still_hold_files",),
+        tests=("tests/engine/sandbox/test_jail_degrades.py::test_older_rulesets_still_hold_files",),
     ),
     Case(
         33,
@@ -138,7 +138,7 @@ CASES = (
         "refused",
         "allowed, and named by doctor",
         seen=("stat", "access", "readlink", "listxattr", "statfs", "chdir"),
-        tests=("tests/sandbox/test_security.py::test_doctor_names_what_was_measured_to_get_through",),
+        tests=("tests/engine/sandbox/test_security.py::test_doctor_names_what_was_measured_to_get_through",),
     ),
     Case(
         37,

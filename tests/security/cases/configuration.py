@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.security.case import Case
 
-_DEGRADES = "tests/sandbox/test_jail_degrades.py::"
-_DEPUTIES = "tests/sandbox/test_deputies.py::"
-_POLICY = "tests/sandbox/test_policy.py::"
-_CODER = "tests/tools/test_simple_coder.py::"
-_SECURITY = "tests/sandbox/test_security.py::"
+_DEGRADES = "tests/engine/sandbox/test_jail_degrades.py::"
+_DEPUTIES = "tests/engine/sandbox/test_deputies.py::"
+_POLICY = "tests/engine/sandbox/test_policy.py::"
+_CODER = "tests/engine/tools/test_simple_coder.py::"
+_SECURITY = "tests/engine/sandbox/test_security.py::"
 
 CASES = (
     Case(
@@ -49,7 +49,7 @@ CASES = (
         "of use only inside",
         native=("settings planted in the jail's HOME",),
         tests=(
-            "tests/sandbox/test_process.py::"
+            "tests/engine/sandbox/test_process.py::"
             "test_the_operators_pip_configuration_is_passed_on_without_credentials",
         ),
     ),
@@ -154,7 +154,7 @@ CASES = (
         "start where the terminal's signals are ignored or blocked",
         "a jailed program starts with default dispositions and an empty mask",
         tests=(
-            "tests/sandbox/test_signals.py::test_a_jailed_program_starts_with_default_dispositions_and_blocks_nothing",
+            "tests/engine/sandbox/test_signals.py::test_a_jailed_program_starts_with_default_dispositions_and_blocks_nothing",
         ),
     ),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.security.case import Case
 
-_FILES = "tests/sandbox/test_files_stay_beneath_the_root.py::"
-_CODER = "tests/tools/test_simple_coder.py::"
+_FILES = "tests/engine/sandbox/test_files_stay_beneath_the_root.py::"
+_CODER = "tests/engine/tools/test_simple_coder.py::"
 _VERBS = ("ls", "cd", "find", "write", "append", "replace", "mkdir", "move", "copy", "rm")
 _VENVS = ("activate_venv", "create_venv")
 
@@ -147,9 +147,9 @@ CASES = (
         "a root that is a link, or holds files with other names outside",
         "refused or reported",
         tests=(
-            "tests/sandbox/test_shared_files.py::test_files_with_several_names_are_named",
-            "tests/sandbox/test_shared_files.py::test_a_root_that_is_a_link_is_refused_and_reported",
-            "tests/sandbox/test_shared_files.py::test_doctor_reports_what_a_program_could_change_outside",
+            "tests/engine/sandbox/test_shared_files.py::test_files_with_several_names_are_named",
+            "tests/engine/sandbox/test_shared_files.py::test_a_root_that_is_a_link_is_refused_and_reported",
+            "tests/engine/sandbox/test_shared_files.py::test_doctor_reports_what_a_program_could_change_outside",
         ),
     ),
     Case(
@@ -168,7 +168,7 @@ CASES = (
         "A tree deeper than a path",
         "fill the disk below a path longer than 4,096 bytes",
         "counted, the command is ended",
-        tests=("tests/sandbox/test_jail_limits.py::test_a_full_sandbox_ends_the_command",),
+        tests=("tests/engine/sandbox/test_jail_limits.py::test_a_full_sandbox_ends_the_command",),
     ),
     Case(
         19,

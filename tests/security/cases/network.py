@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.security.case import Case
 
-_JAIL = "tests/sandbox/test_jail.py::"
-_PROCESS = "tests/sandbox/test_process.py::"
-_FILTER = "tests/sandbox/test_seccomp_filter.py::"
+_JAIL = "tests/engine/sandbox/test_jail.py::"
+_PROCESS = "tests/engine/sandbox/test_process.py::"
+_FILTER = "tests/engine/sandbox/test_seccomp_filter.py::"
 _PANES = "tests/widgets/test_hostile_text.py::"
-_COCKPIT = "tests/cockpit/test_cockpit_hostile_text.py::"
+_COCKPIT = "tests/app/cockpit/test_cockpit_hostile_text.py::"
 _STREAM = "tests/widgets/test_ansi_stream.py::"
-_TEXT = "tests/engine/test_clean_text.py::"
+_TEXT = "tests/engine/agent/test_clean_text.py::"
 
 CASES = (
     Case(
@@ -50,9 +50,9 @@ CASES = (
         "install from an index on a granted port; install with the network off",
         "works; fails soon, with a hint",
         tests=(
-            "tests/sandbox/test_jail_installs.py::test_packages_are_installed_and_hostile_ones_learn_nothing",
+            "tests/engine/sandbox/test_jail_installs.py::test_packages_are_installed_and_hostile_ones_learn_nothing",
             f"{_JAIL}test_a_port_of_the_policy_is_reached",
-            "tests/tools/test_simple_coder.py::test_with_the_network_off_an_install_fails_with_a_hint",
+            "tests/engine/tools/test_simple_coder.py::test_with_the_network_off_an_install_fails_with_a_hint",
         ),
     ),
     Case(67, "Abstract Unix sockets", "connect to one of the cockpit's", inside=("abstract socket",)),
@@ -88,7 +88,7 @@ CASES = (
         "A cloud's metadata address",
         "169.254.169.254:80 with the network on ports",
         "documented",
-        tests=("tests/sandbox/test_security.py::test_a_grant_of_ports_says_that_every_host_is_meant",),
+        tests=("tests/engine/sandbox/test_security.py::test_a_grant_of_ports_says_that_every_host_is_meant",),
         absent=("a connection: the machine that runs this may stand in a cloud",),
     ),
     Case(
@@ -176,7 +176,7 @@ CASES = (
             f"{_COCKPIT}test_goals_steps_and_beliefs_that_reach_the_engine_uncleaned",
             f"{_COCKPIT}test_the_intervention_dialog_over_a_hostile_step",
             f"{_COCKPIT}test_palette_and_help_with_hostile_settings",
-            "tests/app/test_cli.py::test_what_an_agent_was_told_reaches_the_terminal_clean",
+            "tests/app/cli/test_cli.py::test_what_an_agent_was_told_reaches_the_terminal_clean",
         ),
         absent=("names of MCP tools: there are none yet", "git branch names: the cockpit shows none"),
     ),
@@ -187,7 +187,7 @@ CASES = (
         "bounded, responsive",
         tests=(
             f"{_STREAM}test_control_characters_do_to_the_line_what_a_terminal_does",
-            f"{_STREAM}test_a_line_without_end_is_capped_and_what_is_dropped_is_counted",
+            f"{_STREAM}test_a_line_without_end_is_capped",
             f"{_TEXT}test_a_hundred_thousand_openings_are_cleaned_in_time_that_grows_with_them",
             "tests/widgets/test_terminal_pane.py::test_ten_megabytes_leave_the_loop_free_and_the_end_right",
             f"{_PROCESS}test_output_comes_live_and_whole_characters",

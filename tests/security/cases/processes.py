@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.security.case import Case
 
-_JAIL = "tests/sandbox/test_jail.py::"
-_ENDS = "tests/sandbox/test_jail_ends.py::"
-_LIMITS = "tests/sandbox/test_jail_limits.py::"
-_PROCESS = "tests/sandbox/test_process.py::"
-_DEGRADES = "tests/sandbox/test_jail_degrades.py::"
+_JAIL = "tests/engine/sandbox/test_jail.py::"
+_ENDS = "tests/engine/sandbox/test_jail_ends.py::"
+_LIMITS = "tests/engine/sandbox/test_jail_limits.py::"
+_PROCESS = "tests/engine/sandbox/test_process.py::"
+_DEGRADES = "tests/engine/sandbox/test_jail_degrades.py::"
 _SIGNALS = ("signal 0", "SIGCONT", "tgkill", "sigqueue", "tgsigqueue", "pidfd signal")
 
 CASES = (

@@ -1,0 +1,226 @@
+"""Takes the results of handoffs, and follows the operator's answers about handoffs that ended.
+
+A result is taken once, from the agent that the handoff was sent to, or written by the operator. An answer can
+retry a handoff, replace its result, or accept what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.core import crew as ce
+from engine.core.reasons import Reason
+from engine.core.text import clean_line
+from engine.crew.handoffs.contexts import OUTPUT, HandoffDraft, retry_context
+from engine.crew.handoffs.lifecycle import Handoffs
+from engine.crew.ontology.context import Answer, HumanRequest, Option
+from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.results import HandoffResult, Usage
+from engine.crew.operator_requests import Escalations, OperatorRequests
+from engine.crew.ports import HandoffError
+from engine.crew.speaker import SpeakerStack
+from engine.crew.state import Handoff
+
+
+class ResultReceiver:
+    """Takes results.
+
+    Args:
+        handoffs: what they are of.
+        requests: what is still asked when one comes.
+    """
+
+    def __init__(self, handoffs: Handoffs, requests: OperatorRequests) -> None:
+        self._handoffs, self._requests = handoffs, requests
+
+    async def accept(self, handoff: Handoff, result: HandoffResult) -> None:
+        """End a handoff with its result; what it handed over and still runs is cancelled first.
+
+        Raises:
+            HandoffError: it is another agent's, or comes too late: then it is logged and dropped.
+            JournalError: it could not be recorded.
+        """
+        if result.handoff_id != handoff.id or result.from_agent != handoff.agent:
+            message = (
+                f"{handoff.id} was sent to {handoff.agent}; a result of {result.from_agent} for it is refused"
+            )
+            raise HandoffError(ErrorCode.BAD_CONTEXT, message)
+        live = self._handoffs.moves.live.get(handoff.id)
+        if live is None or live.doomed or not handoff.open:
+            late = ce.LateResult(handoff=handoff.id, result=result.model_dump(mode="json"))
+            self._handoffs.stream.append(late, actor=handoff.agent)
+            await self._handoffs.stream.commit()
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{handoff.id} is over; its result came too late")
+        live.doomed = True
+        await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} has its result")
+        self._requests.cancel_of(handoff.id, blocking=True)
+        result = self._completed(handoff, result)
+        self._handoffs.moves.finish(
+            handoff.id, result.state, result, reason=result.error or "", actor=handoff.agent
+        )
+        await self._handoffs.stream.commit()
+
+    async def ended(self, handoff: Handoff, *, ok: bool, text: str, code: ErrorCode | None) -> None:
+        """End a handoff whose run ended without a result: what it said last is all there is."""
+        live = self._handoffs.moves.live.get(handoff.id)
+        if live is None or live.doomed or not handoff.open:
+            return
+        ok = ok and bool(text.strip())
+        why = code or (ErrorCode.INTERNAL if not text.strip() else ErrorCode.OUTPUT_FORMAT)
+        message = clean_line(text, limit=300) or "its run ended without a result"
+        result = HandoffResult(
+            handoff_id=handoff.id,
+            from_agent=handoff.agent,
+            to_agent=handoff.context.return_to,
+            success=ok,
+            output=text[:OUTPUT],
+            error=None if ok else message,
+            error_code=None if ok else why,
+            state=HandoffState.COMPLETED if ok else HandoffState.FAILED,
+            partial=not ok and bool(text.strip()),
+        )
+        await self.accept(handoff, result)
+
+    async def take_over(self, handoff: Handoff, text: str, by: str) -> str:
+        """Let the operator's text be the result; one that is over gets a new handoff for it. Gives its id.
+
+        Raises:
+            HandoffError: it is being ended.
+            JournalError: it could not be recorded.
+        """
+        live = self._handoffs.moves.live.get(handoff.id)
+        if not handoff.open:
+            # What ended stays as it is: the operator's result is that of a handoff after it.
+            after = retry_context(self._handoffs.state, self._handoffs.setting, handoff, actor=by, caller="")
+            return await self.record_manual_result(after, text, by)
+        if live is None or live.doomed:
+            raise HandoffError(ErrorCode.CANCELLED, f"{handoff.id} is being ended")
+        live.doomed = True
+        self._handoffs.moves.line.drop(handoff.id)
+        await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} was taken over", by)
+        self._requests.cancel_of(handoff.id, blocking=True)
+        usage = await asyncio.shield(
+            self._handoffs.moves.start_task(
+                self._handoffs.endings.stopped(handoff.id, "taken over"), f"take over {handoff.id}"
+            )
+        )
+        result = self._written(handoff, text, by, usage)
+        taken = Reason("handoff.taken-over")
+        self._handoffs.moves.finish(handoff.id, HandoffState.COMPLETED, result, reason=taken, actor=by)
+        await self._handoffs.stream.commit()
+        return handoff.id
+
+    async def record_manual_result(self, draft: HandoffDraft, text: str, by: str) -> str:
+        """Write a handoff down whose result is the operator's text; nothing runs. Gives its id.
+
+        Raises:
+            JournalError: it could not be recorded.
+        """
+        made = self._handoffs.written(draft)
+        self._handoffs.moves.live[made.id].doomed = True
+        result = self._written(made, text, by, Usage())
+        self._handoffs.moves.finish(
+            made.id, HandoffState.COMPLETED, result, reason=Reason("handoff.by-hand"), actor=by
+        )
+        await self._handoffs.stream.commit()
+        return made.id
+
+    def _written(self, handoff: Handoff, text: str, by: str, usage: Usage) -> HandoffResult:
+        return HandoffResult(
+            handoff_id=handoff.id,
+            from_agent=handoff.agent,
+            to_agent=handoff.context.return_to,
+            success=True,
+            output=text,
+            usage=usage,
+            attempt=handoff.context.attempt,
+            duration_seconds=self._handoffs.moves.deadlines.spent_s(handoff.id),
+            metadata={"by": "operator", "operator": by.removeprefix("operator:")},
+        )
+
+    def _completed(self, handoff: Handoff, result: HandoffResult) -> HandoffResult:
+        """The result with what the manager knows better: whom it is for, how long it took, who exists."""
+        known = self._handoffs.state.agents
+        suggested = tuple(agent for agent in result.suggested_next_agents if agent in known)
+        strangers = [agent for agent in result.suggested_next_agents if agent not in known]
+        unknown = tuple(
+            f"suggested {clean_line(agent, limit=80)}, which is no agent here" for agent in strangers
+        )
+        usage = result.usage
+        if usage == Usage() and self._handoffs.moves.worker is not None and handoff.run:
+            usage = self._handoffs.moves.worker.usage(handoff.run)
+        return result.model_copy(
+            update={
+                "to_agent": handoff.context.return_to,
+                "state": HandoffState.COMPLETED if result.success else HandoffState.FAILED,
+                "suggested_next_agents": suggested,
+                "warnings": (*result.warnings, *unknown),
+                "duration_seconds": self._handoffs.moves.deadlines.spent_s(handoff.id),
+                "attempt": handoff.context.attempt,
+                "usage": usage,
+            }
+        )
+
+
+class OperatorAnswers:
+    """Follows options that are the manager's to follow; all others are the asker's.
+
+    Args:
+        handoffs: what the answers are about.
+        requests: where they come from.
+        returns: takes results that the operator wrote.
+        escalations: has the texts.
+        floor: gives the floor once more.
+    """
+
+    def __init__(
+        self,
+        handoffs: Handoffs,
+        requests: OperatorRequests,
+        returns: ResultReceiver,
+        escalations: Escalations,
+        floor: SpeakerStack,
+    ) -> None:
+        self._handoffs, self._requests, self._returns = handoffs, requests, returns
+        self._escalations, self._floor = escalations, floor
+        requests.followed = self.followed
+
+    async def followed(self, request: HumanRequest, option: Option | None, answer: Answer) -> bool:
+        """Do what an option says; False where it is for who asked."""
+        if option is None:
+            return False
+        handoff = self._handoffs.state.handoffs.get(request.handoff_id or "")
+        if handoff is None:
+            return False
+        if option.effect is Effect.TAKEOVER:
+            await self._returns.take_over(handoff, answer.text, answer.by)
+            return True
+        if handoff.open:
+            return False
+        if option.effect is Effect.RETRY:
+            await self.retry(handoff, answer.by)
+            return True
+        if option.effect is Effect.ACCEPT:
+            text = self._escalations.text_for(request, answer)
+            await self._returns.take_over(handoff, text, answer.by)
+            return True
+        return False
+
+    async def retry(self, handoff: Handoff, by: str) -> str:
+        """Hand the same over once more; gives the new handoff's id.
+
+        Raises:
+            HandoffError: it is not over, or the floor cannot be given again.
+            JournalError: it could not be recorded.
+        """
+        if handoff.open:
+            raise HandoffError(
+                ErrorCode.BAD_CONTEXT, f"{handoff.id} is {handoff.state.words}; cancel it first"
+            )
+        if handoff.context.handoff_type is HandoffType.TRANSFER:
+            await self._floor.transfer(handoff.agent, handoff.context.task_description, actor=by)
+            return self._handoffs.state.floor[-1].handoff
+        draft = retry_context(self._handoffs.state, self._handoffs.setting, handoff, actor=by, caller="")
+        name = await self._handoffs.hand_over(draft)
+        self._handoffs.moves.start_task(self._handoffs.run_to_end(draft, handed=name), f"retry {name}")
+        return name
