@@ -183,7 +183,7 @@ async def test_a_run_is_held_by_budgets_of_actions_and_all_budgets_can_be_seen_a
     goal = "create a directory named 'a', then create a directory named 'b'"
     held = await _run(tmp_path, goal, budget_actions=1, budget_seconds=3_600)
     assert (held["status"], held["actions"]) == ("BUDGET_EXCEEDED", 1)
-    assert held["message"] == "held before an action: the budget of 1 actions is used up: raise it to go on"
+    assert held["message"] == "held before an action: the budget of 1 actions is used up: raise it to continue"
     code, answer, text = await run_command(tmp_path, "budget")
     of_goal, of_agent, of_all = answer["budgets"]
     assert (code, of_goal["basis"]) == (0, "1 of 2 steps done, too few to be sure")
@@ -198,7 +198,7 @@ async def test_a_run_is_held_by_budgets_of_actions_and_all_budgets_can_be_seen_a
     code, _, text = await run_command(tmp_path, "budget actions +1")
     assert text == (
         "budget: 2 actions, 3,600 s; pilot-1 is still held: "
-        "the workspace: the budget of 1 actions is used up: raise it to go on"
+        "the workspace: the budget of 1 actions is used up: raise it to continue"
     )
     await run_command(tmp_path, "budget workspace usual")
     assert (await run_command(tmp_path, "run"))[1]["mode"] == "IDLE"

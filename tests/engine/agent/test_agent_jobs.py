@@ -299,7 +299,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_job(tmp_path: Path) -> Non
         for agent in ("pilot", "other"):
             state = await again.view(agent)
             assert [job.ended for job in state.jobs.values()] == ["unknown", "unknown"]
-            assert state.beliefs["job.j1"].value == "ended with Pilothouse; nobody saw how"
+            assert state.beliefs["job.j1"].value == "ended with Pilothouse; how is not known"
             assert state.run is RunState.PAUSED
     finally:
         await again.close()

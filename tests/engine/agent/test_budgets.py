@@ -27,7 +27,7 @@ async def test_a_repair_is_a_call_too_and_nothing_has_failed_when_it_is_not_made
         await flight.do(cmd.Run)
         state = await flight.until(lambda s: s.run_reason.startswith("BUDGET"))
         assert (state.run, state.failures, len(server.requests)) == (RunState.PAUSED, [], 1)
-        assert state.run_reason == "BUDGET: the budget of 1 calls is used up: raise it to go on"
+        assert state.run_reason == "BUDGET: the budget of 1 calls is used up: raise it to continue"
 
 
 async def test_a_raised_budget_lets_the_agent_go_on(tmp_path: Path) -> None:

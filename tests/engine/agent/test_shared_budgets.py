@@ -90,10 +90,10 @@ def line(
 @pytest.mark.parametrize(
     ("whose", "says"),
     [
-        ("goal", "goal g1: the budget of 2 actions is used up: raise it to go on"),
-        ("agent", "the budget of 2 actions is used up: raise it to go on"),
-        ("parent", "boss, for which it works: the budget of 2 actions is used up: raise it to go on"),
-        ("workspace", "the workspace: the budget of 2 actions is used up: raise it to go on"),
+        ("goal", "goal g1: the budget of 2 actions is used up: raise it to continue"),
+        ("agent", "the budget of 2 actions is used up: raise it to continue"),
+        ("parent", "boss, for which it works: the budget of 2 actions is used up: raise it to continue"),
+        ("workspace", "the workspace: the budget of 2 actions is used up: raise it to continue"),
     ],
 )
 async def test_the_action_that_would_break_a_budget_waits_and_goes_on_where_it_stood_once_there_is_more(
@@ -237,7 +237,7 @@ async def test_time_counts_while_the_agent_works_and_a_budget_of_it_lets_what_ru
     await timed.until(lambda s: s.acting)
     clock.passes(90)
     state = await timed.until(held)
-    assert state.run_reason == "BUDGET: the budget of 60 s is used up: raise it to go on"
+    assert state.run_reason == "BUDGET: the budget of 60 s is used up: raise it to continue"
     assert state.acting, "what runs is not cut off"
     clock.passes(10)  # which still counts
     (timed.sandbox / "go").touch()
