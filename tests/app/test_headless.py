@@ -183,7 +183,8 @@ async def test_a_run_is_held_by_budgets_of_actions_and_all_budgets_can_be_seen_a
     goal = "create a directory named 'a', then create a directory named 'b'"
     held = await _run(tmp_path, goal, budget_actions=1, budget_seconds=3_600)
     assert (held["status"], held["actions"]) == ("BUDGET_EXCEEDED", 1)
-    assert held["message"] == "held before an action: the budget of 1 actions is used up: raise it to continue"
+    because = "the budget of 1 actions is used up: raise it to continue"
+    assert held["message"] == f"held before an action: {because}"
     code, answer, text = await run_command(tmp_path, "budget")
     of_goal, of_agent, of_all = answer["budgets"]
     assert (code, of_goal["basis"]) == (0, "1 of 2 steps done, too few to be sure")

@@ -70,8 +70,9 @@ async def test_it_runs_home_and_its_goal_is_achieved(robot: Flight) -> None:
 
 
 async def test_over_and_out_step_whole_goals(robot: Flight) -> None:
-    for _ in range(2):
+    for actions in (1, 2):
         await robot.press("s")
+        await robot.until(lambda: robot.state.actions == actions, "a step")  # noqa: B023
         await robot.at_rest()
     await robot.press("S")
     await robot.until(lambda: robot.state.goals["g1"].status is GoalStatus.ACHIEVED, "the goal below")

@@ -66,6 +66,12 @@ async def hand_back(flight: Flight, note: str = "") -> None:
     await flight.press(*note, "enter")
 
 
+async def change(flight: Flight, line: str, path: str) -> None:
+    """Run a line that makes a file, and wait for the file."""
+    await enter(flight, line)
+    await flight.until((flight.engine.root / path).exists, path)
+
+
 async def handover(flight: Flight) -> HandoverDialog:
     """Wait for the hand-over."""
     await flight.dialog(HandoverDialog)
@@ -211,7 +217,7 @@ async def test_two_agents_have_a_shell_each(taken: Flight) -> None:
 
 
 async def test_escape_leaves_the_handover_open_and_nothing_runs_before_it_is_settled(taken: Flight) -> None:
-    await enter(taken, "touch new.txt")
+    await change(taken, "touch new.txt", "new.txt")
     await hand_back(taken)
     for key in ("t", "i", "n"):
         await handover(taken)
@@ -394,7 +400,7 @@ async def test_a_shell_that_cannot_be_opened_says_why(
 async def test_what_was_not_settled_waits_for_the_next_session(tmp_path: Path) -> None:
     async with cockpit(tmp_path / "ws", mission="first-flight") as flight:
         await take(flight)
-        await enter(flight, "touch new.txt")
+        await change(flight, "touch new.txt", "new.txt")
         await hand_back(flight)
         await handover(flight)
     async with cockpit(tmp_path / "ws") as flight:
@@ -429,7 +435,7 @@ async def test_the_turn_is_there_again_after_the_shell(waiting: Path) -> None:
         await flight.no_dialog()
         await in_place(flight)
         await flight.shows("SHELL", "you hold the shell")
-        await enter(flight, "echo mended > mended.txt")
+        await change(flight, "echo mended > mended.txt", "mended.txt")
         await hand_back(flight)
         await handover(flight)
         await flight.press("enter")
