@@ -422,7 +422,12 @@ async def crew(workspace: Path) -> None:
                 lambda: sum(one.state.terminal for one in state.handoffs.values()) >= 4, "the results"
             )
             await flight.until(lambda: len(state.open_requests()) >= 3, "the questions")
-            await flight.press("escape", "F")
+            # The guided session opens by itself, and so may others: what is asked is in the fleet.
+            await flight.dialog(SessionDialog)
+            while len(flight.app.screen_stack) > 1:
+                await flight.press("escape")
+                await asyncio.sleep(0.2)
+            await flight.press("F")
             await flight.dialog(FleetDialog)
             await flight.shows("waiting on you", "◆")
             await _keep(flight, "fleet")

@@ -183,8 +183,8 @@ class Review:
         return ""
 
     @in_background("why", UnknownSubjectError, JournalError, group="why")
-    async def _answer_why(self, what: str, way: str) -> None:
-        """Read the journal, and show the answer in the dialog, open or not."""
+    async def _answer_why(self, what: str, way: str, *, opens: bool = True) -> None:
+        """Read the journal, and show the answer in the open dialog, or if it `opens` one, in a new dialog."""
         if (engine := self._context.opened_engine()) is None:
             return
         record = await engine.record()
@@ -197,12 +197,12 @@ class Review:
         model = WhyModel(subject, way, answer.title, rows, answer.notes)
         if isinstance(self._context.app.screen, WhyDialog):
             self._context.app.screen.show(model)
-        elif self._context.no_dialog:
+        elif opens and self._context.no_dialog:
             self._context.push(WhyDialog(model))
 
     def on_why_dialog_asked(self, what: str, way: str) -> None:
         """Answer on in the open dialog."""
-        self.answer(what, way)
+        self._answer_why(what, way, opens=False)
 
     def on_mind_stream_why(self, entry: str) -> None:
         """Answer why the mind moved so."""
@@ -225,7 +225,7 @@ class Review:
         lifts = ref in record.disputes if lifted is None else lifted
         receipt = await dispute(self._context.submit, ref, reason, lifted=lifts)
         if receipt.ok:
-            self._answer_why(ref, "backward" if lifts else "wrong")
+            self._answer_why(ref, "backward" if lifts else "wrong", opens=lifted is not None)
 
     async def _disputed(self, what: str) -> tuple[Record, str] | None:
         """The journal's record and the event that is disputed; None where there is none, which is said."""

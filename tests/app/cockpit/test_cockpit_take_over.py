@@ -435,7 +435,7 @@ async def test_the_turn_is_there_again_after_the_shell(waiting: Path) -> None:
         await flight.no_dialog()
         await in_place(flight)
         await flight.shows("SHELL", "you hold the shell")
-        await change(flight, "echo mended > mended.txt", "mended.txt")
+        await change(flight, "echo mended > mended.txt", "shop/mended.txt")
         await hand_back(flight)
         await handover(flight)
         await flight.press("enter")

@@ -92,6 +92,7 @@ async def test_a_result_is_marked_as_wrong_and_what_stands_on_it_alone_is_taken_
     await flight.press("w")
     await flight.until(lambda: not flight.state.disputed, "the mark is taken back")
     await flight.press("escape")
+    await flight.no_dialog()
     await flight.type(f"wrong {ref} misread it")
     await flight.shows("MARKED AS WRONG: misread it")
     await flight.until(lambda: flight.state.disputed == {ref: "misread it"}, "the mark with its words")
