@@ -46,7 +46,7 @@ lint: setup-test
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 # The part of the suite that needs no terminal and no cockpit.
 test-fast: setup-test

@@ -13,7 +13,6 @@ from engine.models.client import MessagesClient
 from engine.models.endpoint import Endpoint, Retries, Timeouts
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer
-from engine.models.sdk import retry_after
 from tests.engine.models.model_talk import EndlessClock, NotedClock, question, talking
 from tests.messages_server import MessagesServer, Reply, failure
 from tests.messages_server.replies import Then
@@ -110,6 +109,9 @@ def test_the_time_to_wait_is_seconds_milliseconds_or_a_date(
     milliseconds: str | None, value: str | None, seconds: float | None
 ) -> None:
     now = datetime(2026, 11, 22, 6, 0, 0, tzinfo=UTC)
+    # Importing the SDK takes a second, which no other test process is to spend.
+    from engine.models.sdk import retry_after
+
     assert retry_after(milliseconds, value, now=now) == seconds
 
 
