@@ -451,6 +451,7 @@ _WORDS: Words = {
     ev.MetaForced: "↺ operator {p.task} is to be done now",
     ev.MetaVetoed: lambda p: f"↺ operator {p.task} {'allowed again' if p.lifted else 'vetoed'}",
     ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
+    ev.NoteAdded: "✎ operator note: {p.text}",
     ev.GuidanceGiven: "» operator to the thinker: {p.text}",
 }
 

@@ -22,6 +22,7 @@ from engine.core.command import *
 from engine.core.goals import *
 from engine.core.memory import Remember as Remember
 from engine.core.metacognition import *
+from engine.core.notes import *
 from engine.core.plan import *
 from engine.core.reasoner import *
 from engine.core.rewind import *

@@ -24,6 +24,7 @@ from engine.core.goals import *
 from engine.core.journal import Event, JournalError
 from engine.core.journal import Payload as Payload
 from engine.core.metacognition import *
+from engine.core.notes import *
 from engine.core.plan import *
 from engine.core.reasoner import *
 from engine.core.recovery import *

@@ -310,6 +310,7 @@ _KINDS: dict[str, MarkKind] = {
     ev.ChangesOffered.kind: MarkKind.OPERATOR,
     ev.PlansHeld.kind: MarkKind.OPERATOR,
     ev.ResultDisputed.kind: MarkKind.OPERATOR,
+    ev.NoteAdded.kind: MarkKind.OPERATOR,
     ev.BreakpointHit.kind: MarkKind.HELD,
     ev.MindBreakpointHit.kind: MarkKind.HELD,
     ev.BudgetReached.kind: MarkKind.HELD,

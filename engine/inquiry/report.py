@@ -288,6 +288,7 @@ _TROUBLES: dict[type[ev.Payload], Callable[[Any], tuple[str, str, str] | None]] 
 _TURNS: dict[type[ev.Payload], Callable[[Any], tuple[str, str] | None]] = {
     ev.CommandReceived: _command,
     ev.CommandRefused: lambda said: ("refused", said.reason),
+    ev.NoteAdded: lambda said: ("note", said.text),
     ev.InterventionOpened: lambda said: ("your turn", said.reason),
     ev.InterventionClosed: lambda said: ("decided", said.resolution),
     ev.ShellReturned: lambda said: ("shell handed back", said.note),

@@ -20,6 +20,7 @@ DOCUMENTS = (
     *sorted((ROOT / "engine").glob("*/README.md")),
 )
 ADDED = {
+    "An event": {"engine/core/notes.py", "engine/agent/decisions/goals.py"},
     "A tool": {"engine/tools/belief_tool.py", "engine/tools/registry.py"},
     "A pane": {"widgets/panes/world.py", "app/projection/agent_views.py"},
     "A model provider": {"engine/models/completion.py", "engine/models/choice.py"},

@@ -271,6 +271,7 @@ LINES = [
     ("thresholds 9 14", _pilot(cmd.SetThresholds, reflection=9, consolidation=14)),
     ("thresholds consolidation 14", _pilot(cmd.SetThresholds, consolidation=14)),
     ("guide use  the tests", _pilot(cmd.Guide, text="use  the tests")),
+    ("note it  went wrong here", _pilot(cmd.AddNote, text="it  went wrong here")),
     ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
     ("believe n=[1, 2.5, null]", _pilot(cmd.Believe, key="n", value=[1, 2.5, None])),
     ("forget sky", _pilot(cmd.Forget, key="sky")),

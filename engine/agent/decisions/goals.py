@@ -317,3 +317,10 @@ def _guide(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> Com
     if not state.config.replans or state.reasons:
         raise RefusedError(Reason("refused.no-thinker-for-guidance"))
     return CommandResult("in the next prompt", (ev.GuidanceGiven(text=text),))
+
+
+@handles(cmd.AddNote)
+def _note(state: AgentState, command: cmd.AddNote, registry: ToolRegistry) -> CommandResult:
+    text = command.text.strip()
+    refuse(not text, Reason("refused.note-without-text"))
+    return CommandResult("noted", (ev.NoteAdded(text=text),))

@@ -321,6 +321,7 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.AbortGoal: "a goal that was given up is not resumed; rewind state {at} brings it back",
     cmd.HandBack: "the agent has its turn; i takes it again",
     cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
+    cmd.AddNote: "a note stays in the journal; note another one",
     cmd.StopJob: "a program that was ended does not go on",
     cmd.CancelBackground: "work that was cut off does not go on",
     cmd.Thaw: "its processes went on; stop freeze freezes them again",

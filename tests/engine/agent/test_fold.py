@@ -352,6 +352,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.MetaForced: {"task": TASKS},
     ev.MetaVetoed: {"task": TASKS, "lifted": st.booleans()},
     ev.GuidanceGiven: {"text": TEXTS},
+    ev.NoteAdded: {"text": TEXTS},
     ev.ReplanAsked: {"goal": GOALS},
     ev.ResultDisputed: {"event": st.sampled_from(["a:1", "a:2"]), "lifted": st.booleans()},
     ev.StuckNoticed: {
