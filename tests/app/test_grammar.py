@@ -272,6 +272,7 @@ LINES = [
     ("thresholds consolidation 14", _pilot(cmd.SetThresholds, consolidation=14)),
     ("guide use  the tests", _pilot(cmd.Guide, text="use  the tests")),
     ("note it  went wrong here", _pilot(cmd.AddNote, text="it  went wrong here")),
+    ("notes", ("notes",)),
     ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
     ("believe n=[1, 2.5, null]", _pilot(cmd.Believe, key="n", value=[1, 2.5, None])),
     ("forget sky", _pilot(cmd.Forget, key="sky")),

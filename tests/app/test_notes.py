@@ -30,3 +30,12 @@ async def test_a_note_stands_in_the_journal_on_the_timeline_and_in_a_report(tmp_
 async def test_a_note_without_a_text_is_refused(tmp_path: Path) -> None:
     await run_command(tmp_path, "agent_create bdi_agent pilot")
     assert (await run_command(tmp_path, "note"))[::2] == (2, "the note is missing · usage: note TEXT")
+
+
+async def test_notes_are_listed_with_their_events(tmp_path: Path) -> None:
+    await run_command(tmp_path, "agent_create bdi_agent pilot")
+    assert (await run_command(tmp_path, "notes"))[2] == "no notes yet; note TEXT makes one"
+    await run_command(tmp_path, "note wrong branch from here")
+    code, answer, text = await run_command(tmp_path, "notes")
+    assert (code, answer["notes"][0]["text"]) == (0, "wrong branch from here")
+    assert text.startswith(answer["notes"][0]["event"])
