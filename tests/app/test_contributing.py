@@ -20,6 +20,7 @@ DOCUMENTS = (
     *sorted((ROOT / "engine").glob("*/README.md")),
 )
 ADDED = {
+    "A command": {"app/commands/notes.py"},
     "An event": {"engine/core/notes.py", "engine/agent/decisions/goals.py"},
     "A tool": {"engine/tools/belief_tool.py", "engine/tools/registry.py"},
     "A pane": {"widgets/panes/world.py", "app/projection/agent_views.py"},
