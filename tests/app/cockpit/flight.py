@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from app.cockpit.app import Cockpit
 from app.commands.settings import Settings
+from app.projection.projector import Pane
 from engine.api.engine import Engine
 from engine.core import events as ev
 from engine.core.agents import RunState
@@ -205,6 +206,8 @@ class Flight:
 
     async def select(self, step: str) -> None:
         """Put the cursor of the plan on a step, with the arrow keys."""
+        # Once it is drawn anew: the cursor follows what is next until a key moves it.
+        await self.until(lambda: Pane.PLAN not in self.app.context.projector.dirty, "the plan drawn")
         keys = list(self.steps)
         while (selected := self.plan.selected) != step:
             down = keys.index(selected) < keys.index(step) if selected else True
