@@ -56,7 +56,21 @@ class Flight:
         await self.pilot.pause(0)
 
     async def press(self, *keys: str) -> None:
+        """Press keys, once the panes show what is known: what a key does depends on what they show.
+
+        Under a flood of events they are never up to date for long, so this waits a second at most.
+        """
+        for _ in range(100):
+            if self.drawn:
+                break
+            await asyncio.sleep(0.01)
         await self.pilot.press(*keys)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether no visible pane is out of date."""
+        pane, dirty = self.app.controllers.layout.pane, self.app.context.projector.dirty
+        return not any(pane(name.value).is_on_screen for name in dirty - {Pane.STATUS})
 
     async def type(self, line: str) -> None:
         """Enter a line in the command bar."""
@@ -207,7 +221,7 @@ class Flight:
     async def select(self, step: str) -> None:
         """Put the cursor of the plan on a step, with the arrow keys."""
         # Once it is drawn anew: the cursor follows what is next until a key moves it.
-        await self.until(lambda: Pane.PLAN not in self.app.context.projector.dirty, "the plan drawn")
+        await self.until(lambda: self.drawn, "the plan drawn")
         keys = list(self.steps)
         while (selected := self.plan.selected) != step:
             down = keys.index(selected) < keys.index(step) if selected else True
