@@ -48,7 +48,11 @@ class Terminal:
 
     def tmux(self, *words: str) -> str:
         done = subprocess.run(
-            ["tmux", "-L", self.socket, *words], capture_output=True, text=True, check=True, timeout=20
+            ["tmux", "-L", self.socket, *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_S,
         )
         return done.stdout
 
