@@ -160,7 +160,7 @@ class Box:
         """Put everything in its place; blocking."""
         tree = self.given / "tree"
         for made in (self.place, self.given, self.root, tree):
-            made.mkdir(mode=0o700, exist_ok=True)
+            made.mkdir(mode=0o700)
         if source is not None:
             copy_tree(source, tree)
         for path, data in material.items():
@@ -371,15 +371,17 @@ class Boxes:
         It is removed afterwards.
         """
         limits = limits or self.limits
-        place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="box-", dir=self.store))
+        place = self.store / f"box-{secrets.token_hex(8)}"
         readable = (str(place / "given"), *(str(path) for path in suite.packages))
         policy = replace(limits.policy(self.policy, readable), wall_clock_s=limits.whole_s)
         box = Box(place, suite, self.jail, policy)
+        placing = asyncio.ensure_future(asyncio.to_thread(box.place_files, tree, material, decoy or {}))
         try:
-            await asyncio.to_thread(box.place_files, tree, material, decoy or {})
+            await asyncio.shield(placing)
             await box.open(seed, autoload=autoload)
             yield box
         finally:
+            await asyncio.wait({placing})  # a thread goes on when it is cancelled, and makes files
             await box.close()
 
 
