@@ -167,9 +167,8 @@ class Box:
             target = _beneath(tree, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        for module in (inside, forked):
-            name = module.__name__.rpartition(".")[2]
-            shutil.copyfile(module.__file__ or "", self.given / f"{name}.py")
+        for program in (Path(inside.__file__), Path(forked.__file__)):
+            shutil.copyfile(program, self.given / program.name)
         (self.given / DECOY).write_text(json.dumps({"note": self.token, "answers": decoy}), "utf-8")
 
     async def open(self, seed: int, *, autoload: bool) -> None:
@@ -370,9 +369,8 @@ class Boxes:
 
         It is removed afterwards.
         """
-        limits = limits or self.limits
-        place = self.store / f"box-{secrets.token_hex(8)}"
-        readable = (str(place / "given"), *(str(path) for path in suite.packages))
+        limits, place = limits or self.limits, self.store / f"box-{secrets.token_hex(8)}"
+        readable = tuple(map(str, (place / "given", *suite.packages)))
         policy = replace(limits.policy(self.policy, readable), wall_clock_s=limits.whole_s)
         box = Box(place, suite, self.jail, policy)
         placing = asyncio.ensure_future(asyncio.to_thread(box.place_files, tree, material, decoy or {}))
