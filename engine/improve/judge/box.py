@@ -126,9 +126,8 @@ class BoxAnswer:
             return ""
         if self.code == 0:
             return "its process ended with 0 before it reported"
-        return (
-            f"its process ended with {f'signal {-self.code}' if self.code < 0 else f'exit code {self.code}'}"
-        )
+        end = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return f"its process ended with {end}"
 
 
 class Box:
@@ -267,8 +266,7 @@ class Box:
             header, words = heard.result()
         finally:
             heard.cancel()
-            with contextlib.suppress(asyncio.CancelledError, asyncio.IncompleteReadError):
-                await heard
+            await asyncio.gather(heard, return_exceptions=True)
         return _told(header, words, nonce)
 
     async def _heard(self) -> tuple[dict[str, Any], bytes]:
@@ -277,21 +275,28 @@ class Box:
         header = json.loads(await self._reader.readexactly(sizes[0]))
         return header, await self._reader.readexactly(sizes[1])
 
-    async def close(self) -> ProcessResult | None:
-        """End it with all its processes, and take its files away."""
+    async def close(self, placing: asyncio.Future[None]) -> None:
+        """End it with all its processes, and take its files away once they are placed."""
+        if self._run is not None:
+            self._run.cancel()
         try:
-            if self._run is not None:
-                self._run.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    return await self._run
-            return None
+            await _ended(placing, self._run or placing)
         finally:
             for transport in self._transports:
                 transport.close() if not isinstance(transport, asyncio.WriteTransport) else transport.abort()
             for end in self._kept:
                 os.close(end)
             self._kept.clear()
-            await asyncio.to_thread(remove_tree, self.place)
+            await _ended(asyncio.ensure_future(asyncio.to_thread(remove_tree, self.place)))
+
+
+async def _ended(*tasks: asyncio.Future[Any]) -> None:
+    """Wait for the end of tasks; when this is cancelled meanwhile, that is raised after their end."""
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        await asyncio.wait(tasks)
+        raise
 
 
 def _told(header: Mapping[str, Any], words: bytes, nonce: str) -> BoxAnswer:
@@ -379,8 +384,7 @@ class Boxes:
             await box.open(seed, autoload=autoload)
             yield box
         finally:
-            await asyncio.wait({placing})  # a thread goes on when it is cancelled, and makes files
-            await box.close()
+            await box.close(placing)  # its thread goes on and makes files when this is cancelled
 
 
 def files_of(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
