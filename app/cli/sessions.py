@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
 from app.commands.headless import EXIT_CODES, Status
+from app.commands.settings import Settings
 from app.projection.event_lines import line_of
 from engine.api.replay import Replay, replay_stream
 from engine.core import events as ev
@@ -29,6 +30,7 @@ from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
+from engine.core.store.repair import look, repair
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify, workspace_head
 from engine.core.text import clean, clean_line
@@ -169,7 +171,7 @@ async def _run_again(store: SqliteJournal, room: Path, agent: str) -> Answer:
     if agent not in agents and len(agents) != 1:
         return 2, {}, f"say with --agent which run is meant; the export has: {', '.join(agents) or 'none'}"
     name = agent if agent in agents else agents[0]
-    blobs = BlobStore(room / DATA_DIRECTORY / BLOBS)
+    blobs = BlobStore(room)
     clock = Ports().clock
     began = clock.monotonic()
     replay = await _replay_one(store, blobs, name)
@@ -280,10 +282,14 @@ async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
 
 
 async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
-    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / BLOBS))
+    check = await verify(store, BlobStore(workspace))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
-        return 0, answer, f"sound: {check.events} events, head {check.head}"
+        more = {"accepted": check.accepted, "redacted": check.redacted}
+        words = f"sound: {check.events} events, head {check.head}"
+        words += f"; behind {check.accepted}" if check.accepted else ""
+        words += f"; {check.redacted} events are redacted" if check.redacted else ""
+        return 0, {**answer, **{name: value for name, value in more.items() if value}}, words
     return 1, {**answer, "reason": check.reason}, f"NOT sound at {check.first_bad}: {check.reason}"
 
 
@@ -295,7 +301,7 @@ async def _replay(store: SqliteJournal, workspace: Path, name: str) -> Answer:
         agents = [name]
     elif name and not any(session.startswith(name) for session in sessions):
         return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
-    blobs = BlobStore(workspace / DATA_DIRECTORY / BLOBS)
+    blobs = BlobStore(workspace)
     skipped = [] if name in agents else [each for each in streams if each != WORKSPACE and not of_agent(each)]
     replays = [await _replay_one(store, blobs, agent) for agent in agents]
     return _replays_answer(streams, replays, skipped)
@@ -329,6 +335,41 @@ async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Rep
             return None
 
     return await replay_stream(await store.read(agent), blob, store.writers)
+
+
+# ------------------------------------------------------------------ repair
+
+OFFERS = """\
+look at it      pilothouse sessions verify, pilothouse sessions show (nothing is changed)
+restore         pilothouse sessions repair --restore: a new journal with the {sound} sound events
+accept          pilothouse sessions repair --accept-break: a new journal with all that can be read; the break
+                is recorded as accepted by you
+from a backup   pilothouse backup --restore FILE, into another directory
+The old file is kept under another name."""
+
+
+async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Answer:
+    """Say what is wrong with a journal and what can be done, or do it.
+
+    Raises:
+        JournalError: there is none, an engine has it open, or the disk refused.
+    """
+    at = Ports().clock.now()
+    if not restore and not accept:
+        check = await asyncio.to_thread(look, workspace / DATA_DIRECTORY / DATABASE)
+        answer = {"ok": check.ok, "events": check.events, "first_bad": check.first_bad}
+        if check.ok:
+            return 0, answer, f"sound: {check.events} events; there is nothing to repair"
+        offers = OFFERS.format(sound=check.events)
+        text = f"NOT sound at {check.first_bad or 'its beginning'}: {check.reason}\n{offers}"
+        return 1, {**answer, "reason": check.reason, "offers": ["look", "restore", "accept-break"]}, text
+    operator = (await asyncio.to_thread(Settings.load, workspace)).operator
+    check, done = await asyncio.to_thread(repair, workspace, accept=accept, operator=operator, at=at)
+    answer = {"ok": True, "events": done.events, "left": done.left, "kept": done.kept, "event": done.event}
+    how = f"the break at {check.first_bad or 'its beginning'} is accepted" if accept else "restored"
+    kept = f"; the old file is {done.kept}" if done.kept else ""
+    left = f"; {done.left} events are only there" if done.left else ""
+    return 0, answer, f"{how} by {operator} ({done.event}): {done.events} events{kept}{left}"
 
 
 # ------------------------------------------------------------------ reports
@@ -411,12 +452,25 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
     report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md")
     report.add_argument("--from", dest="source", type=Path, metavar="FILE", help="an export")
+    mend = what.add_parser(
+        "repair", parents=[common], help="what can be done about a journal that is not sound"
+    )
+    ways = mend.add_mutually_exclusive_group()
+    ways.add_argument("--restore", action="store_true", help="go back to the newest sound event")
+    ways.add_argument(
+        "--accept-break",
+        action="store_true",
+        help="go on with all that can be read, and answer for the break",
+    )
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
     out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer from the journal, replay, report or export."""
+    """Answer from the journal, replay, report, export or repair."""
+    if options.what == "repair":
+        mending = repair_journal(workspace_of(options), restore=options.restore, accept=options.accept_break)
+        return run_answer(options, mending)
     name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
     work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
     return run_answer(options, work)

@@ -287,7 +287,11 @@ class WorkspaceQueries:
             agents=tuple(f"{name}: {fault}" for name, fault in self._live.faulty.items()),
             sandbox=self.sandbox().refusal,
             snapshots=saver.trouble if saver is not None else "",
-            states=(*filter(None, [self._torn()]), *self._live.rebuilt.values()),
+            states=(
+                *filter(None, [self._torn(), self.memory.rebuilt if self.memory is not None else ""]),
+                *self.store.notes,
+                *self._live.rebuilt.values(),
+            ),
             memory=status.trouble or (keeper.note if keeper is not None else ""),
             memory_behind=keeper.behind if keeper is not None else 0,
             servers=self.servers.troubles if self.servers is not None else (),
