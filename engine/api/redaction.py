@@ -1,9 +1,9 @@
 """Redaction: contents are replaced by their digest wherever a workspace keeps them.
 
-Events keep their place, their hash and their causes, so heads that were noted elsewhere still hold; an event of
-the operator's names each event that was changed with the digest of what stands there now, and verification
-counts both. Blobs, files in snapshots and the directories above them get new names, and the events name these.
-Caches are removed and built again. Blocking; nothing else may have the workspace open.
+Events keep their place, their hash and their causes, so heads that were noted elsewhere still hold; an event
+of the operator's names each event that was changed with the digest of what stands there now, and
+verification counts both. Blobs, files in snapshots and the directories above them get new names, and the
+events name these. Caches are removed and built again. Blocking; nothing else may have the workspace open.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from engine.core.journal import JournalError, canonical
 from engine.core.sandbox import JobOutput
 from engine.core.soundness import ContentsRedacted
 from engine.core.store.blobs import BlobStore
-from engine.core.store.places import note_open, remove_cache
+from engine.core.store.places import note_closed, remove_cache
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Row
 from engine.core.store.repair import CACHES, Appender, connect_rows, look, write_journal
 from engine.core.store.schema import COLUMNS, sync_directory, to_event
@@ -289,11 +289,11 @@ class _Redaction:
 
     def _replace(self, fresh: Path) -> None:
         """Put the new journal in the place of the old one, which is removed, and remove all caches."""
-        note_open(self._path)
         for ending in ("-wal", "-shm"):
             self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
         fresh.replace(self._path)
         sync_directory(self._data)
+        note_closed(self._path)
         for name in CACHES:
             remove_cache(self._data / name)
 

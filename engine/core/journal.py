@@ -82,11 +82,11 @@ class JournalUnsound(JournalCorrupt):
         workspace = path.parent.parent
         JournalError.__init__(
             self,
-            f"{path} is not sound at {event or 'its beginning'} ({problem}); it can be read, and nothing was "
-            f"changed. Look at it: pilothouse sessions verify, sessions show. Then either go back to its "
-            f"{sound:,} sound events: pilothouse sessions repair --restore; or go on with all that can be "
-            f"read, and answer for the break: pilothouse sessions repair --accept-break. The old file is kept "
-            f"either way; a backup is restored by pilothouse backup --restore FILE (--workspace {workspace}).",
+            f"{path} is not sound at {event or 'its beginning'} ({problem}); nothing was changed. Look at "
+            "it: pilothouse sessions verify, sessions show. Then either go back to its "
+            f"{sound:,} sound events: pilothouse sessions repair --restore; or go on with all that can "
+            "be read, and answer for the break: pilothouse sessions repair --accept-break. The old file is "
+            f"kept either way. (--workspace {workspace})",
         )
         self.path = path
         self.reason = problem

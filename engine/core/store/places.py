@@ -18,16 +18,9 @@ from engine.core.journal import JournalError
 
 BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite keeps beside a database, and the database itself."""
-CLOSED = ".closed"
-"""The end of the name of the note that a database was closed in good order."""
-TRACES = (
-    f"journal.db{CLOSED}",
-    "journal.db-wal",
-    "memory.db",
-    "index.db",
-    "blobs/*",
-    "snapshots/snapshots/*",
-)
+NOTED = ".noted"
+"""The end of the name of the note that says whether a database is open, or how it was closed."""
+TRACES = (f"journal.db{NOTED}", "journal.db-wal", "memory.db", "index.db", "blobs/*", "snapshots/snapshots/*")
 """What is in a data directory only when it has, or had, a journal."""
 
 
@@ -55,7 +48,7 @@ def remove_cache(path: Path) -> None:
     Raises:
         OSError: it cannot be removed.
     """
-    for ending in (*BESIDE, CLOSED):
+    for ending in (*BESIDE, NOTED):
         place = path.with_name(path.name + ending)
         clear(place)
 
@@ -126,32 +119,59 @@ def _status(path: Path) -> list[int]:
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
+def _has_log(path: Path) -> bool:
+    """Whether something is in a database's log that is not in the database."""
+    try:
+        return path.with_name(f"{path.name}-wal").lstat().st_size > 0
+    except OSError:
+        return False
+
+
 def note_closed(path: Path) -> None:
-    """Note how a database is that has just been closed in good order; a disk that refuses is no error."""
-    note = path.with_name(path.name + CLOSED)
+    """Note how a database is that is closed now in good order; a disk that refuses is no error."""
     with suppress(OSError):
-        if is_plain(path) and not path.with_name(f"{path.name}-wal").exists():
-            fresh = path.with_name(f".{note.name}.{secrets.token_hex(4)}")
-            fresh.write_text(json.dumps(_status(path)))
-            fresh.replace(note)
+        if is_plain(path) and not _has_log(path):
+            _note(path, _status(path))
 
 
 def note_open(path: Path) -> None:
-    """Take the note back before the database is written to.
+    """Note that a database is written to from now on, so that its log belongs to it.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: it cannot be noted.
     """
-    clear(path.with_name(path.name + CLOSED))
+    clear(path.with_name(path.name + NOTED))
+    _note(path, "open")
+
+
+def _note(path: Path, noted: object) -> None:
+    note = path.with_name(path.name + NOTED)
+    fresh = path.with_name(f".{note.name}.{secrets.token_hex(4)}")
+    fresh.write_text(json.dumps(noted))
+    fresh.replace(note)
+
+
+def _noted(path: Path) -> object:
+    """What is noted of a database; None where nothing is."""
+    try:
+        return json.loads(path.with_name(path.name + NOTED).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return "damaged"
 
 
 def is_untouched(path: Path) -> bool | None:
     """Whether a database is as it was closed; None where it was not closed in good order, as by a kill."""
-    note = path.with_name(path.name + CLOSED)
-    try:
-        noted = json.loads(note.read_bytes())
-        return bool(noted == _status(path)) and not path.with_name(f"{path.name}-wal").exists()
-    except FileNotFoundError:
+    noted = _noted(path)
+    if noted is None or noted == "open":
         return None
-    except (OSError, ValueError, RecursionError):
+    try:
+        return noted == _status(path) and not _has_log(path)
+    except OSError:
         return False
+
+
+def lacks_log(path: Path) -> bool:
+    """Whether the log of a database is gone that was not closed in good order."""
+    return _noted(path) == "open" and not os.path.lexists(path.with_name(f"{path.name}-wal"))

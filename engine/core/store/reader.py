@@ -227,7 +227,9 @@ class JournalReader:
             beside,
             format,
         )
-        return [StoredSnapshot(*row[:3], _text(row[3])) for row in rows]
+        return [
+            StoredSnapshot(stream, version, digest, _text(state)) for stream, version, digest, state in rows
+        ]
 
     async def since(self, places: Mapping[str, int]) -> list[Event]:
         """Events of several streams, each behind a version of its own, by stream and in order."""

@@ -33,13 +33,19 @@ from engine.core.journal import (
 )
 from engine.core.soundness import BreakAccepted, JournalRestored
 from engine.core.store.blobs import BlobStore, blob_named
-from engine.core.store.places import is_untouched, lost_journal, note_open, remove_cache, set_aside
+from engine.core.store.places import (
+    is_untouched,
+    lacks_log,
+    lost_journal,
+    note_closed,
+    remove_cache,
+    set_aside,
+)
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, START, Head, Row
 from engine.core.store.schema import (
     COLUMNS,
     create_tables,
     insert,
-    inspect,
     prepare,
     read_only_uri,
     sync_directory,
@@ -52,6 +58,7 @@ from engine.value import dataclass
 
 CACHES = ("memory.db", "index.db")
 """Databases in the data directory that are built again from the journal."""
+NO_LOG = "its log is missing, and the last session did not end in good order: newest events may be lost"
 _SKIPPED = 100_000
 """Places that are looked at behind the last one that can be read, where their number is not known."""
 
@@ -68,7 +75,8 @@ def prepare_sound(path: Path, now: str) -> tuple[Path | None, list[str]]:
     """
     if why := lost_journal(path):
         raise JournalUnsound(path, "", why, 0)
-    there, untouched, notes = path.exists(), is_untouched(path), []
+    # Before SQLite looks, which may make a log.
+    there, untouched, no_log, notes = path.exists(), is_untouched(path), lacks_log(path), []
     try:
         backup = prepare(path, now)
     except JournalCorrupt as error:
@@ -77,7 +85,8 @@ def prepare_sound(path: Path, now: str) -> tuple[Path | None, list[str]]:
         check = check_rows(path)
         if not check.ok:
             raise JournalUnsound(path, check.first_bad or "", check.reason, check.events)
-    note_open(path)
+        if no_log:
+            raise JournalUnsound(path, f"seq {check.events + 1}", NO_LOG, check.events)
     return backup, notes
 
 
@@ -91,7 +100,7 @@ def check_rows(path: Path) -> Verification:
 
 
 def _rebuild(path: Path, now: str, error: JournalCorrupt) -> str:
-    """Copy sound events out of a database that is damaged beside them; says so.
+    """Copy sound events out of a database that is damaged beside them, and say so.
 
     Raises:
         JournalUnsound: the events are not sound either, or it is no journal.
@@ -104,8 +113,8 @@ def _rebuild(path: Path, now: str, error: JournalCorrupt) -> str:
         fresh, _ = write_journal(path, now, connection, _rows(connection))
     kept = _swap(path, fresh)
     return (
-        f"{path.name} was damaged beside its events ({error.reason}): all {check.events:,} are in a new file, "
-        f"and the old one is {kept}"
+        f"{path.name} was damaged beside its events ({error.reason}): all {check.events:,} are in a new "
+        f"file, and the old one is {kept}"
     )
 
 
@@ -119,10 +128,9 @@ def look(path: Path) -> Verification:
         return Verification(False, 0, "", "", why)
     if not path.exists():
         raise JournalMissing(f"There is no journal at {path}: start an agent there first.")
-    check = check_rows(path)
-    if check.ok:
-        with suppress(JournalCorrupt):
-            inspect(path)
+    no_log, check = lacks_log(path), check_rows(path)
+    if check.ok and no_log:
+        return Verification(False, check.events, "", f"seq {check.events + 1}", NO_LOG)
     return check
 
 
@@ -231,7 +239,7 @@ def _replace(
         _swap(path, fresh, kept)
         for name in CACHES:
             remove_cache(path.with_name(name))
-        note_open(path)
+        note_closed(path)
     except (OSError, sqlite3.Error) as error:
         raise JournalError(
             f"{path} could not be repaired ({error}): check the room on the disk and who may write there."
@@ -243,8 +251,10 @@ def _replace(
 
 
 def connect_rows(path: Path) -> sqlite3.Connection:
-    """The journal for reading."""
-    return sqlite3.connect(read_only_uri(path), uri=True, isolation_level=None, timeout=5)
+    """The journal for reading, also where its schema is damaged."""
+    connection = sqlite3.connect(read_only_uri(path), uri=True, isolation_level=None, timeout=5)
+    connection.execute("pragma writable_schema = on")
+    return connection
 
 
 def _connect_any(path: Path) -> sqlite3.Connection:
@@ -259,23 +269,18 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
     last, top = 0, 0
     with suppress(sqlite3.Error, TypeError):
         top = int(connection.execute("select seq from sqlite_sequence where name = 'events'").fetchone()[0])
-    while True:
+    whole = False
+    while not whole and last <= (top or _SKIPPED):
         try:
             for row in connection.execute(
                 f"select {COLUMNS} from events where seq > ? order by seq", (last,)
             ):
                 last = row[0]
                 yield cast("Row", row)
-            return
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                return
+            whole = True
         except sqlite3.DatabaseError as error:
-            if "not a database" in str(error):
-                return
-        last += 1
-        if last > (top or _SKIPPED):
-            return
+            whole = any(words in str(error) for words in ("no such table", "not a database"))
+            last += 1
 
 
 def _until(rows: Iterable[Row], last: int) -> Iterator[Row]:
@@ -325,12 +330,14 @@ class Tail:
     """Where a journal ends that is being written."""
 
     def __init__(self) -> None:
+        """Begin with none."""
         self.seq = 0
         self.count = 0
         self.heads: dict[str, Head] = {}
         self._digest = hashlib.sha256()
 
     def take(self, row: Row) -> None:
+        """Note a row that was written."""
         self.seq = row[0]
         self.count += 1
         self.heads[row[1]] = Head(row[2], row[9])
@@ -338,6 +345,7 @@ class Tail:
 
     @property
     def digest(self) -> str:
+        """SHA-256 over all rows so far."""
         return self._digest.hexdigest()
 
 

@@ -30,7 +30,14 @@ from engine.core.journal import (
     JournalUnsound,
 )
 from engine.core.ports import Clock
-from engine.core.store.places import clear, is_regular, lost_journal, note_closed, tidy_data_directory
+from engine.core.store.places import (
+    clear,
+    is_regular,
+    lost_journal,
+    note_closed,
+    note_open,
+    tidy_data_directory,
+)
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, START, Head
 from engine.core.store.reader import JournalReader
 from engine.core.store.repair import prepare_sound
@@ -158,8 +165,10 @@ class SqliteJournal(JournalReader):
                 torn, notes = await _to_the_end(asyncio.to_thread(_made_ready, data))
                 backup, more = await _to_the_end(asyncio.to_thread(prepare_sound, path, clock.now()))
                 notes += more
-                stack.callback(note_closed, path)
                 connection = await _connect(stack, str(path), synchronous)
+                # From here on there is a log, and what is in it counts.
+                await asyncio.to_thread(note_open, path)
+                stack.push_async_callback(_settle, connection, path)
             reading = await _connect(stack, read_only_uri(path), None)
             reader = JournalReader(reading, path)
             heads = {} if read_only else await reader.streams()
@@ -363,7 +372,7 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _made_ready(data: Path) -> tuple[int, list[str]]:
-    """See that the places of a data directory can be used; the torn bytes of the log, and what was put right."""
+    """See that a data directory can be used; the torn bytes of the log, and what was put right."""
     notes = tidy_data_directory(data, ("blobs", "snapshots"))
     log = data / LOG
     torn, ended = torn_end(log)
@@ -418,6 +427,13 @@ async def _connect(
     except sqlite3.Error as error:
         raise JournalReadError(f"{database} cannot be opened ({error}).") from error
     return connection
+
+
+async def _settle(connection: aiosqlite.Connection, path: Path) -> None:
+    """Bring the log into the file and note how that is, before the connection is closed."""
+    with suppress(sqlite3.Error):
+        await connection.execute_fetchall("pragma wal_checkpoint(truncate)")
+    await asyncio.to_thread(note_closed, path)
 
 
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02

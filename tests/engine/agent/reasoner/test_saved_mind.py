@@ -14,9 +14,9 @@ from engine.agent.reasoner.saved_mind import make_reasoner, restore, save
 from engine.bdi.saved_state import SavedStateError
 from engine.core import commands as cmd
 from engine.core import events as ev
+from engine.core.fold import with_checksum, without_checksum
 from engine.core.journal import Event
 from engine.core.ports import SystemClock
-from engine.core.fold import with_checksum, without_checksum
 from engine.core.reasoner import MIND_FORMAT
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.sqlite import SqliteJournal
