@@ -32,7 +32,7 @@ from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
 from engine.core.store.repair import look, repair
 from engine.core.store.sqlite import SqliteJournal
-from engine.core.store.verify import verify, workspace_head
+from engine.core.store.verify import redacted_events, verify, workspace_head
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
@@ -171,7 +171,7 @@ async def _run_again(store: SqliteJournal, room: Path, agent: str) -> Answer:
     if agent not in agents and len(agents) != 1:
         return 2, {}, f"say with --agent which run is meant; the export has: {', '.join(agents) or 'none'}"
     name = agent if agent in agents else agents[0]
-    blobs = BlobStore(room)
+    blobs = BlobStore(room / DATA_DIRECTORY / BLOBS)
     clock = Ports().clock
     began = clock.monotonic()
     replay = await _replay_one(store, blobs, name)
@@ -282,7 +282,7 @@ async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
 
 
 async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
-    check = await verify(store, BlobStore(workspace))
+    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / BLOBS))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
         more = {"accepted": check.accepted, "redacted": check.redacted}
@@ -301,7 +301,7 @@ async def _replay(store: SqliteJournal, workspace: Path, name: str) -> Answer:
         agents = [name]
     elif name and not any(session.startswith(name) for session in sessions):
         return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
-    blobs = BlobStore(workspace)
+    blobs = BlobStore(workspace / DATA_DIRECTORY / BLOBS)
     skipped = [] if name in agents else [each for each in streams if each != WORKSPACE and not of_agent(each)]
     replays = [await _replay_one(store, blobs, agent) for agent in agents]
     return _replays_answer(streams, replays, skipped)
@@ -334,7 +334,8 @@ async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Rep
         except BlobError:
             return None
 
-    return await replay_stream(await store.read(agent), blob, store.writers)
+    redacted = await redacted_events(store)
+    return await replay_stream(await store.read(agent), blob, store.writers, redacted)
 
 
 # ------------------------------------------------------------------ repair
@@ -370,6 +371,28 @@ async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Ans
     kept = f"; the old file is {done.kept}" if done.kept else ""
     left = f"; {done.left} events are only there" if done.left else ""
     return 0, answer, f"{how} by {operator} ({done.event}): {done.events} events{kept}{left}"
+
+
+async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
+    """Replace what a pattern matches by its digest, wherever the workspace keeps it.
+
+    Raises:
+        JournalError: there is no journal, an engine has it open, or the disk refused.
+    """
+    from engine.api.redaction import Pattern, RedactionError, redact  # late: with the store of snapshots
+
+    operator, at = (await asyncio.to_thread(Settings.load, workspace)).operator, Ports().clock.now()
+    try:
+        pattern = Pattern(text)
+        done = await asyncio.to_thread(redact, workspace, pattern, operator=operator, at=at, dry=dry)
+    except RedactionError as error:
+        return 2, {}, str(error)
+    counts = {"events": done.events, "blobs": done.blobs, "objects": done.objects}
+    answer = {"ok": True, **counts, "event": done.event, "still": list(done.still)}
+    words = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [f"{'would be redacted' if dry else 'redacted'}: {words}{f' ({done.event})' * bool(done.event)}"]
+    lines += [f"still in {name}: remove it there yourself" for name in done.still]
+    return (0 if any(counts.values()) else 1), answer, "\n".join(lines)
 
 
 # ------------------------------------------------------------------ reports
@@ -462,15 +485,24 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on with all that can be read, and answer for the break",
     )
+    erase = what.add_parser("redact", parents=[common], help="replace contents by their digest everywhere")
+    erase.add_argument(
+        "pattern", metavar="PATTERN", help="a text; * stands for letters up to a space or quote"
+    )
+    erase.add_argument("--dry-run", action="store_true", help="only say how much there is")
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
     out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer from the journal, replay, report, export or repair."""
+    """Answer from the journal, replay, report, export, repair or redact."""
     if options.what == "repair":
         mending = repair_journal(workspace_of(options), restore=options.restore, accept=options.accept_break)
         return run_answer(options, mending)
+    if options.what == "redact":
+        return run_answer(
+            options, redact_contents(workspace_of(options), options.pattern, dry=options.dry_run)
+        )
     name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
     work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
     return run_answer(options, work)

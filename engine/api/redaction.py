@@ -44,6 +44,8 @@ AT_ONCE = 500
 """Changed events that one event names."""
 LISTED = 50
 """Files that are listed which hold it still."""
+MARKED = 24
+"""Letters from which on it says that something was redacted."""
 _RUN = r"""[^\s"'\\]*"""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PIECES = {ActionOutput.kind: "action", JobOutput.kind: "job", ModelSaid.kind: ""}
@@ -81,26 +83,26 @@ class Pattern:
         self._text = re.compile(source)
         self._bytes = re.compile(source.encode("utf-8", "surrogatepass"))
 
-    def matches(self, text: str) -> Iterator[re.Match[str]]:
-        """Where it is in a text."""
-        return self._text.finditer(text)
-
     def is_in(self, content: bytes) -> bool:
         """Whether content holds it."""
         return self._bytes.search(content) is not None
 
     def replaced(self, text: str) -> str:
-        """A text without it."""
-        return self._text.sub(lambda match: mark(match[0].encode("utf-8", "surrogatepass")), text)
+        """A text of the same length without it."""
+        return self._text.sub(
+            lambda match: _mark(match[0].encode("utf-8", "surrogatepass"), len(match[0])), text
+        )
 
     def replaced_bytes(self, content: bytes) -> bytes:
-        """Content without it."""
-        return self._bytes.sub(lambda match: mark(match[0]).encode(), content)
+        """Content of the same length without it."""
+        return self._bytes.sub(lambda match: _mark(match[0], len(match[0])).encode(), content)
 
 
-def mark(content: bytes) -> str:
-    """What stands for redacted content."""
-    return f"[redacted sha256:{hashlib.sha256(content).hexdigest()[:16]}]"
+def _mark(content: bytes, length: int) -> str:
+    """What stands for redacted content: its digest, cut to as many letters, as sizes are recorded as well."""
+    digest = hashlib.sha256(content).hexdigest()
+    head = "[redacted " if length >= MARKED else "["
+    return f"{head}{digest[: length - len(head) - 1].ljust(length - len(head) - 1, '-')}]"
 
 
 def _escaped(part: str, ascii_only: bool = False) -> str:
@@ -153,8 +155,7 @@ class _Redaction:
     def __init__(self, workspace: Path, pattern: Pattern, operator: str, at: str) -> None:
         self._workspace, self._pattern, self._operator, self._at = workspace, pattern, operator, at
         self._data = workspace / DATA_DIRECTORY
-        self._path = self._data / DATABASE
-        self._blobs = BlobStore(workspace)
+        self._path, self._blobs = self._data / DATABASE, BlobStore(self._data / "blobs")
         self._moved: dict[str, str] = {}
         """Digests of what was changed, to those of what takes its place."""
         self._dead: list[Path] = []
@@ -207,9 +208,7 @@ class _Redaction:
     def _take_blobs(self, *, dry: bool) -> int:
         """Write each blob that holds it anew; how many there are."""
         count = 0
-        for place in sorted((self._data / "blobs").glob("??/*")):
-            if place.is_symlink() or not place.is_file() or not _DIGEST.fullmatch(place.name):
-                continue
+        for place in self._blobs.files():
             content = place.read_bytes()
             if not self._pattern.is_in(content):
                 continue
@@ -239,20 +238,12 @@ class _Redaction:
         return changed
 
     def _without(self, parts: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Of pieces of one text those that change, where what they hold goes over several."""
-        matches = list(self._pattern.matches("".join(text for _, text in parts)))
-        begin = 0
+        """Of pieces of one text those that change, also where what they hold goes over several."""
+        fresh, begin = self._pattern.replaced("".join(text for _, text in parts)), 0
         for seq, text in parts:
-            end, at, fresh = begin + len(text), begin, list[str]()
-            for match in matches:
-                if match.end() <= begin or match.start() >= end:
-                    continue
-                fresh.append(text[at - begin : max(match.start(), begin) - begin])
-                if match.start() >= begin:
-                    fresh.append(mark(match[0].encode("utf-8", "surrogatepass")))
-                at = min(match.end(), end)
-            if at != begin or fresh:
-                yield seq, "".join(fresh) + text[at - begin :]
+            end = begin + len(text)
+            if fresh[begin:end] != text:
+                yield seq, fresh[begin:end]
             begin = end
 
     def _rows(
@@ -349,7 +340,7 @@ class _SnapshotRedaction:
         self._store = SnapshotStore(directory)
         self._there = directory.is_dir() and not directory.is_symlink()
         self._pattern = pattern
-        self._contents: dict[str, tuple[str, int]] = {}
+        self._contents: dict[str, str] = {}
         self._trees: dict[str, str] = {}
         self._dead: set[str] = set()
         self._records: dict[str, str] = {}
@@ -417,17 +408,15 @@ class _SnapshotRedaction:
             return entry
         if entry.kind is Kind.DIRECTORY:
             return replace(entry, digest=self._trees[entry.digest])
-        digest, size = self._content(entry.digest, entry.size)
-        return replace(entry, digest=digest, size=size)
+        return replace(entry, digest=self._content(entry.digest))
 
-    def _content(self, digest: str, size: int) -> tuple[str, int]:
+    def _content(self, digest: str) -> str:
         if digest not in self._contents:
-            self._contents[digest] = (digest, size)
+            self._contents[digest] = digest
             with suppress(SnapshotError):
                 content = self._store.objects.read(digest)
                 if self._pattern.is_in(content):
-                    fresh = self._pattern.replaced_bytes(content)
-                    self._contents[digest] = (self._put(fresh), len(fresh))
+                    self._contents[digest] = self._put(self._pattern.replaced_bytes(content))
                     self._dead.add(digest)
         return self._contents[digest]
 

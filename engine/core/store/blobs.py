@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError
@@ -32,7 +33,7 @@ def blob_named(body: str) -> str:
 
 
 class BlobStore:
-    """The blobs of a workspace, in `.pilothouse/blobs/ab/abcdef…`."""
+    """The blobs of a workspace, in `.pilothouse/blobs/ab/abcdef…` below its own directory."""
 
     def __init__(self, directory: Path) -> None:
         """Use the workspace at `directory`; nothing is made before the first `put`."""
@@ -54,6 +55,12 @@ class BlobStore:
             BlobCorrupt: the file holds something else.
         """
         return await asyncio.to_thread(self.read, digest)
+
+    def files(self) -> Iterator[Path]:
+        """The file of each blob; links are passed over."""
+        for path in sorted(self._root.glob("??/*")):
+            if _DIGEST.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                yield path
 
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest

@@ -409,7 +409,7 @@ def _swap(path: Path, fresh: Path, kept: str = "") -> str:
 
 def _lost_blobs(connection: sqlite3.Connection, path: Path) -> set[str]:
     """The blobs that the events name and that are missing or damaged."""
-    blobs, lost = BlobStore(path.parent.parent), set()
+    blobs, lost = BlobStore(path.parent / "blobs"), set()
     named = connection.execute("select body from events where kind = ?", (ActionFinished.kind,))
     for digest in {blob_named(body) for (body,) in named} - {""}:
         try:

@@ -73,6 +73,12 @@ T = TypeVar("T")
 LOG = f"{DATABASE}-wal"
 """What was written last, beside it, until a session ends in good order."""
 
+PLACES = (
+    *("blobs", "blobs/.pilothouse", "blobs/.pilothouse/blobs"),
+    *("snapshots", "snapshots/objects", "snapshots/passing", "snapshots/snapshots"),
+)
+"""Directories in the data directory, each before what is in it."""
+
 PAGE = 256
 """Events read or handed on at a time; making that many takes about a millisecond."""
 
@@ -373,7 +379,7 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 def _made_ready(data: Path) -> tuple[int, list[str]]:
     """See that a data directory can be used; the torn bytes of the log, and what was put right."""
-    notes = tidy_data_directory(data, ("blobs", "snapshots"))
+    notes = tidy_data_directory(data, PLACES)
     log = data / LOG
     torn, ended = torn_end(log)
     if ended:

@@ -120,6 +120,16 @@ async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verific
 _MANY = 1_000_000
 
 
+async def redacted_events(store: JournalStore) -> set[str]:
+    """References of the events whose contents were redacted.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    events = await store.of_kinds((ContentsRedacted.kind,), 0, _MANY)
+    return {ref for event in events for ref in _parsed(event.body).get("events") or {}}
+
+
 def verify_rows(connection: sqlite3.Connection) -> Verification:
     """As `verify` without blobs and without a look at the file itself, of a database; blocking."""
     statement = "select {} from events where kind = ? and stream = ? order by seq"
