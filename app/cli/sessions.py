@@ -1,23 +1,14 @@
-"""`pilothouse sessions`: the journal read as sessions, verified, and replayed.
-
-A journal as one file that another machine can read, verify and replay.
-
-The file is a gzipped tar of the journal and its blobs as they lie in a workspace, so that everything that
-reads a workspace reads it.
-"""
+"""`pilothouse sessions`: the journal read as sessions, verified, replayed, repaired and redacted."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import re
-import sqlite3
-import tarfile
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from app.cli.archives import BLOBS, ExportError, export_journal, unpack_journal
 from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
@@ -36,76 +27,6 @@ from engine.core.store.verify import redacted_events, verify, workspace_head
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
-
-UNPACKED_LIMIT = 4 * 1024**3
-"""Bytes that an export may hold."""
-BLOBS = "blobs"
-
-
-class ExportError(ValueError):
-    """A file that cannot be written or read; the message says why and what to do."""
-
-
-def export_journal(workspace: Path, target: Path) -> int:
-    """Write the journal and its blobs to a new file; gives the file's bytes. Also while an engine runs.
-
-    Raises:
-        ExportError: there is no journal, or the file cannot be written, or it exists.
-    """
-    data = workspace / DATA_DIRECTORY
-    if not (data / DATABASE).is_file():
-        raise ExportError(f"{workspace}: there is no journal here")
-    try:
-        with tempfile.TemporaryDirectory() as room, target.open("xb") as file:
-            copy = Path(room) / DATABASE
-            _copy_database(data / DATABASE, copy)
-            with tarfile.open(fileobj=file, mode="w:gz") as archive:
-                archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
-                for blob in sorted((data / BLOBS).rglob("*")):
-                    if blob.is_file() and not blob.is_symlink():
-                        archive.add(blob, f"{DATA_DIRECTORY}/{BLOBS}/{blob.relative_to(data / BLOBS)}")
-        return target.stat().st_size
-    except FileExistsError:
-        raise ExportError(f"{target} exists already: choose another name") from None
-    except (OSError, sqlite3.Error) as error:
-        target.unlink(missing_ok=True)
-        raise ExportError(f"{target} cannot be written: {error}") from None
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    with (
-        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old,
-        closing(sqlite3.connect(target)) as new,
-    ):
-        old.backup(new)
-
-
-@contextmanager
-def unpack_journal(source: Path) -> Iterator[Path]:
-    """An exported journal as a workspace, for as long as the block runs.
-
-    Raises:
-        ExportError: the file is none, holds what an export does not hold, or is too large.
-    """
-    with tempfile.TemporaryDirectory() as room:
-        try:
-            with tarfile.open(source, mode="r:gz") as archive:
-                total = 0
-                for member in archive:
-                    total += member.size
-                    if total > UNPACKED_LIMIT or not _belongs(member):
-                        raise ExportError(f"{source}: {member.name[:80]} does not belong in an export")
-                    archive.extract(member, room, filter="data")
-        except (OSError, EOFError, tarfile.TarError) as error:
-            raise ExportError(f"{source} is no export of a journal: {error}") from None
-        (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
-        yield Path(room)
-
-
-def _belongs(member: tarfile.TarInfo) -> bool:
-    parts = PurePosixPath(member.name).parts
-    inside = parts[:1] == (DATA_DIRECTORY,) and ".." not in parts
-    return member.isfile() and inside and (parts[1:] == (DATABASE,) or parts[1:2] == (BLOBS,))
 
 
 @dataclass(frozen=True, slots=True)
