@@ -59,8 +59,8 @@ from engine.value import dataclass
 CACHES = ("memory.db", "index.db")
 """Databases in the data directory that are built again from the journal."""
 NO_LOG = "its log is missing, and the last session did not end in good order: newest events may be lost"
-_SKIPPED = 100_000
-"""Places that are looked at behind the last one that can be read, where their number is not known."""
+_SKIPPED = 50_000
+"""Places in a row that are passed over because nothing can be read there, before the search ends."""
 
 
 def prepare_sound(path: Path, now: str) -> tuple[Path | None, list[str]]:
@@ -266,21 +266,17 @@ def _connect_any(path: Path) -> sqlite3.Connection:
 
 def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
     """All rows that can be read, in order of their places; damaged ones are passed over one by one."""
-    last, top = 0, 0
-    with suppress(sqlite3.Error, TypeError):
-        top = int(connection.execute("select seq from sqlite_sequence where name = 'events'").fetchone()[0])
-    whole = False
-    while not whole and last <= (top or _SKIPPED):
+    last, missed, whole = 0, 0, False
+    statement = f"select {COLUMNS} from events where seq > ? order by seq"
+    while not whole and missed < _SKIPPED:
         try:
-            for row in connection.execute(
-                f"select {COLUMNS} from events where seq > ? order by seq", (last,)
-            ):
-                last = row[0]
+            for row in connection.execute(statement, (last,)):
+                last, missed = row[0], 0
                 yield cast("Row", row)
             whole = True
         except sqlite3.DatabaseError as error:
             whole = any(words in str(error) for words in ("no such table", "not a database"))
-            last += 1
+            last, missed = last + 1, missed + 1
 
 
 def _until(rows: Iterable[Row], last: int) -> Iterator[Row]:
