@@ -6,6 +6,7 @@ All are events of the workspace's stream, by the name of the operator whose word
 from __future__ import annotations
 
 from engine.core.journal import Payload
+from engine.core.reasons import Reason
 
 
 class BreakAccepted(Payload, kind="journal.break_accepted"):
@@ -13,7 +14,7 @@ class BreakAccepted(Payload, kind="journal.break_accepted"):
 
     event: str
     """The first event that is not sound; empty where the journal was lost as a whole."""
-    problem: str
+    problem: Reason
     """What is wrong there."""
     upto: int
     """The place of the last event before this one."""
@@ -34,7 +35,7 @@ class JournalRestored(Payload, kind="journal.restored"):
 
     event: str
     """The first event that was not sound."""
-    problem: str
+    problem: Reason
     upto: int
     """The place of the last event that was sound."""
     kept: str

@@ -31,6 +31,7 @@ from engine.core.journal import (
     chain_hash,
     of_agent,
 )
+from engine.core.reasons import Reason
 from engine.core.soundness import BreakAccepted, JournalRestored
 from engine.core.store.blobs import BlobStore, blob_named
 from engine.core.store.places import (
@@ -59,6 +60,18 @@ from engine.value import dataclass
 CACHES = ("memory.db", "index.db")
 """Databases in the data directory that are built again from the journal."""
 NO_LOG = "its log is missing, and the last session did not end in good order: newest events may be lost"
+_PROBLEMS = (
+    ("Its hash", Reason("journal.hash")),
+    ("It has ", Reason("journal.place")),
+    ("It names", Reason("journal.causes")),
+    ("Its causes", Reason("journal.causes")),
+    ("It cannot be read", Reason("journal.unreadable")),
+    ("What was accepted", Reason("journal.accepted")),
+    ("it is ", Reason("journal.lost")),
+    ("there is ", Reason("journal.lost")),
+    (NO_LOG, Reason("journal.no-log")),
+)
+"""How verification begins to say what is wrong, and what is recorded of it."""
 _SKIPPED = 50_000
 """Places in a row that are passed over because nothing can be read there, before the search ends."""
 
@@ -216,7 +229,7 @@ def _replace(
             writer = Appender(connection, tail, f"operator:{operator}", at)
             if WORKSPACE not in tail.heads:
                 writer.append(WorkspaceCreated(workspace=f"workspace-{tail.digest[:8]}"))
-            first, problem = check.first_bad or "", check.reason
+            first, problem = check.first_bad or "", _problem(check)
             if accept:
                 lost = tuple(sorted(_lost_blobs(connection, path)))
                 told: Payload = BreakAccepted(
@@ -247,6 +260,12 @@ def _replace(
     return Repaired(tail.seq, left, kept if there else "", event.ref)
 
 
+def _problem(check: Verification) -> Reason:
+    """What is wrong, as it is recorded."""
+    matches = (reason for begin, reason in _PROBLEMS if check.reason.startswith(begin))
+    return next(matches, Reason("journal.missing"))
+
+
 # ------------------------------------------------------------------ rows of a damaged database
 
 
@@ -271,12 +290,14 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
     while not whole and missed < _SKIPPED:
         try:
             for row in connection.execute(statement, (last,)):
+                if not isinstance(row[0], int) or row[0] <= last:
+                    raise sqlite3.DatabaseError("pages lead back")  # noqa: TRY301  as SQLite would say it
                 last, missed = row[0], 0
                 yield cast("Row", row)
             whole = True
         except sqlite3.DatabaseError as error:
             whole = any(words in str(error) for words in ("no such table", "not a database"))
-            last, missed = last + 1, missed + 1
+            last, missed = min(last + 1, 2**63 - 1), missed + 1
 
 
 def _until(rows: Iterable[Row], last: int) -> Iterator[Row]:

@@ -22,6 +22,7 @@ from typing import Any
 
 from engine.core.actions import ActionFinished
 from engine.core.journal import WORKSPACE, BlobError, JournalCorrupt, JournalReadError, canonical, chain_hash
+from engine.core.reasons import read_reason
 from engine.core.soundness import BreakAccepted, ContentsRedacted
 from engine.core.store.blobs import BlobStore, blob_named
 from engine.core.store.port import DATABASE, START, Head, JournalStore, Row, parse_ref
@@ -189,7 +190,10 @@ class RowCheck:
             if accepted.get("upto") == seq - 1 and actor.startswith("operator:"):
                 self._accepted = accepted if seq > 1 else {}
                 self.lost = frozenset(map(str, accepted.get("lost") or ()))
-                at, problem = accepted.get("event") or "its beginning", accepted.get("problem")
+                at, problem = (
+                    accepted.get("event") or "its beginning",
+                    read_reason(accepted.get("problem") or ""),
+                )
                 self._words = f"a break at {at} ({problem}), accepted by {actor} at seq {seq}"
         self.redacted = 0
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from engine.core.store.places import clear, is_regular
 from engine.sandbox.snapshots.entry import (
     Directory,
     Manifest,
@@ -80,7 +81,10 @@ class SnapshotStore:
         """
         try:
             self._snapshots.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            place = self.directory / "lock"
+            if not is_regular(place):
+                clear(place)
+            lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise SnapshotError(
                 f"The snapshot store {self.directory} cannot be opened ({error.strerror}): check who may "
