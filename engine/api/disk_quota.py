@@ -30,19 +30,18 @@ class DiskQuota:
         """Why nothing more may be written; empty while there is room. Blocking."""
         if self._limit is None:
             return NONE
-        self._used = directory_bytes(self._data) // MB
-        return (
-            Reason("budget.disk", used=self._used, limit=self._limit) if self._used >= self._limit else NONE
-        )
+        self._used = directory_bytes(self._data)
+        if self._used < self._limit * MB:
+            return NONE
+        return Reason("budget.disk", used=self._used // MB, limit=self._limit)
 
     @property
     def warning(self) -> str:
         """How little room is left, in a sentence; empty while there is enough."""
         if self._limit is None or self._used * 100 < self._limit * MB * WARN_PERCENT:
             return ""
-        return (
-            f"the data of this workspace take {self._used:,} MB of the {self._limit:,} MB that they may take"
-        )
+        used = self._used // MB
+        return f"the data of this workspace take {used:,} MB of the {self._limit:,} MB that they may take"
 
 
 def directory_bytes(top: Path) -> int:

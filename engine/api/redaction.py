@@ -367,7 +367,11 @@ class _SnapshotRedaction:
             return
         with self._store.writing():
             for name, fresh in self._records.items():
-                record = self._store.read(name)
+                try:
+                    record = self._store.read(name)
+                except SnapshotError:
+                    self._store.forget([name[13:]])
+                    continue
                 if record is not None:
                     info = replace(record.info, id=fresh, label=self._pattern.replaced(record.info.label))
                     self._store.keep_as(name, replace(record, info=info))
