@@ -20,7 +20,14 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite keeps beside a database, and the database itself."""
 NOTED = ".noted"
 """The end of the name of the note that says whether a database is open, or how it was closed."""
-TRACES = (f"journal.db{NOTED}", "journal.db-wal", "memory.db", "index.db", "blobs/*", "snapshots/snapshots/*")
+TRACES = (
+    f"journal.db{NOTED}",
+    "journal.db-wal",
+    "memory.db",
+    "index.db",
+    "blobs/.pilothouse/blobs/*/*",
+    "snapshots/snapshots/*",
+)
 """What is in a data directory only when it has, or had, a journal."""
 
 
@@ -86,7 +93,7 @@ def lost_journal(path: Path) -> str:
         return "there is a link or a directory in its place"
     if kind and path.lstat().st_size:
         return "" if is_plain(path) else "there is a link or a directory in the place of a file beside it"
-    if any(next(path.parent.glob(trace), None) is not None for trace in TRACES):
+    if any(is_regular(place) for trace in TRACES for place in path.parent.glob(trace)):
         return f"it is {'empty' if kind else 'missing'}, and other data of this workspace is here"
     return ""
 
