@@ -36,7 +36,7 @@ from app.commands.settings import Settings
 from app.projection import pane_views as views
 from engine.api.engine import Engine
 from engine.core import commands as cmd
-from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, of_agent
+from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, JournalUnsound, of_agent
 from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
@@ -172,9 +172,14 @@ class Cockpit(App[None]):
         """Open the engine, show what was there, then follow events until the end."""
         context, controllers = self.context, self.controllers
         needed = self._mission is not None and self._mission.network
+        config = context.settings.engine_config(network=needed, accept=self._accept)
         try:
-            config = context.settings.engine_config(network=needed, accept=self._accept)
-            engine = await Engine.open(context.workspace, config=config)
+            try:
+                engine = await Engine.open(context.workspace, config=config)
+            except JournalUnsound as error:
+                if not await controllers.repair.offer(error):
+                    raise
+                engine = await Engine.open(context.workspace, config=config)
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return

@@ -120,6 +120,12 @@ class _CrewTable(BaseModel, metaclass=LateModel):
     """Whether the agents that Pilothouse ships are there."""
 
 
+class _KeepingTable(BaseModel, metaclass=LateModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    disk_mb: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """Megabytes that the data of the workspace may take; agents are held at it."""
+
+
 class _File(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -129,6 +135,7 @@ class _File(BaseModel, metaclass=LateModel):
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable.model_construct)
     mastermind: _MastermindTable = Field(default_factory=_MastermindTable.model_construct)
     crew: _CrewTable = Field(default_factory=_CrewTable.model_construct)
+    keeping: _KeepingTable = Field(default_factory=_KeepingTable.model_construct)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable.model_construct)
 
 
@@ -170,6 +177,7 @@ class Settings(EngineConfig):
             model=_model(file.model, problems),
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
+            disk_mb=file.keeping.disk_mb,
             mastermind=_mastermind(file.mastermind),
             crew=replace(CrewSettings(), **_given(file.crew)),
             home=home,

@@ -20,6 +20,7 @@ READING_ORDER = (
     "approvals",
     "budgets",
     "time",
+    "journal",
     "why",
     "sandbox",
     "memory",

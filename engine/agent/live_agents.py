@@ -423,7 +423,8 @@ class LiveAgents:
             await store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:
                 kept = await asyncio.to_thread(json.dumps, {"head": head, "mind": mind})
-                await store.save_snapshot(f"{state.agent_id}{MIND}", version, MIND_FORMAT, kept)
+                name = f"{state.agent_id}{MIND}"
+                await store.save_snapshot(name, version, MIND_FORMAT, with_checksum(kept))
 
 
 def _refused(message: str) -> cmd.Receipt:

@@ -214,6 +214,8 @@ class EngineConfig:
     """What all agents together may take over all sessions."""
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What each agent may take, with those that work for it."""
+    disk_mb: int | None = None
+    """Room that the data of the workspace may take on the disk; None for all that there is."""
     mastermind: MastermindSettings = field(default_factory=MastermindSettings)
     """How the system improves itself."""
     crew: CrewSettings = field(default_factory=CrewSettings)

@@ -64,6 +64,8 @@ TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
+WEIGH_EVERY_S = 10.0
+"""How often it is looked how much room the data take."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 
@@ -182,6 +184,7 @@ class Engine(WorkspaceQueries):
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(), name="recipe watch"),
         ]
+        await self._weigh_data()
         self._live.go_on()
 
     async def _begin_servers(self) -> None:
@@ -364,8 +367,17 @@ class Engine(WorkspaceQueries):
         assert self._log is not None
         self._log.append(payload, actor="system", causes=(), tick=0)
 
+    async def _weigh_data(self) -> None:
+        """Hold agents where the data take all the room that they may, until they do not."""
+        disk = await asyncio.to_thread(self.quota.weigh)
+        freed = bool(self._budgets.ledger.disk) and not disk
+        self._budgets.ledger.disk = disk
+        if freed:
+            self._budgets.release_agents(self._agents, "system")
+
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""
+        weigh_at = self.clock.monotonic()
         tidy_at = self.clock.monotonic() + TIDY_AFTER_S
         await self._live.save_ended_agents()
         unsettled: list[Memory | LazyMastermind | LateCrew] = [self.memory] if self.memory is not None else []
@@ -374,6 +386,9 @@ class Engine(WorkspaceQueries):
             if self.time_travel.main is not None and self.clock.monotonic() > tidy_at:
                 self.time_travel.main.tidy()
                 tidy_at = inf
+            if self.clock.monotonic() >= weigh_at:
+                weigh_at = self.clock.monotonic() + WEIGH_EVERY_S
+                await self._weigh_data()
             await self.clock.sleep(RETRY_JOURNAL_S)
             while unsettled:
                 # What the last session left half done is settled, and what is wrong is said, unasked.

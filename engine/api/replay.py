@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import suppress
 from itertools import repeat
 from typing import Any, NoReturn
@@ -59,17 +59,31 @@ WORDED = frozenset({"reason", "message", "summary", "why", "note", "problems"})
 class ReplayedLog(StreamLog):
     """A log that writes again what an older version wrote, where both say the same."""
 
-    def __init__(self, stream: str, record: RecordedStream, other_version: bool) -> None:
+    def __init__(
+        self, stream: str, record: RecordedStream, other_version: bool, redacted: Container[str]
+    ) -> None:
         super().__init__(stream, 0, GENESIS, record, _keep)
         self._record = record
+        self._redacted = redacted
         self._other_version = other_version
         self.reworded = False
         """Whether this version words a recorded sentence otherwise."""
+
+    def append(self, payload: ev.Payload, *, actor: str, causes: tuple[str, ...], tick: int) -> Event:
+        """As any log; an event whose contents were redacted has the hash that it had."""
+        expected = self._record.next
+        event = super().append(payload, actor=actor, causes=causes, tick=tick)
+        if expected is not None and event.ref in self._redacted and event[:-2] == expected[:-2]:
+            self.head = expected.hash
+            event = self._pending[-1] = event._replace(hash=expected.hash)
+        return event
 
     def _body(self, payload: ev.Payload) -> str:
         body, expected = super()._body(payload), self._record.next
         if expected is None or expected.body == body or expected.kind != payload.kind:
             return body
+        if expected.ref in self._redacted:
+            return expected.body
         # What has been added since has its default in what was written before.
         as_now = _as_now(self._record.payloads[self._record.place]).body()
         if as_now == body:
@@ -259,9 +273,10 @@ class _StreamReplay:
         blob: Callable[[str], Awaitable[bytes | None]],
         *,
         other_version: bool,
+        redacted: Container[str],
     ) -> None:
         self._record = record
-        self.log = ReplayedLog(record.events[0].stream, record, other_version)
+        self.log = ReplayedLog(record.events[0].stream, record, other_version, redacted)
         self.state = AgentState()
         world = RecordedWorld(record, blob)
         self._registry = RecordedRegistry(
@@ -349,7 +364,10 @@ class _StreamReplay:
 
 
 async def replay_stream(
-    events: Sequence[Event], blob: Callable[[str], Awaitable[bytes | None]], writers: Sequence[str] = ()
+    events: Sequence[Event],
+    blob: Callable[[str], Awaitable[bytes | None]],
+    writers: Sequence[str] = (),
+    redacted: Container[str] = (),
 ) -> Replay:
     """Run one agent's recorded stream again.
 
@@ -358,13 +376,14 @@ async def replay_stream(
         blob: gives large recorded answers.
         writers: the versions that wrote the journal. What another version wrote may differ in its sentences;
             then the states at the end are compared besides.
+        redacted: references of events whose contents were redacted: they are taken as they stand.
     """
     stream, record = events[0].stream, RecordedStream(events)
     other = next((version for version in writers if version != __version__), "")
     created = record.payloads[0]
     if not isinstance(created, ev.AgentCreated):
         return Replay(stream, False, 0, "", "the stream does not begin with the agent's creation")
-    replay = _StreamReplay(record, created, blob, other_version=bool(other))
+    replay = _StreamReplay(record, created, blob, other_version=bool(other), redacted=redacted)
     log = replay.log
     try:
         await replay.run(created)

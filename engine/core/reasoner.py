@@ -25,7 +25,7 @@ REQUEST = "r"
 
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
-MIND_FORMAT = 2
+MIND_FORMAT = 3
 """Raised whenever the data change shape or a program would continue otherwise; older data are ignored."""
 
 
