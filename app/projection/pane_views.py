@@ -266,7 +266,8 @@ def _value(value: Any) -> str:
 
 def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> StatusModel:
     """The status line."""
-    held = StatusModel(sandbox=sandbox.summary, sandbox_alarm=sandbox.alarm, journal=health.journal)
+    alarm = " · ".join(filter(None, [sandbox.alarm, "RESTRICTED" if health.restricted else ""]))
+    held = StatusModel(sandbox=sandbox.summary, sandbox_alarm=alarm, journal=health.journal)
     if state is None:
         return replace(held, point="no agent yet")
     return replace(

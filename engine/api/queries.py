@@ -292,6 +292,7 @@ class WorkspaceQueries:
             memory=status.trouble or (keeper.note if keeper is not None else ""),
             memory_behind=keeper.behind if keeper is not None else 0,
             servers=self.servers.troubles if self.servers is not None else (),
+            restricted=self.trust is not None and (self.trust.restricted or self.trust.foreign),
         )
 
 
