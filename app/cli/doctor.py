@@ -208,8 +208,9 @@ def _plugins() -> dict[str, Any]:
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
     lines.append(report.text())
-    for name in ("root", "settings", "trust", "terminal", "sqlite", "model", "snapshots", "journal", "plugins"):
-        part = answer[name]
+    for name, part in answer.items():
+        if name in ("version", "python", "sandbox"):
+            continue
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         words = " — ".join(filter(None, (facts, part["reason"]))) or "nothing is wrong"
         lines.append(f"{'✓' if part['ok'] else '✗'} {name:<9} {words}")

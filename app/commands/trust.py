@@ -105,7 +105,8 @@ def _settings(content: bytes, trust: FolderTrust) -> Iterator[str]:
 
 
 def _approvals(given: Any, own: Any) -> Iterator[str]:
-    yours = f"yours, {own}, do not count then" if own else "you have none of your own"
+    named = ", ".join(f"{name} = {value}" for name, value in _leaves(own or {}))
+    yours = f"yours do not count then: {named}" if own else "you have none of your own"
     try:
         policy = read_policy(given)
     except RuleError as error:
