@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from app.commands.arguments import Word
-from app.commands.command import Answer, Command, CommandHost, Show, Values
+from app.commands.command import Answer, Command, CommandHost, Context, GrammarError, Show, Values
 from app.commands.settings import FILE, read_table, tightened, user_table
 from engine.agent.settings import FILE as THRESHOLDS
 from engine.agent.settings import ThresholdsError, read_thresholds
@@ -28,6 +29,7 @@ from engine.value import dataclass, fields_of
 LINE, LINES = 300, 40
 """Characters of a line, and lines for one file, that are shown."""
 REVOKE = "revoke"
+DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,12 @@ def change(trust: FolderTrust, word: str) -> Answer:
     return 0, {"ok": True, "message": text, "digest": trust.digest}, text
 
 
+def _digest(text: str, _context: Context) -> str:
+    if text != REVOKE and not DIGEST.fullmatch(text):
+        raise GrammarError(f"'{text[:40]}' is neither a digest, as trust shows it, nor {REVOKE}")
+    return text
+
+
 async def _trust(host: CommandHost, values: Values) -> Answer:
     """Show what has to be trusted, or change whether it is."""
     trust, word = host.engine.trust, values["digest"]
@@ -226,7 +234,7 @@ COMMANDS = (
         "trust",
         "what in the workspace's folder counts once you trust it; its digest trusts it, revoke undoes that",
         Show(_trust),
-        (Word("digest", "the digest that trust shows, or revoke", optional=True, shown="DIGEST|revoke"),),
+        (Word("digest", "a digest", optional=True, shown="DIGEST|revoke", parse=_digest),),
         "Workspace",
     ),
 )

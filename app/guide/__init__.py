@@ -22,6 +22,7 @@ READING_ORDER = (
     "time",
     "why",
     "sandbox",
+    "trust",
     "memory",
     "models",
     "crew",
