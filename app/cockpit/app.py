@@ -90,8 +90,9 @@ class Cockpit(TerminalApp[None]):
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
-        self._history = InputHistory(workspace)
-        self._unsent = UnsentInputStore(workspace)
+        mine = settings.trust is None or not settings.trust.foreign
+        self._history = InputHistory(workspace, mine=mine)
+        self._unsent = UnsentInputStore(workspace, mine=mine)
         self.controllers = Controllers(self, self.context, self._history, self._unsent, self._write_terminal)
         self.views = self.controllers.views
         """What a line of the command bar may show, ask or select, by name."""
