@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from app.cockpit.terminal_app import TerminalApp
+from app.commands.folder_items import Item, items_of
 from app.commands.settings import Settings, untrusted_line
-from app.commands.trust import Item, items_of
 from engine.core.trust import FolderTrust, TrustError
 from widgets.base.facts import Section
 from widgets.dialogs.trust import TrustChoice, TrustDialog

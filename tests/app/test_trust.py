@@ -13,9 +13,9 @@ import pytest
 
 from app.cli.sessions import run_sessions_command
 from app.commands.command_runner import run_command
+from app.commands.folder_items import items_of
 from app.commands.headless import RunOptions, Status, open_engine, run_goal
 from app.commands.settings import Settings, tightened
-from app.commands.trust import items_of
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.core import commands as cmd
 from engine.core import events as ev

@@ -171,9 +171,15 @@ def _rewound(state: AgentState, payload: ev.Rewound, event: Event) -> None:
     known, state.reached = state.approvals, ()
     envelopes, accepted = _before(known.envelopes, payload.to), _before(known.accepted, payload.to)
     aside = _before(known.not_counted.envelopes, payload.to)
-    not_counted = replace(known.not_counted, once={}, envelopes=aside)
-    changed = {"envelopes": envelopes, "accepted": accepted, "not_counted": not_counted}
-    state.approvals = replace(known, question=None, once={}, held={}, **changed)
+    state.approvals = replace(
+        known,
+        question=None,
+        once={},
+        held={},
+        envelopes=envelopes,
+        accepted=accepted,
+        not_counted=replace(known.not_counted, once={}, envelopes=aside),
+    )
 
 
 def _before(given: dict[str, G], to: int) -> dict[str, G]:
