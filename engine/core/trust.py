@@ -157,7 +157,7 @@ class FolderTrust:
 
     @property
     def digest(self) -> str:
-        """Of exactly what is not trusted without a word of the user, with all beside it."""
+        """Of all that has to be trusted here; the user's own journal is no part of it."""
         facts = [sorted(self.content.files.items()), self.content.journal if self.foreign else GENESIS]
         return sha256(canonical(facts).encode("utf-8", "surrogatepass"))[:32]
 
@@ -218,6 +218,8 @@ class FolderTrust:
                 f"what is in the folder is not {digest[:40]} but {self.digest}: look at it once more with "
                 "pilothouse trust, then trust what it shows"
             )
+        if self.content.journal == UNREADABLE:
+            raise TrustError(f"{JOURNAL} cannot be read, so it cannot be trusted: pilothouse sessions verify")
         if wrong := sorted(path for path, known in self.content.files.items() if known == UNREADABLE):
             raise TrustError(
                 f"{wrong[0]} is no plain file that can be read, or more than {BYTES_LIMIT >> 20} MiB, so it "
