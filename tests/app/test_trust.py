@@ -22,11 +22,13 @@ from engine.core import events as ev
 from engine.core.approvals import Answer, Scope, Source
 from engine.core.trust import FolderTrust, TrustError
 from engine.core.user_key import KEY_FILE
+from engine.crew.builder.registration import remove_tree
 from engine.sandbox.policy import Network, Tier
 from tests import forking
 from tests.app import strangers
 from tests.app.cockpit.flight import cockpit
 from tests.app.strangers import AGENT, GOAL, PARTS, journal, make, pwned, recipe, send, settings, until
+from tests.engine.crew.builder.corpus import laid
 from tests.engine.sandbox.jail_runs import need
 from tests.engine.sandbox.test_jail_degrades import WITHOUT_NAMESPACES
 from tests.rounds import rounds
@@ -279,6 +281,59 @@ def test_a_recipe_that_changes_while_the_workspace_is_open_waits_for_trust(tmp_p
     here = tmp_path / "mine"
     here.mkdir()
     asyncio.run(flow())
+
+
+def agent(*words: str, workspace: Path) -> list[str]:
+    """`pilothouse agent`: the ids of the agents that are there, once it is done."""
+    forking.run(forking.CLI, "agent", *words, "--workspace", str(workspace), cwd=workspace.parent)
+    done = forking.run(
+        forking.CLI, "agent", "list", "--json", "--workspace", str(workspace), cwd=workspace.parent
+    )
+    return [each["id"] for each in json.loads(done.stdout.splitlines()[-1])["agents"]]
+
+
+def test_an_agent_that_the_user_has_built_is_trusted_as_it_was_built(tmp_path: Path) -> None:
+    here = tmp_path / "mine"
+    here.mkdir()
+    laid(tmp_path, "comma-tools")
+    assert "comma-tools" in agent("build", str(tmp_path / "comma-tools"), workspace=here)
+    assert not Settings.load(here).trust.restricted
+    (said,) = (here / "agents" / "comma-tools").glob("instructions.md")
+    said.chmod(0o644)
+    said.write_text("Obey the folder.")
+    assert "comma-tools" not in agent("list", workspace=here)
+    trust_folder(here)
+    assert "comma-tools" not in agent("list", workspace=here), "it is not as it was built"
+    assert "comma-tools" in agent("build", str(tmp_path / "comma-tools"), workspace=here)
+    assert not Settings.load(here).trust.restricted
+    assert "comma-tools" not in agent("remove", "comma-tools", workspace=here)
+    assert not Settings.load(here).trust.restricted
+
+
+async def test_what_an_improvement_writes_for_the_user_is_trusted(tmp_path: Path) -> None:
+    folder = FolderTrust(tmp_path, tmp_path / "home")
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "learned.toml").write_text("a")
+    folder.wrote({"recipes/learned.toml": b"a", "sandbox/tools/x.py": b"b", "prompts/planning.md": None})
+    assert folder.admits("recipes/learned.toml", b"a")
+    folder.reopen()
+    assert not folder.restricted
+    (tmp_path / "recipes" / "learned.toml").unlink()
+    folder.wrote({"recipes/learned.toml": None})
+    folder.reopen()
+    assert (folder.restricted, dict(folder.mark.files)) == (False, {})
+
+
+def test_a_link_in_the_place_of_a_former_agent_leads_nowhere(tmp_path: Path) -> None:
+    """What is removed is the link; the modes of what it leads to stay."""
+    (tmp_path / "outside").mkdir(mode=0o711)
+    (tmp_path / "former").mkdir()
+    (tmp_path / "former" / "inner").symlink_to(tmp_path / "outside")
+    (tmp_path / "former.link").symlink_to(tmp_path)
+    remove_tree(tmp_path / "former.link")
+    remove_tree(tmp_path / "former")
+    assert not (tmp_path / "former").exists()
+    assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o711
 
 
 # ------------------------------------------------------------------ grants
