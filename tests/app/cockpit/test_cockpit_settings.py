@@ -8,7 +8,7 @@ import pytest
 from flight import cockpit
 
 from app.commands.settings import Settings
-from tests.trusting import write_trusted
+from tests.trusting import trust_folder, write_trusted
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ async def test_a_file_with_an_error_is_reported_and_left_out(
     workspace = tmp_path / "ws"
     workspace.mkdir()
     (workspace / "pilothouse.toml").write_bytes(content)
+    trust_folder(workspace)
     async with cockpit(workspace, settings=Settings.load(workspace)) as flight:
         await flight.says(word)
         await flight.shows("PAUSED")
