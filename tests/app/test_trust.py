@@ -123,7 +123,7 @@ def test_the_same_folder_would_run_its_program_once_it_is_trusted(tmp_path: Path
     digest = Settings.load(here).trust.digest
     assert run_once(here, trust=digest) is Status.GOAL_ACHIEVED
     assert pwned(here) == [str(here / "sandbox" / "pwned-recipe")]
-    assert Settings.load(here).network is not Network.OFF
+    assert Settings.load(here).approvals.default is Answer.ALLOW
 
 
 # ------------------------------------------------------------------ what is listed, trusted, revoked
