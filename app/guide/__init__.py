@@ -23,6 +23,7 @@ READING_ORDER = (
     "journal",
     "why",
     "sandbox",
+    "trust",
     "memory",
     "models",
     "crew",

@@ -44,9 +44,15 @@ class AgentBudgets:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
 
-    async def restore(self, store: JournalStore) -> None:
-        """Find what the operator set for all together in an earlier session, and what Mastermind took."""
-        for event in await store.last(1, WORKSPACE, kind=ev.WorkspaceBudgetSet.kind):
+    async def restore(self, store: JournalStore, *, foreign: bool = False) -> None:
+        """Find what the operator set for all together in an earlier session, and what Mastermind took.
+
+        Args:
+            store: the journal.
+            foreign: it is somebody else's, so that what was set in it does not count.
+        """
+        budgets = [] if foreign else await store.last(1, WORKSPACE, kind=ev.WorkspaceBudgetSet.kind)
+        for event in budgets:
             if isinstance(payload := ev.payload_of(event), ev.WorkspaceBudgetSet):
                 self.ledger.workspace = payload.limits
         for event in await store.last(sys.maxsize, MASTERMIND, kind=ModelCharged.kind):

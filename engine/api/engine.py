@@ -115,7 +115,7 @@ class Engine(WorkspaceQueries):
         store = await open_store(workspace, ports.clock, create=config.create)
         try:
             await asyncio.to_thread(layers)  # finding out what this kernel offers takes trial processes
-            library = PlanLibrary(shipped_recipes(), workspace / "recipes")
+            library = PlanLibrary(shipped_recipes(), workspace / "recipes", config.trust)
             engine = cls(workspace, config, ports, store, library)
         except BaseException:
             await store.close()
@@ -146,7 +146,10 @@ class Engine(WorkspaceQueries):
         version, head = streams.get(WORKSPACE, (0, GENESIS))
         self._log = StreamLog(WORKSPACE, version, head, self.clock, self.store.commit)
         if version == 0:
-            self._note(ev.WorkspaceCreated(workspace=self.ids.new("workspace")))
+            created = ev.WorkspaceCreated(workspace=self.ids.new("workspace"))
+            first = self._log.append(created, actor="system", causes=(), tick=0)
+            if self.trust is not None:
+                await asyncio.to_thread(self.trust.began, first.hash)
         self._note(ev.SessionOpened(session=self.session, version=__version__))
         if self.sandbox().unconfined:
             self._note(
@@ -170,7 +173,7 @@ class Engine(WorkspaceQueries):
         )
         await self._begin_servers()
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
-        await self._budgets.restore(self.store)
+        await self._budgets.restore(self.store, foreign=self.trust is not None and self.trust.foreign)
         self._mastermind.has_stream, self._crew.has_stream = MASTERMIND in streams, CREW in streams
         if CREW in streams and any(each.state.agent_type in RUN_TYPES for each in self._agents.values()):
             self._crew.begin()  # a run was cut off; the crew says at once what becomes of it
@@ -196,7 +199,7 @@ class Engine(WorkspaceQueries):
         # late: few workspaces have servers
         from engine.tools.mcp import permissions, process, settings, workspace_servers
 
-        named = await asyncio.to_thread(settings.load_all, self.workspace, home)
+        named = await asyncio.to_thread(settings.load_all, self.workspace, home, self.trust)
         around = process.ProgramEnvironment(self.workspace, self.root, self.config.policy, os.environ)
         decided = permissions.ServerPermissions(self.workspace, home)
         await decided.restore(self.store)

@@ -89,7 +89,8 @@ class WorkspaceQueries:
         self.model: ModelClient | None = None
         """Asks the model that thinks, on the workspace's budget; None where there is none."""
         self.model_name = config.model.name if config.model is not None else ""
-        self._ports, self._parts = ports, PromptReader(workspace)
+        self.trust = config.trust
+        self._ports, self._parts = ports, PromptReader(workspace, config.trust)
         self._client = config.model.client() if config.model is not None else None
         model_budget = config.model.budget.limits if config.model is not None else SpendingLimits()
         usual = config.agent_budget.over(model_budget)
@@ -305,6 +306,7 @@ class WorkspaceQueries:
             memory=status.trouble or (keeper.note if keeper is not None else ""),
             memory_behind=keeper.behind if keeper is not None else 0,
             servers=self.servers.troubles if self.servers is not None else (),
+            restricted=self.trust is not None and (self.trust.restricted or self.trust.foreign),
         )
 
 

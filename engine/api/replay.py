@@ -300,6 +300,7 @@ class _StreamReplay:
             looks=False,
             asker=self._asker,
             answer_counted=self._answer_counted,
+            seal=self._sealed,
         )
         self._reasons = created.agent_type == REASONER
         self._deliberation: ReasonerDeliberation | None = None
@@ -338,6 +339,11 @@ class _StreamReplay:
         return (
             RecordedParameterExtractor(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
         )
+
+    def _sealed(self, stream: str, payload: ev.Payload) -> ev.Payload:
+        """A grant with the seal that it has on record."""
+        seal = getattr(self._record.next_payload, "seal", "")
+        return payload.model_copy(update={"seal": seal}) if seal and hasattr(payload, "seal") else payload
 
     def _answer_counted(self, action: str) -> bool:
         """Whether the record has the answer of an action: it may have come in the moment of a stop."""

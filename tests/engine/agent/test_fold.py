@@ -197,6 +197,12 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     },
     ev.RuleGranted: {"grant": GRANTS, "rule": RULES, "scope": st.sampled_from(Scope)},
     ev.RuleRevoked: {"grant": GRANTS},
+    ev.GrantsNotCounted: {
+        "grants": st.tuples(GRANTS),
+        "once": st.tuples(STEPS),
+        "envelopes": st.tuples(GOALS),
+        "journal": st.booleans(),
+    },
     ev.PlanAccepted: {
         "plan": st.just("p1"),
         "goal": GOALS,
