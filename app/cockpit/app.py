@@ -159,6 +159,10 @@ class Cockpit(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.add_signal_handler(number, partial(self.controllers.run.leave_on, number))
+        self._guard = EndGuard()
+        self._guard.keep_terminal()
+        self._watch = LoopWatch(self.context.workspace)
+        self._watch.__enter__()
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
