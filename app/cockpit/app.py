@@ -33,6 +33,7 @@ from app.cockpit.gc_tuning import enable_gc
 from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings
+from app.commands.watchdog import EndGuard, LoopWatch
 from app.projection import pane_views as views
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -92,6 +93,8 @@ class Cockpit(App[None]):
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
+        self._watch = LoopWatch(workspace)
+        self._guard: EndGuard | None = None
         self._history = InputHistory(workspace)
         self._unsent = UnsentInputStore(workspace)
         self.controllers = Controllers(self, self.context, self._history, self._unsent, self._write_terminal)
@@ -160,15 +163,20 @@ class Cockpit(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.add_signal_handler(number, partial(self.controllers.run.leave_on, number))
         self._guard = EndGuard()
-        self._guard.keep_terminal()
-        self._watch = LoopWatch(self.context.workspace)
-        self._watch.__enter__()
+        self._guard.terminal = getattr(self._driver, "attrs_before", None)
+        self._watch.begin()
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
         self.query_one("#command", CommandBar).set_text(self._unsent.kept.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
+
+    def on_unmount(self) -> None:
+        """Watch the loop no more; where a signal has asked for the end, that stands."""
+        self._watch.end()
+        if self._guard is not None:
+            self._guard.close()
 
     # -------------------------------------------------------------- engine
 

@@ -65,7 +65,7 @@ class Held:
 
 
 class LoopWatch:
-    """Watches the running loop; use it as `with`.
+    """Watches the running loop, from `begin` to `end` or as `with`.
 
     Args:
         workspace: in whose data directory the log is.
@@ -77,17 +77,22 @@ class LoopWatch:
         """What has held the loop so far."""
         self._over = threading.Event()
 
-    def __enter__(self) -> LoopWatch:
-        """Begin; in the loop's thread."""
+    def begin(self) -> None:
+        """Watch the loop of this thread."""
         self._loop, self._ident = asyncio.get_running_loop(), threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._ident)
-        self._thread = threading.Thread(target=self._watch, name="loop watch", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._watch, name="loop watch", daemon=True).start()
+
+    def end(self) -> None:
+        """Watch no more."""
+        self._over.set()
+
+    def __enter__(self) -> LoopWatch:
+        self.begin()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
+        self.end()
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):

@@ -34,7 +34,11 @@ class Fact:
         self.open = not is_ground(plain)
         """True when it holds variables, so that each use needs a copy."""
         self.alive = True
-        self.weight = weight_of(plain.args)
+        self.weight = 0
+        for arg in plain.args:
+            if type(arg) is not int:  # most facts hold numbers alone
+                self.weight = weight_of(plain.args)
+                break
         self.link: Link | None = None
         """Its place among all facts of its predicate."""
         self.alike: Link | None = None
