@@ -47,9 +47,10 @@ SLICE_S = 0.004
 """How long the reasoner keeps the event loop at a time."""
 LOOP_S = 0.005
 """How long the event loop waits for the reasoner's thread; then it goes on, and the thread beside it."""
-STUCK_S = 0.2
+STUCK_S = 0.15
 """How long a part of the reasoner's cycle may still go on after the operator has told the agent to stop."""
-CLOSING_S = 1.0
+CLOSING_S = 0.3
+"""How long a part of the cycle may still go on when the agent is closed."""
 RUN_S = 0.1
 """How long it continues before what it did is recorded."""
 A_DAY_S = 86_400.0
