@@ -15,6 +15,7 @@ from typing import Any
 from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.registry import all_commands, broken_plugins
 from app.commands.settings import Settings
+from app.commands.watchdog import read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
@@ -60,6 +61,7 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
         "model": await _model(settings.model, ask_it=ask_model),
         "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
+        "loop": await asyncio.to_thread(_loop, workspace),
         "plugins": await asyncio.to_thread(_plugins),
     }
     good = answer["journal"]["ok"] and answer["model"]["ok"]
@@ -195,6 +197,18 @@ async def _journal(workspace: Path) -> dict[str, Any]:
     return {"ok": check.ok, "events": check.events, "head": check.head, "reason": reason}
 
 
+def _loop(workspace: Path) -> dict[str, Any]:
+    """What has held the event loop of the workspace's programs for more than a tenth of a second."""
+    held = read_held(workspace)
+    if not held:
+        return {"ok": True, "held": 0, "reason": "nothing has held it"}
+    longest, newest = max(held, key=lambda entry: entry.seconds), held[-1]
+    words = f"longest {clean_line(longest.at, limit=30)}: {longest.words}"
+    if newest is not longest:
+        words += f"; last {clean_line(newest.at, limit=30)}: {newest.words}"
+    return {"ok": True, "held": len(held), "reason": words}
+
+
 def _plugins() -> dict[str, Any]:
     """The commands that plug-ins add, and which of them cannot be used."""
     names = [command.name for command in all_commands() if command.group == "Plugins"]
@@ -206,7 +220,17 @@ def _plugins() -> dict[str, Any]:
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
     lines.append(report.text())
-    for name in ("root", "settings", "terminal", "sqlite", "model", "snapshots", "journal", "plugins"):
+    for name in (
+        "root",
+        "settings",
+        "terminal",
+        "sqlite",
+        "model",
+        "snapshots",
+        "journal",
+        "loop",
+        "plugins",
+    ):
         part = answer[name]
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         words = " — ".join(filter(None, (facts, part["reason"]))) or "nothing is wrong"

@@ -53,7 +53,7 @@ class Held:
     """ISO 8601 UTC."""
     seconds: float
     processor_s: float
-    """What the loop's thread computed meanwhile; much less where it waited, or other programs had the machine."""
+    """What the loop's thread computed; much less where it waited, or other programs had the machine."""
     where: tuple[str, ...]
     """Functions with their lines, the innermost first; of ours from the first one on."""
 
@@ -227,7 +227,7 @@ class EndGuard:
 
 @contextmanager
 def ending_on(numbers: Sequence[int], then: Callable[[int], object]) -> Iterator[None]:
-    """Signals call a function while the block runs; SIGTERM and SIGHUP end the program in the end, by force."""
+    """Signals call a function while the block runs; SIGTERM and SIGHUP end the program in any case."""
     loop = asyncio.get_running_loop()
     guard: EndGuard | None = None
     try:

@@ -69,7 +69,9 @@ class Call:
     def text(self, place: int) -> str:
         """An argument as text: a string as it is, anything else as it prints, if it is not too long."""
         result = self.value(place)
-        return result if isinstance(result, str) else self.sized(text_of(result, limit=self.agent.limits.size))
+        return (
+            result if isinstance(result, str) else self.sized(text_of(result, limit=self.agent.limits.size))
+        )
 
     def name_of(self, place: int) -> str:
         """An argument that must be an atom or a string."""

@@ -283,11 +283,10 @@ def weight_of(terms: Iterable[Term]) -> int:
         item = deref(waiting.pop())
         if type(item) is str:
             weight += len(item) if len(item) > SHORT else 0
-        elif (type(item) is Struct or type(item) is Cons) and id(item) not in visited:
-            if parts := children(item):
-                visited.add(id(item))
-                weight += SHORT
-                waiting.extend(parts)
+        elif id(item) not in visited and (parts := children(item)):
+            visited.add(id(item))
+            weight += SHORT
+            waiting.extend(parts)
     return weight
 
 

@@ -19,7 +19,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-
 class CutOffError(BaseException):
     """Raised in the thread of a slice that is cut off; what works there must not catch it."""
 

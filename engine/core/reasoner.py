@@ -268,7 +268,7 @@ class ReasonerAdvanced(Payload, kind="reasoner.advanced"):
 
 
 class ReasonerBusy(Payload, kind="reasoner.busy"):
-    """The reasoner is in the middle of a part of its cycle; what comes from here on it takes in behind that."""
+    """The reasoner is in the middle of a part of its cycle; what comes now it takes in behind that."""
 
 
 class ReasonerCut(Payload, kind="reasoner.cut"):

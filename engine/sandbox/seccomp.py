@@ -126,8 +126,8 @@ _NEVER = """
 _WITHOUT = """
     openat2 clone3 io_uring_setup io_uring_enter io_uring_register getxattrat listxattrat file_getattr
 """
-"""Their arguments lie in memory that a filter cannot read, or they tell of files that cannot be opened; programs
-fall back to older calls."""
+"""Their arguments lie in memory that a filter cannot read, or they tell of files that cannot be opened;
+programs fall back to older calls."""
 _ATTRIBUTES = """
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
 """

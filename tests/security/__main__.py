@@ -28,12 +28,7 @@ def main() -> int:
 
     measured = measure(CASES, seconds=options.seconds, entries=options.entries, tell=tell)
     failed = report.failures(CASES, measured)
-    lines = [
-        "",
-        *report.table(CASES, measured, markdown=options.markdown),
-        *report.LEGEND,
-        "",
-    ]
+    lines = ["", *report.table(CASES, measured, markdown=options.markdown), *report.LEGEND, ""]
     lines += [*report.summary(CASES, measured), *report.seen(CASES, measured), ""]
     lines += [*report.races(measured, options.seconds), "", *report.missing(CASES, measured), ""]
     lines += failed or [f"everything that must be stopped was stopped ({time.monotonic() - begun:.0f} s)"]

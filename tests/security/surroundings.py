@@ -12,7 +12,10 @@ from engine.sandbox.seccomp import FilterOptions, build_filter
 from engine.sandbox.syscall_numbers import NUMBERS
 from engine.sandbox.tier import layers
 
-_TABLES = {"x86_64": ("asm/unistd_64.h", "x86_64-linux-gnu/asm/unistd_64.h"), "aarch64": ("asm-generic/unistd.h",)}
+_TABLES = {
+    "x86_64": ("asm/unistd_64.h", "x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": ("asm-generic/unistd.h",),
+}
 """Where a machine's headers list the numbers, below /usr/include."""
 _PLACES = ("/var/tmp", "/dev/shm")
 """Where the roots of the attempts and of the races are made."""
@@ -27,17 +30,19 @@ def lines() -> Iterator[str]:
     kinds = ", ".join(f"{place} on {kind_of(place)}" for place in _PLACES if Path(place).is_dir())
     yield f"  file systems: the attempts of this run are made on {kinds}"
     yield "  overlayfs: " + (
-        "tried in this run" if any(kind_of(place) == "overlay" for place in _PLACES) else
-        "not tried in this run; rules name directories of the merged tree, a copy-up keeps them"
+        "tried in this run"
+        if any(kind_of(place) == "overlay" for place in _PLACES)
+        else "not tried in this run; rules name directories of the merged tree, a copy-up keeps them"
     )
     yield (
-        "  NFS, FUSE: not tried; the rules hold, for they are kept by the client's kernel, but whoever serves the "
-        "files changes them past the jail, and links may be counted otherwise"
+        "  NFS, FUSE: not tried; the rules hold, for the client's kernel keeps them, but whoever serves "
+        "the files changes them past the jail, and links may be counted otherwise"
     )
     wsl = "microsoft" in platform.release().lower()
     yield "  WSL: " + (
-        "this is WSL" if wsl else
-        "not tried; WSL 2 has a kernel of its own, whose layers are found by trial; WSL 1 has none: PATHS"
+        "this is WSL"
+        if wsl
+        else "not tried; WSL 2 has a kernel of its own, its layers are found by trial; WSL 1 has none"
     )
     yield f"  containers without user namespaces: {_namespaces()}"
 
@@ -65,9 +70,13 @@ def _numbers(machine: str, column: int) -> str:
 
 def _cgroups() -> str:
     root = Path("/sys/fs/cgroup")
-    own = next((line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line[:3] == "0::"), "")
+    own = next(
+        (line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line[:3] == "0::"), ""
+    )
     place = root / own.strip("/")
-    given = (place / "cgroup.controllers").read_text().split() if (place / "cgroup.controllers").is_file() else []
+    given = (
+        (place / "cgroup.controllers").read_text().split() if (place / "cgroup.controllers").is_file() else []
+    )
     delegated = bool(given) and os.access(place / "cgroup.procs", os.W_OK) and os.access(place, os.W_OK)
     here = f"here one is, with {' '.join(given)}" if delegated else "here none is"
     return f"{here}; they are not used: what no rlimit holds, memory and processes of a tree, is sampled"

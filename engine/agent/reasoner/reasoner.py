@@ -388,7 +388,7 @@ class Reasoner:
                 failure_of(failure, self.tags.get(failure.intention, ""))
                 for failure in self._worth_noting(run)
             ),
-            *outcomes(run, self.tags, open_goals, self.agent.tags()),
+            *outcomes(run, self.tags, self._known_goals(open_goals), self.agent.tags()),
             *self.making.new(),
             *(ev.MindBreakpointHit(breakpoint=hit.breakpoint, what=hit.what) for hit in run.reached),
         )
@@ -436,6 +436,11 @@ class Reasoner:
             stride_over=run.stride_over,
             trace=tuple(map(as_json, run.records)) if self.tracing else (),
         )
+
+    def _known_goals(self, goals: Iterable[str]) -> list[str]:
+        """Goals without those that came while a part of the cycle was under way and are not adopted yet."""
+        late = {payload.goal for _, payload in self.late or () if isinstance(payload, ev.GoalAdopted)}
+        return [goal for goal in goals if goal not in late]
 
     def state(self) -> MindState:
         """How it stands now."""

@@ -16,7 +16,7 @@ from engine.bdi.errors import ProgramError
 from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, failed, is_list
 from engine.bdi.nodes import as_set
 from engine.bdi.parser import parse_term
-from engine.bdi.printer import text_of, unquoted_text
+from engine.bdi.printer import unquoted_text
 from engine.bdi.syntax import is_literal
 from engine.bdi.terms import (
     Cell,
