@@ -38,6 +38,7 @@ class Slice:
         self._ended: Callable[[], None] | None = None
         self.finished = False
         self._worker = _worker()
+        self._worker.current = self
         self._worker.work.put(self)
 
     def wait(self, seconds: float) -> bool:
@@ -105,18 +106,19 @@ class _Worker(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="work", daemon=True)
         self.work: SimpleQueue[Slice] = SimpleQueue()
+        self.current: Slice | None = None
         self.retired = False
         """Whether an exception may still come into it, so that it must do nothing else."""
         self.start()
 
     def run(self) -> None:
         while not self.retired:
-            current = self.work.get()
             try:
-                current.run()
-            except CutOffError as error:
-                current.end(error)
-            del current
+                self.work.get().run()
+            except CutOffError as error:  # before it began, or when it had just ended
+                if self.current is not None:
+                    self.current.end(error)
+            self.current = None
             _IDLE.append(self)
 
 
