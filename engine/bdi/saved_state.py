@@ -47,7 +47,7 @@ class SavedStateError(ValueError):
     """Data that is no saved state, or one of another program."""
 
 
-PARTS = 5_000_000
+PARTS = 2_000_000
 """Parts of all terms of a state; what shares its parts over and over has more, and is not saved."""
 
 

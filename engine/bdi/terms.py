@@ -278,7 +278,9 @@ def weight_of(terms: Iterable[Term]) -> int:
     """What terms take of the memory: characters of long texts, and parts inside; simple ones take nothing."""
     weight = 0
     visited: set[int] = set()
-    waiting = [term for term in terms if type(term) is str or type(term) is Struct or type(term) is Cons]
+    waiting: list[Term] = [
+        term for term in terms if type(term) is str or type(term) is Struct or type(term) is Cons
+    ]
     while waiting:
         item = deref(waiting.pop())
         if type(item) is str:

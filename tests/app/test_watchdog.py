@@ -51,7 +51,7 @@ async def test_what_holds_the_loop_is_named_with_function_and_line(workspace: Pa
     assert any("test_watchdog.py" in place or "compute_until" in place for place in held.where[:1])
     (read,) = read_held(workspace)[:1]
     assert read == held
-    code, answer, text = await check_installation(workspace)
+    _, answer, text = await check_installation(workspace)
     assert answer["loop"]["held"] >= 1
     assert "longest" in answer["loop"]["reason"]
     assert "loop" in text

@@ -92,7 +92,7 @@ def test_a_term_that_doubles_with_each_step_fails_the_step_that_walks_through_it
     monkeypatch.setattr("engine.bdi.terms.WALK", 5_000)
     monkeypatch.setattr("engine.bdi.unification.WALK", 5_000)
     steps = "; ".join(f"X{n + 1} = f(X{n},X{n}); Y{n + 1} = f(Y{n},Y{n})" for n in range(60))
-    program = f"{CATCH} !s. +!s <- X0 = Z; Y0 = W; {steps}; {last}; .print(done)."
+    program = f"{CATCH} !s. +!s <- X0 = Z; Y0 = Z; {steps}; {last}; .print(done)."
     assert said(program)[-1] == "limit_exceeded"
 
 
@@ -120,7 +120,8 @@ def test_beliefs_hold_so_much_text_together() -> None:
 
     lines: list[str] = []
     program = parse_program(
-        '!s("xxxxxxxxxx",0). +!s(T,N) <- .concat(T,T,U); +kept(N,U); !s(U,N+1). -!s(T,N)[error(E)] <- .print(E).'
+        '!s("xxxxxxxxxx",0). +!s(T,N) <- .concat(T,T,U); +kept(N,U); !s(U,N+1). '
+        "-!s(T,N)[error(E)] <- .print(E)."
     )
     agent = BdiAgent("a", program, limits=Limits(belief_size=100_000), say=lines.append)
     for number in range(300):

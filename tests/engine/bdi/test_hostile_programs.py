@@ -39,8 +39,8 @@ PATIENCE_S = rounds(300, full=20_000)
 RUNNER = """
 import json, resource, signal, sys
 resource.setrlimit(resource.RLIMIT_AS, ({bytes}, {bytes}))
-from engine.bdi import terms, unification
-terms.WALK = unification.WALK = {walk}
+from engine.bdi import saved_state, terms, unification
+terms.WALK = unification.WALK = saved_state.PARTS = {walk}
 from tests.engine.bdi.test_hostile_programs import live
 read = 0
 for seed in range({first}, {last}):
