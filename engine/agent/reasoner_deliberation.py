@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -205,6 +206,13 @@ class ReasonerDeliberation(Deliberation):
             ending.cancel()
         # There is no await between this and the end of the cycle, so nothing of what was done is lost.
         self._close_run()
+
+    async def rests(self, seconds: float) -> None:
+        """Wait so long at most for the end of what runs in a thread; a command then meets the newest mind."""
+        if self._slice is not None and not self._slice.finished:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._slice.ended()
 
     def saved(self) -> dict[str, Any] | None:
         """The mind as it is behind the newest event; None where that cannot be said."""

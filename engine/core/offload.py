@@ -35,7 +35,7 @@ class Slice:
         self._error: BaseException | None = None
         self._over = threading.Lock()
         self._over.acquire()
-        self._ended: Callable[[], None] | None = None
+        self._waiters: list[Callable[[], None]] = []
         self.finished = False
         self._worker = _worker()
         self._worker.current = self
@@ -58,7 +58,7 @@ class Slice:
             with suppress(RuntimeError):  # the loop has closed
                 loop.call_soon_threadsafe(tell)
 
-        self._ended = ended
+        self._waiters.append(ended)
         if self.finished:
             tell()
         await end
@@ -96,8 +96,8 @@ class Slice:
         self.finished = True
         with suppress(RuntimeError):
             self._over.release()
-        if self._ended is not None:
-            self._ended()
+        for ended in list(self._waiters):
+            ended()
 
 
 class _Worker(threading.Thread):

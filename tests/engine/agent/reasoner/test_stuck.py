@@ -1,4 +1,7 @@
-"""A part of the reasoner's cycle that takes long holds nothing else, and the operator's word ends it."""
+"""A part of the reasoner's cycle that takes long holds nothing else, and the operator's word ends it.
+
+In the end of each test journal, mind and replay are compared, as in all tests with `fly`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.goals import GoalStatus
 from engine.core.reasoner import REASONER
-from tests.engine.agent.engine_flight import PATIENCE_S, journal_holds_together
+from tests.engine.agent.engine_flight import PATIENCE_S
 from tests.engine.agent.reasoner.conftest import Fly
 from tests.engine.agent.reasoner.reasoner_flight import ReasonerFlight
 
@@ -64,8 +67,6 @@ async def test_a_reasoner_that_does_not_end_is_held_as_stuck_by_the_operators_wo
         state = await flight.until(lambda s: "STUCK" in s.run_reason)
         assert state.run is RunState.PAUSED
         assert state.goals["g1"].status is GoalStatus.ACTIVE
-    await flight.engine.close()
-    assert all(replay.matches for replay in await journal_holds_together(flight.workspace))
 
 
 async def test_what_was_cut_off_can_be_given_up_and_the_agent_goes_on(fly: Fly) -> None:
@@ -94,8 +95,6 @@ async def test_what_comes_in_the_middle_of_a_part_of_the_cycle_is_taken_in_behin
     busy = kinds.index(ev.ReasonerBusy.kind)
     assert kinds[busy + 1] == ev.CommandReceived.kind
     assert ev.ReasonerAdvanced.kind in kinds[busy:]
-    await flight.engine.close()
-    assert all(replay.matches for replay in await journal_holds_together(flight.workspace))
 
 
 async def test_the_loop_goes_on_while_a_part_of_the_cycle_takes_long(fly: Fly) -> None:
@@ -122,5 +121,3 @@ async def test_an_agent_is_closed_in_the_middle_of_a_part_of_its_cycle_and_opene
     await flight.do(cmd.Run)
     await flight.until(lambda s: s.goals["g2"].status is GoalStatus.ACHIEVED)
     assert {"told", "quick"} <= set(await flight.said())
-    await flight.engine.close()
-    assert all(replay.matches for replay in await journal_holds_together(flight.workspace))
