@@ -15,6 +15,7 @@ from typing import Any
 from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.registry import all_commands, broken_plugins
 from app.commands.settings import Settings, untrusted_line
+from app.commands.watchdog import read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
@@ -62,6 +63,7 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
         "model": await _model(settings.model, ask_it=ask_model),
         "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
+        "loop": await asyncio.to_thread(_loop, workspace),
         "plugins": await asyncio.to_thread(_plugins),
     }
     good = answer["journal"]["ok"] and answer["model"]["ok"]
@@ -195,6 +197,18 @@ async def _journal(workspace: Path) -> dict[str, Any]:
         await store.close()
     reason = "" if check.ok else f"{check.first_bad}: {check.reason}"
     return {"ok": check.ok, "events": check.events, "head": check.head, "reason": reason}
+
+
+def _loop(workspace: Path) -> dict[str, Any]:
+    """What has held the event loop of the workspace's programs for more than a tenth of a second."""
+    held = read_held(workspace)
+    if not held:
+        return {"ok": True, "held": 0, "reason": "nothing has held it"}
+    longest, newest = max(held, key=lambda entry: entry.seconds), held[-1]
+    words = f"longest {clean_line(longest.at, limit=30)}: {longest.words}"
+    if newest is not longest:
+        words += f"; last {clean_line(newest.at, limit=30)}: {newest.words}"
+    return {"ok": True, "held": len(held), "reason": words}
 
 
 def _plugins() -> dict[str, Any]:

@@ -32,6 +32,7 @@ from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
+from app.commands.watchdog import EndGuard, LoopWatch
 from app.projection import pane_views as views
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -91,6 +92,8 @@ class Cockpit(TerminalApp[None]):
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
         mine = settings.trust is None or not settings.trust.foreign
+        self._watch = LoopWatch(workspace)
+        self._guard: EndGuard | None = None
         self._history = InputHistory(workspace, mine=mine)
         self._unsent = UnsentInputStore(workspace, mine=mine)
         self.controllers = Controllers(self, self.context, self._history, self._unsent, self._write_terminal)
@@ -145,12 +148,21 @@ class Cockpit(TerminalApp[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.add_signal_handler(number, partial(self.controllers.run.leave_on, number))
+        self._guard = EndGuard()
+        self._guard.terminal = getattr(self._driver, "attrs_before", None)
+        self._watch.begin()
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
         self.query_one("#command", CommandBar).set_text(self._unsent.kept.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
+
+    def on_unmount(self) -> None:
+        """Watch the loop no more; where a signal has asked for the end, that stands."""
+        self._watch.end()
+        if self._guard is not None:
+            self._guard.close()
 
     # -------------------------------------------------------------- engine
 

@@ -20,6 +20,7 @@ from app.commands.breakpoints import break_command
 from app.commands.command import Context, GrammarError
 from app.commands.missions import AgentFaultError, install_mission, is_idle, mission_agent, wait_until
 from app.commands.settings import Settings, untrusted_line
+from app.commands.watchdog import LoopWatch, ending_on
 from app.projection.event_lines import budget_hold_text, ending_jobs_text, line_of
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
@@ -441,16 +442,8 @@ def print_problems(engine: Engine, err: TextIO) -> None:
 @contextmanager
 def on_interrupt(then: Callable[[], None]) -> Iterator[None]:
     """SIGINT and SIGTERM call a function while the block runs."""
-    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, then)
-    try:
+    with ending_on((signal.SIGINT, signal.SIGTERM), lambda _: then()):
         yield
-    finally:
-        for number in numbers:
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.remove_signal_handler(number)
 
 
 @asynccontextmanager
@@ -462,7 +455,8 @@ async def open_engine(workspace: Path, config: EngineConfig | None = None) -> As
     try:
         if engine.servers is not None:
             await engine.servers.settled()  # whoever acts at once should find their tools
-        yield engine
+        with LoopWatch(workspace):
+            yield engine
     finally:
         await engine.close()
 

@@ -34,6 +34,10 @@ _Route = Callable[[Any, str], Awaitable[cmd.Receipt]]
 _AgentRoute = Callable[[Agent, Any, str], Awaitable[cmd.Receipt]]
 
 
+REST_S = 0.05
+"""How long a command waits for what a reasoner is in the middle of; it then meets the newest state."""
+
+
 class AgentBudgets:
     """Sets budgets and lets agents continue that they no longer hold.
 
@@ -178,6 +182,8 @@ class CommandRouter:
         return await self._agent_routes.get(type(command), self._handle)(agent, command, actor)
 
     async def _handle(self, agent: Agent, command: cmd.Command, actor: str) -> cmd.Receipt:
+        if not isinstance(command, cmd.Pause):
+            await agent.deliberation.rests(REST_S)
         receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
         await agent.log.commit()
         if agent.state.deleted:

@@ -21,9 +21,10 @@ from engine.agent.execution import AgentParts, RunLimits
 from engine.agent.perception import AgentEnvironment
 from engine.agent.plan_maker import PlanMaker
 from engine.agent.reasoner.reasoner import Reasoner
-from engine.agent.reasoner_deliberation import ReasonerDeliberation, ReasonerTiming
+from engine.agent.reasoner_deliberation import Busy, ReasonerDeliberation, ReasonerTiming
 from engine.agent.recorder import AgentRecorder
 from engine.api.replay_record import (
+    TURNS,
     DescribedTool,
     DivergedError,
     RecordedParameterExtractor,
@@ -202,6 +203,31 @@ class RecordedTiming(ReasonerTiming):
         advanced = self._record.next_payload
         return lambda phases: isinstance(advanced, ev.ReasonerAdvanced) and phases < advanced.phases
 
+    def recorded_busy(self) -> Busy | None:
+        """What the record says where the reasoner was in the middle of something."""
+        if not isinstance(self._record.next_payload, ev.ReasonerBusy):
+            return None
+        for payload in self._record.payloads[self._record.place :]:
+            match payload:
+                case ev.ReasonerAdvanced():
+                    return Busy(payload.phases)
+                case ev.ReasonerCut():
+                    return Busy(cut=payload)
+                case ev.AgentOpened():
+                    break
+        return Busy()
+
+    async def came_meanwhile(self) -> None:
+        """Let what else is under way record what it did then."""
+        for _ in range(TURNS):
+            following = self._record.next_payload
+            if isinstance(following, ev.ReasonerAdvanced | ev.ReasonerCut):
+                return
+            if isinstance(following, ev.AgentOpened | None):
+                raise SessionEnded
+            await asyncio.sleep(0)
+        raise DivergedError("what came in the middle of a part of the reasoner's cycle does not come")
+
     async def yield_turn(self, until: float) -> bool:
         """What was done is recorded at once."""
         return False
@@ -226,7 +252,7 @@ class RecordedTiming(ReasonerTiming):
 
     def reasons_meanwhile(self, can_reason: Callable[[], bool]) -> bool:
         """Go on where the record does."""
-        return isinstance(self._record.next_payload, ev.ReasonerAdvanced)
+        return isinstance(self._record.next_payload, ev.ReasonerAdvanced | ev.ReasonerBusy)
 
 
 def _difference(event: Event, expected: Event) -> str:

@@ -267,6 +267,17 @@ class ReasonerAdvanced(Payload, kind="reasoner.advanced"):
     """Every change of beliefs, events and intentions, while tracing is on."""
 
 
+class ReasonerBusy(Payload, kind="reasoner.busy"):
+    """The reasoner is in the middle of a part of its cycle; what comes now it takes in behind that."""
+
+
+class ReasonerCut(Payload, kind="reasoner.cut"):
+    """That part of its cycle was cut off, and the reasoner stands again where it stood before."""
+
+    seconds: float
+    """How long it had gone on."""
+
+
 class TimePassed(Payload, kind="reasoner.time_passed", external=True):
     """A wait of the reasoner's is over; logical time is that of this event."""
 

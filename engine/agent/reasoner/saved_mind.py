@@ -35,7 +35,7 @@ Data = dict[str, Any]
 def save(mind: Reasoner) -> Data | None:
     """The mind as it is now, ready for JSON; None where that cannot be said exactly."""
     agent, procedure = mind.agent, mind.making.procedure
-    if mind.run is not None or agent.beliefs.touched:
+    if mind.run is not None or mind.late is not None or agent.beliefs.touched:
         return None
     if procedure is not None and procedure.generated != mind.making.shown:
         return None
