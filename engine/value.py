@@ -67,7 +67,7 @@ _GENERATED = {name: _stub(name) for name in ("__init__", "__eq__", "__hash__", "
 
 
 class _Fields:
-    """Stands for the fields of a late class until somebody asks for them."""
+    """Stands for the fields of a late class until they are first read."""
 
     def __init__(self, written: type[Any]) -> None:
         self._written = written

@@ -39,7 +39,7 @@ class BuildJob:
 
         builds = builds_of(await self._host.crew())
         if builds is None:
-            raise JobRefused("nobody builds agents here")
+            raise JobRefused("agents cannot be built here: this engine has no builder")
         result = await builds.build(_pending_build(asked), report, actor=asked.actor)
         return JobResult(BUILD_STATUS[result.status.value], build_report(result), result.as_json())
 

@@ -7,6 +7,6 @@ As a program, for trying the cockpit by hand: `python -m tests.messages_server S
 from __future__ import annotations
 
 from tests.messages_server.replies import Reply, call, failure, object_call, plan_call
-from tests.messages_server.server import MessagesServer, Seen
+from tests.messages_server.server import MessagesServer, Seen, serving
 
-__all__ = ["MessagesServer", "Reply", "Seen", "call", "failure", "object_call", "plan_call"]
+__all__ = ["MessagesServer", "Reply", "Seen", "call", "failure", "object_call", "plan_call", "serving"]

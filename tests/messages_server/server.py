@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,3 +185,25 @@ def _send(writer: asyncio.StreamWriter, status: int, headers: Mapping[str, str],
 
 def _chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+@contextmanager
+def serving(answer: Callable[[Seen], Reply]) -> Iterator[str]:
+    """A server in a thread of its own, whose every reply a function gives; its address."""
+    url: list[str] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with MessagesServer([answer], repeat=True) as server:
+            url.append(server.url)
+            ready.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(PATIENCE_S)
+    try:
+        yield url[0]
+    finally:
+        over.set()
+        thread.join(10)

@@ -181,7 +181,7 @@ class GenerationRecords:
         return self.procedure.refusals(question, tuple(map(parse_plan, plans)), approved=approved)
 
     def prompt(self, generation: str, config: GenerationConfig, repair: str) -> Prompt | None:
-        """What a model is to be asked for a generation, with what it is to mend; None where nobody waits."""
+        """What a model is to be asked for a generation, with what to mend; None where no intention waits."""
         question = self.questions.get(generation)
         if question is None:
             return None

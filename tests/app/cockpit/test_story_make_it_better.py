@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,8 +23,7 @@ from tests.engine.agent.engine_flight import journal_holds_together
 from tests.engine.improve.cheats.grounds import MODULE, SUMS, TESTS
 from tests.engine.improve.cheats.planted import DELETE, READ
 from tests.engine.improve.planted import CAREFUL, GOOD
-from tests.messages_server import MessagesServer, Reply, Seen, object_call
-from tests.patience import PATIENCE_S
+from tests.messages_server import Reply, Seen, object_call, serving
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -183,28 +180,6 @@ class Thinker:
         return object_call("propose_changes", changes=changes if self.asked == 1 else [])
 
 
-@contextmanager
-def thinking(thinker: Thinker) -> Iterator[str]:
-    """The model behind a server on loopback, in a thread of its own; its address."""
-    url: list[str] = []
-    ready, over = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with MessagesServer([thinker.answer], repeat=True) as server:
-            url.append(server.url)
-            ready.set()
-            await asyncio.to_thread(over.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(PATIENCE_S)
-    try:
-        yield url[0]
-    finally:
-        over.set()
-        thread.join(10)
-
-
 def rejected(found: Campaign) -> Sequence[tuple[str, ...]]:
     return [one.verdict.cheats for one in found.candidates if one.verdict and one.verdict.cheats]
 
@@ -215,7 +190,7 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
 ) -> None:
     workspace, thinker = tmp_path / "ws", Thinker()
     lay(workspace, PROJECT)
-    with thinking(thinker) as url:
+    with serving(thinker.answer) as url:
         terminal.environment = {"ANTHROPIC_BASE_URL": url, "PILOTHOUSE_MODEL": MODEL}
         terminal.fly(f"--workspace {workspace}")
         terminal.shows("PAUSED", "pilot-1")

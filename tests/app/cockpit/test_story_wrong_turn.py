@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from engine.core.store.sqlite import SqliteJournal
 from engine.models.choice import ModelChoice
 from engine.models.endpoint import Endpoint
 from tests.engine.agent.engine_flight import Flight, act, journal_holds_together
-from tests.messages_server import MessagesServer, Reply, Seen, object_call, plan_call
+from tests.messages_server import Reply, Seen, object_call, plan_call, serving
 from tests.patience import PATIENCE_S
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
@@ -88,28 +86,6 @@ class Thinker:
         return plan_call(
             *parts, mind("tests_green", True), act("run", command="python check.py"), think, *release
         )
-
-
-@contextmanager
-def thinking(thinker: Thinker) -> Iterator[str]:
-    """The model behind a server on loopback, in a thread of its own; its address."""
-    url: list[str] = []
-    ready, over = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with MessagesServer([thinker.answer], repeat=True) as server:
-            url.append(server.url)
-            ready.set()
-            await asyncio.to_thread(over.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(PATIENCE_S)
-    try:
-        yield url[0]
-    finally:
-        over.set()
-        thread.join(10)
 
 
 class Hands:
@@ -192,7 +168,7 @@ def test_a_wrong_turn_is_found_set_right_and_tried_five_times(
     def state(agent: str) -> AgentState:
         return fold(read(workspace, agent)[0])
 
-    with thinking(thinker) as url:
+    with serving(thinker.answer) as url:
         asyncio.run(prepared(workspace, url))
         terminal.environment = {"ANTHROPIC_BASE_URL": url, "PILOTHOUSE_MODEL": MODEL}
         terminal.fly(f"--workspace {workspace}")
