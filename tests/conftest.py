@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,16 @@ from tests.settling import settled
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+# Programs that tests start keep their marks of trust here, and not with the person who runs the tests.
+HOME = tempfile.mkdtemp(prefix="pilothouse-home-")
+os.environ["PILOTHOUSE_HOME"] = HOME
+
+
+def pytest_unconfigure() -> None:
+    """The user's directory goes with the tests."""
+    shutil.rmtree(HOME, ignore_errors=True)
+
 
 # How long an example takes is the machine's affair, and no test asserts it.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -21,7 +21,7 @@ from app.cli.options import (
     run_answer,
     workspace_of,
 )
-from app.commands.settings import Settings
+from app.commands.settings import Settings, untrusted_line
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core.text import clean_line
@@ -106,6 +106,8 @@ async def run_agent_command(options: Any, workspace: Path, config: EngineConfig,
     # A command line is over when its answer is there: nobody can be asked in between.
     crew_settings = replace(config.crew, attended=False)
     engine = await Engine.open(workspace, config=replace(config, crew=crew_settings))
+    if left_out := untrusted_line(engine.trust):
+        sys.stderr.write(f"{clean_line(left_out, limit=1_000)}\n")
     try:
         crew = await engine.crew()
         builds = builds_of(crew)

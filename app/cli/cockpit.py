@@ -7,6 +7,7 @@ import os
 import sys
 
 from app.cli.options import Parser, accepted_tier, find_mission, print_error, workspace_of
+from engine.core.trust import TrustError
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,6 +33,13 @@ def run(options: argparse.Namespace) -> int:
     disable_gc()
     from app.cockpit.app import run_cockpit
 
-    return run_cockpit(
-        workspace_of(options), mission=mission, theme=options.theme, accept=accepted_tier(options)
-    )
+    try:
+        return run_cockpit(
+            workspace_of(options),
+            mission=mission,
+            theme=options.theme,
+            accept=accepted_tier(options),
+            trust=options.trust,
+        )
+    except TrustError as error:
+        return print_error(str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.cli.options import accepted_tier, add_tier_option, flag, run_answer, workspace_of
+from app.cli.options import accepted_tier, add_tier_option, add_trust_option, flag, run_answer, workspace_of
 from app.commands.command_runner import run_command
 
 
@@ -14,6 +14,7 @@ def add_arguments(do: argparse.ArgumentParser) -> None:
     do.add_argument("--agent", default="", metavar="ID")
     do.add_argument("--dry-run", action="store_true", help="tell what the line would do, and do nothing")
     add_tier_option(do)
+    add_trust_option(do)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,5 +27,6 @@ def run(options: argparse.Namespace) -> int:
         accept=accept,
         dry=options.dry_run,
         quiet=flag(options, "quiet"),
+        trust=options.trust,
     )
     return run_answer(options, work)

@@ -14,7 +14,8 @@ from typing import Any
 
 from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.registry import all_commands, broken_plugins
-from app.commands.settings import Settings
+from app.commands.settings import Settings, untrusted_line
+from app.commands.watchdog import read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
@@ -48,6 +49,7 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
         ask_model: whether the model is asked for one word.
     """
     settings = Settings.load(workspace)
+    left_out = untrusted_line(settings.trust)
     report = await asyncio.to_thread(_report, settings.engine_config().policy)
     answer: dict[str, Any] = {
         "version": __version__,
@@ -55,11 +57,13 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
         "sandbox": _sandbox(report),
         "root": await asyncio.to_thread(_root, workspace / SANDBOX_DIRECTORY),
         "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
+        "trust": {"ok": not left_out, "reason": left_out or "all that is in the folder is yours or trusted"},
         "terminal": _terminal(),
         "sqlite": _sqlite(),
         "model": await _model(settings.model, ask_it=ask_model),
         "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
+        "loop": await asyncio.to_thread(_loop, workspace),
         "plugins": await asyncio.to_thread(_plugins),
     }
     good = answer["journal"]["ok"] and answer["model"]["ok"]
@@ -195,6 +199,18 @@ async def _journal(workspace: Path) -> dict[str, Any]:
     return {"ok": check.ok, "events": check.events, "head": check.head, "reason": reason}
 
 
+def _loop(workspace: Path) -> dict[str, Any]:
+    """What has held the event loop of the workspace's programs for more than a tenth of a second."""
+    held = read_held(workspace)
+    if not held:
+        return {"ok": True, "held": 0, "reason": "nothing has held it"}
+    longest, newest = max(held, key=lambda entry: entry.seconds), held[-1]
+    words = f"longest {clean_line(longest.at, limit=30)}: {longest.words}"
+    if newest is not longest:
+        words += f"; last {clean_line(newest.at, limit=30)}: {newest.words}"
+    return {"ok": True, "held": len(held), "reason": words}
+
+
 def _plugins() -> dict[str, Any]:
     """The commands that plug-ins add, and which of them cannot be used."""
     names = [command.name for command in all_commands() if command.group == "Plugins"]
@@ -206,8 +222,9 @@ def _plugins() -> dict[str, Any]:
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
     lines.append(report.text())
-    for name in ("root", "settings", "terminal", "sqlite", "model", "snapshots", "journal", "plugins"):
-        part = answer[name]
+    for name, part in answer.items():
+        if name in ("version", "python", "sandbox"):
+            continue
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         words = " — ".join(filter(None, (facts, part["reason"]))) or "nothing is wrong"
         lines.append(f"{'✓' if part['ok'] else '✗'} {name:<9} {words}")

@@ -180,7 +180,7 @@ async def run_fleet(file: Path, options: RunOptions, *, out: TextIO, err: TextIO
         JournalError: the workspace cannot be opened.
     """
     members = await asyncio.to_thread(load_fleet, file)
-    config = Settings.load(options.workspace).engine_config(accept=options.accept)
+    config = Settings.load(options.workspace, trust=options.trust).engine_config(accept=options.accept)
     async with open_engine(options.workspace, config) as engine:
         result = await Fleet(engine, members, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -13,14 +13,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from app.cli.options import Parser, add_tier_option, common_options
+from app.cli.options import Parser, add_tier_option, add_trust_option, common_options
 from engine import __version__
 
 SUBCOMMANDS = {
     "run": "run one agent on a goal without a screen",
     "missions": "the shipped missions",
     "do": "one line, as typed in the command bar",
-    "sessions": "the journal: what ran, and whether it is whole",
+    "sessions": "the journal: what ran, whether it is whole, and repairing it",
+    "backup": "journal, blobs and snapshots as one file, and a workspace from it",
     "search": "search events, outputs, thoughts, prompts and memories",
     "memory": "what agents remember",
     "why": "why something is so, answered from the journal",
@@ -29,6 +30,7 @@ SUBCOMMANDS = {
     "asl": "run AgentSpeak(L) programs, several agents together",
     "tools": "the tools that agents have, and how MCP servers are",
     "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
+    "trust": "what in the workspace's folder counts once you trust it",
     "doctor": "what works on this machine",
     "explorer": "plans for the explorer robot, run and measured",
     "bench": "benchmarks beside their baselines (source tree only)",
@@ -85,6 +87,7 @@ def parser() -> Parser:
     top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
     top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
     add_tier_option(top)
+    add_trust_option(top)
     top.set_defaults(command="cockpit")
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
     for name, words in SUBCOMMANDS.items():

@@ -60,6 +60,16 @@ def add_tier_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trust_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that trusts what is in the workspace."""
+    parser.add_argument(
+        "--trust",
+        default="",
+        metavar="DIGEST",
+        help="trust exactly what is in the workspace's folder, as `pilothouse trust` shows it",
+    )
+
+
 def positive(text: str) -> int:
     """A whole number above 0."""
     if not text.isdigit() or int(text) < 1:

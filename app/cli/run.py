@@ -13,6 +13,7 @@ from app.cli.fleet import exit_code, fleet_table, run_fleet
 from app.cli.options import (
     accepted_tier,
     add_tier_option,
+    add_trust_option,
     filled,
     find_mission,
     positive,
@@ -72,6 +73,7 @@ def add_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--timeout", dest="timeout_s", type=seconds, metavar="S")
     run.add_argument("--events", action="store_true", help="print every event as one JSON line")
     add_tier_option(run)
+    add_trust_option(run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,25 +1,17 @@
-"""`pilothouse sessions`: the journal read as sessions, verified, and replayed.
-
-A journal as one file that another machine can read, verify and replay.
-
-The file is a gzipped tar of the journal and its blobs as they lie in a workspace, so that everything that
-reads a workspace reads it.
-"""
+"""`pilothouse sessions`: the journal read as sessions, verified, replayed, repaired and redacted."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import re
-import sqlite3
-import tarfile
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from app.cli.archives import BLOBS, ExportError, export_journal, unpack_journal
 from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
 from app.commands.headless import EXIT_CODES, Status
+from app.commands.settings import Settings
 from app.projection.event_lines import line_of
 from engine.api.replay import Replay, replay_stream
 from engine.core import events as ev
@@ -29,81 +21,12 @@ from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
+from engine.core.store.repair import look, repair
 from engine.core.store.sqlite import SqliteJournal
-from engine.core.store.verify import verify, workspace_head
+from engine.core.store.verify import redacted_events, verify, workspace_head
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
-
-UNPACKED_LIMIT = 4 * 1024**3
-"""Bytes that an export may hold."""
-BLOBS = "blobs"
-
-
-class ExportError(ValueError):
-    """A file that cannot be written or read; the message says why and what to do."""
-
-
-def export_journal(workspace: Path, target: Path) -> int:
-    """Write the journal and its blobs to a new file; gives the file's bytes. Also while an engine runs.
-
-    Raises:
-        ExportError: there is no journal, or the file cannot be written, or it exists.
-    """
-    data = workspace / DATA_DIRECTORY
-    if not (data / DATABASE).is_file():
-        raise ExportError(f"{workspace}: there is no journal here")
-    try:
-        with tempfile.TemporaryDirectory() as room, target.open("xb") as file:
-            copy = Path(room) / DATABASE
-            _copy_database(data / DATABASE, copy)
-            with tarfile.open(fileobj=file, mode="w:gz") as archive:
-                archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
-                for blob in sorted((data / BLOBS).rglob("*")):
-                    if blob.is_file() and not blob.is_symlink():
-                        archive.add(blob, f"{DATA_DIRECTORY}/{BLOBS}/{blob.relative_to(data / BLOBS)}")
-        return target.stat().st_size
-    except FileExistsError:
-        raise ExportError(f"{target} exists already: choose another name") from None
-    except (OSError, sqlite3.Error) as error:
-        target.unlink(missing_ok=True)
-        raise ExportError(f"{target} cannot be written: {error}") from None
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    with (
-        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old,
-        closing(sqlite3.connect(target)) as new,
-    ):
-        old.backup(new)
-
-
-@contextmanager
-def unpack_journal(source: Path) -> Iterator[Path]:
-    """An exported journal as a workspace, for as long as the block runs.
-
-    Raises:
-        ExportError: the file is none, holds what an export does not hold, or is too large.
-    """
-    with tempfile.TemporaryDirectory() as room:
-        try:
-            with tarfile.open(source, mode="r:gz") as archive:
-                total = 0
-                for member in archive:
-                    total += member.size
-                    if total > UNPACKED_LIMIT or not _belongs(member):
-                        raise ExportError(f"{source}: {member.name[:80]} does not belong in an export")
-                    archive.extract(member, room, filter="data")
-        except (OSError, EOFError, tarfile.TarError) as error:
-            raise ExportError(f"{source} is no export of a journal: {error}") from None
-        (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
-        yield Path(room)
-
-
-def _belongs(member: tarfile.TarInfo) -> bool:
-    parts = PurePosixPath(member.name).parts
-    inside = parts[:1] == (DATA_DIRECTORY,) and ".." not in parts
-    return member.isfile() and inside and (parts[1:] == (DATABASE,) or parts[1:2] == (BLOBS,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +206,11 @@ async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
     check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / BLOBS))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
-        return 0, answer, f"sound: {check.events} events, head {check.head}"
+        more = {"accepted": check.accepted, "redacted": check.redacted}
+        words = f"sound: {check.events} events, head {check.head}"
+        words += f"; behind {check.accepted}" if check.accepted else ""
+        words += f"; {check.redacted} events are redacted" if check.redacted else ""
+        return 0, {**answer, **{name: value for name, value in more.items() if value}}, words
     return 1, {**answer, "reason": check.reason}, f"NOT sound at {check.first_bad}: {check.reason}"
 
 
@@ -328,7 +255,65 @@ async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Rep
         except BlobError:
             return None
 
-    return await replay_stream(await store.read(agent), blob, store.writers)
+    redacted = await redacted_events(store)
+    return await replay_stream(await store.read(agent), blob, store.writers, redacted)
+
+
+# ------------------------------------------------------------------ repair
+
+OFFERS = """\
+look at it      pilothouse sessions verify, pilothouse sessions show (nothing is changed)
+restore         pilothouse sessions repair --restore: a new journal with the {sound} sound events
+accept          pilothouse sessions repair --accept-break: a new journal with all that can be read; the break
+                is recorded as accepted by you
+from a backup   pilothouse backup --restore FILE, into another directory
+The old file is kept under another name."""
+
+
+async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Answer:
+    """Say what is wrong with a journal and what can be done, or do it.
+
+    Raises:
+        JournalError: there is none, an engine has it open, or the disk refused.
+    """
+    at = Ports().clock.now()
+    if not restore and not accept:
+        check = await asyncio.to_thread(look, workspace / DATA_DIRECTORY / DATABASE)
+        answer = {"ok": check.ok, "events": check.events, "first_bad": check.first_bad}
+        if check.ok:
+            return 0, answer, f"sound: {check.events} events; there is nothing to repair"
+        offers = OFFERS.format(sound=check.events)
+        text = f"NOT sound at {check.first_bad or 'its beginning'}: {check.reason}\n{offers}"
+        return 1, {**answer, "reason": check.reason, "offers": ["look", "restore", "accept-break"]}, text
+    operator = (await asyncio.to_thread(Settings.load, workspace)).operator
+    check, done = await asyncio.to_thread(repair, workspace, accept=accept, operator=operator, at=at)
+    answer = {"ok": True, "events": done.events, "left": done.left, "kept": done.kept, "event": done.event}
+    how = f"the break at {check.first_bad or 'its beginning'} is accepted" if accept else "restored"
+    kept = f"; the old file is {done.kept}" if done.kept else ""
+    left = f"; {done.left} events are only there" if done.left else ""
+    return 0, answer, f"{how} by {operator} ({done.event}): {done.events} events{kept}{left}"
+
+
+async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
+    """Replace what a pattern matches by its digest, wherever the workspace keeps it.
+
+    Raises:
+        JournalError: there is no journal, an engine has it open, or the disk refused.
+    """
+    from engine.api.redaction import Pattern, RedactionError, redact  # late: with the store of snapshots
+
+    operator, at = (await asyncio.to_thread(Settings.load, workspace)).operator, Ports().clock.now()
+    try:
+        pattern = Pattern(text)
+        done = await asyncio.to_thread(redact, workspace, pattern, operator=operator, at=at, dry=dry)
+    except RedactionError as error:
+        return 2, {}, str(error)
+    counts = {"events": done.events, "blobs": done.blobs, "objects": done.objects}
+    answer = {"ok": True, **counts, "event": done.event, "still": list(done.still)}
+    words = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [f"{'would be redacted' if dry else 'redacted'}: {words}{f' ({done.event})' * bool(done.event)}"]
+    lines += [f"still in {name}: remove it there yourself" for name in done.still]
+    return (0 if any(counts.values()) else 1), answer, "\n".join(lines)
 
 
 # ------------------------------------------------------------------ reports
@@ -411,12 +396,34 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
     report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md")
     report.add_argument("--from", dest="source", type=Path, metavar="FILE", help="an export")
+    mend = what.add_parser(
+        "repair", parents=[common], help="what can be done about a journal that is not sound"
+    )
+    ways = mend.add_mutually_exclusive_group()
+    ways.add_argument("--restore", action="store_true", help="go back to the newest sound event")
+    ways.add_argument(
+        "--accept-break",
+        action="store_true",
+        help="go on with all that can be read, and answer for the break",
+    )
+    erase = what.add_parser("redact", parents=[common], help="replace contents by their digest everywhere")
+    erase.add_argument(
+        "pattern", metavar="PATTERN", help="a text; * stands for letters up to a space or quote"
+    )
+    erase.add_argument("--dry-run", action="store_true", help="only say how much there is")
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
     out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer from the journal, replay, report or export."""
+    """Answer from the journal, replay, report, export, repair or redact."""
+    if options.what == "repair":
+        mending = repair_journal(workspace_of(options), restore=options.restore, accept=options.accept_break)
+        return run_answer(options, mending)
+    if options.what == "redact":
+        return run_answer(
+            options, redact_contents(workspace_of(options), options.pattern, dry=options.dry_run)
+        )
     name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
     work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
     return run_answer(options, work)

@@ -14,12 +14,10 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual import events
 from textual._callback import invoke
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.dom import DOMNode
-from textual.driver import Driver
-from textual.filter import LineFilter
 from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -31,18 +29,19 @@ from app.cockpit.context import CockpitContext
 from app.cockpit.controllers.panes import READ_EVERY_S
 from app.cockpit.gc_tuning import enable_gc
 from app.cockpit.input_history import InputHistory, UnsentInputStore
+from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
-from app.commands.settings import Settings
+from app.commands.settings import Settings, untrusted_line
+from app.commands.watchdog import EndGuard, LoopWatch
 from app.projection import pane_views as views
 from engine.api.engine import Engine
 from engine.core import commands as cmd
-from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, of_agent
+from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, JournalUnsound, of_agent
 from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets.base.line_pane import Notice
 from widgets.base.pane_tabs import PaneTabs
-from widgets.base.text_layout import CONTROL_FILTER
 from widgets.dialogs.stop import StopReceiptPane
 from widgets.panes.beliefs import BeliefsPane, WorkingMemory
 from widgets.panes.command_bar import CommandBar
@@ -67,7 +66,7 @@ SWITCH_S = 0.0005
 it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
 
 
-class Cockpit(App[None]):
+class Cockpit(TerminalApp[None]):
     """Panes over a projection of the event stream; every key becomes a command to the engine.
 
     What keys and widgets ask for is done by the controllers; see `app.cockpit.wiring`.
@@ -92,8 +91,11 @@ class Cockpit(App[None]):
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
-        self._history = InputHistory(workspace)
-        self._unsent = UnsentInputStore(workspace)
+        mine = settings.trust is None or not settings.trust.foreign
+        self._watch = LoopWatch(workspace)
+        self._guard: EndGuard | None = None
+        self._history = InputHistory(workspace, mine=mine)
+        self._unsent = UnsentInputStore(workspace, mine=mine)
         self.controllers = Controllers(self, self.context, self._history, self._unsent, self._write_terminal)
         self.views = self.controllers.views
         """What a line of the command bar may show, ask or select, by name."""
@@ -122,19 +124,6 @@ class Cockpit(App[None]):
         yield CommandBar(line.completions, hint=line.hint, history=self._history.lines, id="command")
         yield KeyLine(id="keys")
 
-    def get_driver_class(self) -> type[Driver]:
-        """Textual's choice; on a terminal, the one that survives its loss."""
-        chosen = super().get_driver_class()
-        if chosen.__name__ != "LinuxDriver":
-            return chosen
-        from app.cockpit.terminal_driver import TerminalDriver
-
-        return TerminalDriver
-
-    def get_line_filters(self) -> list[LineFilter]:
-        """Textual's filters, and the one that lets no control character out."""
-        return [*super().get_line_filters(), CONTROL_FILTER]
-
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key's action in the palette too."""
         for key in keymap.KEYS:
@@ -159,6 +148,9 @@ class Cockpit(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.add_signal_handler(number, partial(self.controllers.run.leave_on, number))
+        self._guard = EndGuard()
+        self._guard.terminal = getattr(self._driver, "attrs_before", None)
+        self._watch.begin()
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
@@ -166,15 +158,26 @@ class Cockpit(App[None]):
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
 
+    def on_unmount(self) -> None:
+        """Watch the loop no more; where a signal has asked for the end, that stands."""
+        self._watch.end()
+        if self._guard is not None:
+            self._guard.close()
+
     # -------------------------------------------------------------- engine
 
     async def _open(self) -> None:
         """Open the engine, show what was there, then follow events until the end."""
         context, controllers = self.context, self.controllers
         needed = self._mission is not None and self._mission.network
+        config = context.settings.engine_config(network=needed, accept=self._accept)
         try:
-            config = context.settings.engine_config(network=needed, accept=self._accept)
-            engine = await Engine.open(context.workspace, config=config)
+            try:
+                engine = await Engine.open(context.workspace, config=config)
+            except JournalUnsound as error:
+                if not await controllers.repair.offer(error):
+                    raise
+                engine = await Engine.open(context.workspace, config=config)
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
@@ -328,9 +331,21 @@ class Cockpit(App[None]):
             self._driver.write(text)
 
 
-def run_cockpit(workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None) -> int:
-    """Open the cockpit and stay until the operator leaves; answers the exit code."""
-    settings = Settings.load(workspace, theme=theme)
+def run_cockpit(
+    workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None, trust: str = ""
+) -> int:
+    """Open the cockpit and stay until the operator leaves; answers the exit code.
+
+    Raises:
+        TrustError: what is in the folder has not this digest, or cannot be trusted.
+    """
+    settings: Settings | None = Settings.load(workspace, theme=theme, trust=trust)
+    assert settings is not None
+    if untrusted_line(settings.trust):
+        from app.cockpit.trusting import trusted_settings
+
+        if (settings := trusted_settings(workspace, settings, theme)) is None:
+            return 0
     app = Cockpit(workspace, mission=mission, settings=settings, accept=accept)
     app.run()
     sys.stdout.flush()

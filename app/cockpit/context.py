@@ -16,7 +16,7 @@ from textual.worker import Worker
 
 from app.cockpit import keymap
 from app.commands.command_runner import log_fault
-from app.commands.settings import Settings
+from app.commands.settings import Settings, untrusted_line
 from app.projection.projector import Projector
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -71,7 +71,8 @@ class CockpitContext:
         self.intention = 0
         """The intention whose plan the operator wants to see; 0 for the one that is pursued."""
         self.keys, wrong = keymap.checked(settings.keys)
-        self.setting_problems = [*settings.problems, *wrong]
+        restricted = untrusted_line(settings.trust)
+        self.setting_problems = [*filter(None, [restricted]), *settings.problems, *wrong]
         self.watchers: list[Watcher] = []
         """Given each new event of an agent."""
         self.frame_hooks: list[Callable[[], None]] = []

@@ -32,10 +32,11 @@ class UnsentInput(BaseModel):
 class UnsentInputStore:
     """Keeps it in `.pilothouse/desk` of a workspace, off the event loop."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path, *, mine: bool = True) -> None:
+        """Read what was kept, unless it is somebody else's."""
         self._path = workspace / ".pilothouse" / "desk"
         self._changed = asyncio.Event()
-        self.kept = self._read()
+        self.kept = self._read() if mine else UnsentInput()
 
     def _read(self) -> UnsentInput:
         try:
@@ -96,9 +97,10 @@ LINE_LIMIT = 4_000
 class InputHistory:
     """The last lines of a workspace's command bar, in `.pilothouse/history`, owner only."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path, *, mine: bool = True) -> None:
+        """Read what was kept, unless it is somebody else's."""
         self._path = workspace / ".pilothouse" / "history"
-        self.lines: list[str] = self._read()
+        self.lines: list[str] = self._read() if mine else []
 
     def _read(self) -> list[str]:
         try:

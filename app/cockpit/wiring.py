@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from app.cockpit.controllers.inbox import Inbox
     from app.cockpit.controllers.limits import Limits
     from app.cockpit.controllers.mind import Mind
+    from app.cockpit.controllers.repair import Repair
     from app.cockpit.controllers.review import Review
     from app.cockpit.controllers.time_travel import TimeTravel
 
@@ -75,6 +76,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
         "breakpoints",
     ),
     "mind": ("mind:Mind", lambda own: (own.context, own.panes), ""),
+    "repair": ("repair:Repair", lambda own: (own.context,), ""),
     "review": ("review:Review", lambda own: (own.context,), "manual why"),
     "sessions": ("crew_sessions:CrewSessions", lambda own: (own.context, own.crew), ""),
     "time": (
@@ -145,6 +147,7 @@ class Controllers:
         inbox: Inbox
         limits: Limits
         mind: Mind
+        repair: Repair
         review: Review
         sessions: CrewSessions
         time: TimeTravel

@@ -84,6 +84,7 @@ async def run_command(
     accept: Tier | None = None,
     dry: bool = False,
     quiet: bool = False,
+    trust: str = "",
 ) -> Answer:
     """Carry out one line; exit code 0 when done, 1 when refused or failed, 2 when not understood.
 
@@ -97,6 +98,7 @@ async def run_command(
         accept: the weakest jail that is accepted.
         dry: show only what it would do.
         quiet: show no progress on standard error.
+        trust: the digest of what is in the folder, to be trusted from now on.
 
     Raises:
         JournalError: the workspace cannot be opened.
@@ -110,7 +112,7 @@ async def run_command(
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
     try:
-        config = Settings.load(workspace).engine_config(accept=accept)
+        config = Settings.load(workspace, trust=trust).engine_config(accept=accept)
         async with open_engine(workspace, config) as engine:
             return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet)
     except JournalError:

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from app.commands.breakpoints import break_command
 from app.commands.command import Context, GrammarError
 from app.commands.missions import AgentFaultError, install_mission, is_idle, mission_agent, wait_until
-from app.commands.settings import Settings
+from app.commands.settings import Settings, untrusted_line
+from app.commands.watchdog import LoopWatch, ending_on
 from app.projection.event_lines import budget_hold_text, ending_jobs_text, line_of
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
@@ -97,6 +98,8 @@ class RunOptions:
     """Breakpoints to set before it runs, as in the command bar; the run ends where one holds it."""
     accept: Tier | None = None
     """The weakest jail in which programs may run; the settings say it otherwise."""
+    trust: str = ""
+    """The digest of what is in the folder, to be trusted from now on."""
 
 
 @dataclass(slots=True)
@@ -439,26 +442,21 @@ def print_problems(engine: Engine, err: TextIO) -> None:
 @contextmanager
 def on_interrupt(then: Callable[[], None]) -> Iterator[None]:
     """SIGINT and SIGTERM call a function while the block runs."""
-    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, then)
-    try:
+    with ending_on((signal.SIGINT, signal.SIGTERM), lambda _: then()):
         yield
-    finally:
-        for number in numbers:
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.remove_signal_handler(number)
 
 
 @asynccontextmanager
 async def open_engine(workspace: Path, config: EngineConfig | None = None) -> AsyncIterator[Engine]:
     """An engine on the workspace, closed in the end."""
     engine = await Engine.open(workspace, config=config or Settings.load(workspace).engine_config())
+    if left_out := untrusted_line(engine.trust):
+        sys.stderr.write(f"{clean_line(left_out, limit=1_000)}\n")
     try:
         if engine.servers is not None:
             await engine.servers.settled()  # whoever acts at once should find their tools
-        yield engine
+        with LoopWatch(workspace):
+            yield engine
     finally:
         await engine.close()
 
@@ -470,7 +468,8 @@ async def run_goal(options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str
         JournalError: the workspace cannot be opened.
     """
     needed = options.mission is not None and options.mission.network
-    config = Settings.load(options.workspace).engine_config(network=needed, accept=options.accept)
+    settings = Settings.load(options.workspace, trust=options.trust)
+    config = settings.engine_config(network=needed, accept=options.accept)
     async with open_engine(options.workspace, config) as engine:
         result = await Run(engine, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -33,7 +33,7 @@ from engine.core.text import clean_line
 
 NOUNS = (
     *("goals", "steering", "breakpoints", "budgets", "plan", "beliefs", "approvals", "memory", "thinking"),
-    *("notes", "time", "sandbox", "improve", "agents", "crew", "view"),
+    *("notes", "time", "sandbox", "improve", "agents", "crew", "trust", "view"),
 )
 """The modules of the nouns, in the order of help."""
 LINE_LIMIT = 1_000_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import tomllib
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from engine.core.approvals import Policy
 from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
+from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
 from engine.model import LateModel
 from engine.models.choice import REPAIRS, REPAIRS_LIMIT, ModelChoice
@@ -32,6 +34,8 @@ from engine.value import dataclass, field, fields, fields_of, replace
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024
+NAMED = 3
+"""How many files that are not trusted a line names."""
 
 
 class _CockpitTable(BaseModel, metaclass=LateModel):
@@ -120,6 +124,12 @@ class _CrewTable(BaseModel, metaclass=LateModel):
     """Whether the agents that Pilothouse ships are there."""
 
 
+class _KeepingTable(BaseModel, metaclass=LateModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    disk_mb: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """Megabytes that the data of the workspace may take; agents are held at it."""
+
+
 class _File(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -129,6 +139,7 @@ class _File(BaseModel, metaclass=LateModel):
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable.model_construct)
     mastermind: _MastermindTable = Field(default_factory=_MastermindTable.model_construct)
     crew: _CrewTable = Field(default_factory=_CrewTable.model_construct)
+    keeping: _KeepingTable = Field(default_factory=_KeepingTable.model_construct)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable.model_construct)
 
 
@@ -149,15 +160,33 @@ class Settings(EngineConfig):
     """What is wrong with the files, in sentences."""
 
     @classmethod
-    def load(cls, workspace: Path, *, theme: str | None = None) -> Settings:
-        """The settings for a workspace; blocking."""
+    def load(cls, workspace: Path, *, theme: str | None = None, trust: str = "") -> Settings:
+        """The settings for a workspace; blocking.
+
+        Args:
+            workspace: its directory, whose own settings only tighten the user's where they are not trusted.
+            theme: colours that go before those of the settings.
+            trust: the digest of what is in the directory, to be trusted from now on.
+
+        Raises:
+            TrustError: it has not that digest, or cannot be trusted.
+        """
         home = _home(os.environ)
         problems: list[str] = []
-        user, local = (_read(folder / FILE, problems) for folder in (home, workspace))
-        given = _over(user, local)
+        folder = FolderTrust(workspace, home)
+        if trust:
+            if why := folder.trust(trust):
+                problems.append(f"trusted until this program ends: {why}")
+            folder.reopen()
+        user, local = (_read(place / FILE, problems) for place in (home, workspace))
+        # The file is read once more, so what was read is looked at: it may have been changed meanwhile.
+        trusted = local.content is None or (not folder.restricted and folder.admits(FILE, local.content))
+        beside = Policy() if trusted else _approvals(local.table.get("approvals", {}), problems)
+        given = _over(user.table, local.table if trusted else tightened(user.table, local.table))
         # Without any file nothing is to be checked, and no validator is built.
         file = _File.model_validate(given) if given else _File.model_construct()
-        accepted = any(each.get("sandbox", {}).get("accept_paths") for each in (user, local))
+        accepting = (user.table, local.table) if trusted else (user.table,)
+        accepted = any(each.get("sandbox", {}).get("accept_paths") for each in accepting)
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or file.cockpit.theme,
             keys=file.cockpit.keys,
@@ -166,10 +195,13 @@ class Settings(EngineConfig):
             accept_paths=accepted,
             snapshots=file.sandbox.snapshots,
             approvals=_approvals(file.approvals, problems),
+            folder_approvals=beside,
+            trust=folder,
             operator=_operator(),
             model=_model(file.model, problems),
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
+            disk_mb=file.keeping.disk_mb,
             mastermind=_mastermind(file.mastermind),
             crew=replace(CrewSettings(), **_given(file.crew)),
             home=home,
@@ -207,6 +239,66 @@ def _over(user: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
         both = name != "approvals" and isinstance(value, dict) and isinstance(merged.get(name), dict)
         merged[name] = _over(merged[name], value) if both else value
     return merged
+
+
+def untrusted_line(trust: FolderTrust | None) -> str:
+    """What of a folder does not count as it was opened, and how it is trusted; empty where all counts."""
+    if trust is None or not (trust.restricted or trust.foreign):
+        return ""
+    names = [*trust.untrusted, *(["its journal"] if trust.foreign else [])]
+    named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return (
+        f"restricted: you do not trust {named} of this folder, which can only tighten here; "
+        f"pilothouse trust shows what each would change, --trust {trust.digest} trusts it"
+    )
+
+
+def tightened(user: Mapping[str, Any], folder: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a folder's settings is tighter than the user's own, or the defaults; all else is left out.
+
+    Approvals are no part of it: they count beside the user's own, and of both the stricter answer.
+    """
+    tighter: dict[str, Any] = {}
+    for name, (usual, order) in _TIGHTER.items():
+        now, wish = _setting(user, name), _setting(folder, name)
+        if wish is not None and order(wish) < order(usual if now is None else now):
+            table = tighter
+            *above, last = name.split(".")
+            for part in above:
+                table = table.setdefault(part, {})
+            table[last] = wish
+    return tighter
+
+
+def _setting(table: Mapping[str, Any], name: str) -> Any:
+    value: Any = table
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _amount(value: Any) -> Decimal:
+    return Decimal("Infinity") if value is None else Decimal(str(value))
+
+
+_CAMPAIGN = MastermindSettings().budget
+_TIGHTER: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "sandbox.network": ("off", [each.value for each in (Network.OFF, Network.PORTS, Network.ON)].index),
+    "sandbox.snapshots": ("required", ["required", "off"].index),
+    **dict.fromkeys(
+        (
+            *(f"budget.{name}" for name in ("usd", "tokens", "calls", "actions", "seconds")),
+            *(f"budget.agent.{name}" for name in ("usd", "tokens", "calls", "actions", "seconds")),
+            *(f"model.{name}" for name in ("budget_usd", "budget_tokens", "budget_calls")),
+        ),
+        (None, _amount),
+    ),
+    "mastermind.candidates": (_CAMPAIGN.candidates, _amount),
+    "mastermind.seconds": (_CAMPAIGN.seconds, _amount),
+    "mastermind.usd": (_CAMPAIGN.usd, _amount),
+    "crew.model_calls": (CrewSettings().model_calls, _amount),
+}
+"""Settings by which a folder can only tighten: what holds without them, and their order from the tightest."""
 
 
 def _given(table: BaseModel) -> dict[str, Any]:
@@ -265,17 +357,37 @@ def _operator() -> str:
     return "".join(char for char in name if char.isalnum() or char in "-_.")[:32] or "operator"
 
 
-def _read(path: Path, problems: list[str]) -> dict[str, Any]:
-    """What a settings file says; nothing where it is wrong, which is said."""
+def user_table(home: Path | None) -> dict[str, Any]:
+    """What stands in the user's own settings file; blocking."""
+    return _read(home / FILE, []).table if home is not None else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a settings file says."""
+
+    table: dict[str, Any] = field(default_factory=dict)
+    content: bytes | None = None
+    """The file as it was read; None where there is none."""
+
+
+def _read(path: Path, problems: list[str]) -> _Given:
+    """A settings file; nothing of it where it is wrong, which is said."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(SIZE_LIMIT + 1)
     except FileNotFoundError:
-        return {}
+        return _Given()
     except OSError as error:
         problems.append(f"{path} cannot be read: {error.strerror}")
-        return {}
+        return _Given()
+    return _Given(read_table(content, path.name, problems), content)
+
+
+def read_table(content: bytes, name: str, problems: list[str]) -> dict[str, Any]:
+    """What stands in a settings file; nothing where it is wrong, which is said."""
     if len(content) > SIZE_LIMIT:
-        problems.append(f"{path.name} is larger than {SIZE_LIMIT // 1024} KiB and was left out")
+        problems.append(f"{name} is larger than {SIZE_LIMIT // 1024} KiB and was left out")
         return {}
     try:
         table = tomllib.loads(content.decode())
@@ -290,5 +402,5 @@ def _read(path: Path, problems: list[str]) -> dict[str, Any]:
     # A file that asks for approvals is not left out with them.
     asks = b"[approvals" in content
     every = ", and every action is asked about" if asks else ""
-    problems.append(f"{path.name}: {wrong}; the file was left out{every}")
+    problems.append(f"{name}: {wrong}; the file was left out{every}")
     return {"approvals": {"preset": "ask"}} if asks else {}

@@ -21,6 +21,7 @@ from typing import Any
 
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
+from app.commands.watchdog import ending_on
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.rules import narrowest_rule, rule_text
 from engine.api.engine import Engine
@@ -122,7 +123,6 @@ async def _over_http(server: Any, port: int) -> None:
 
 async def _until_signal(work: Any) -> int:
     """Await the work; 0 at its end, 130 or 143 where a signal came before."""
-    loop = asyncio.get_running_loop()
     came: list[int] = []
     task = asyncio.ensure_future(work)
 
@@ -130,19 +130,14 @@ async def _until_signal(work: Any) -> int:
         came.append(number)
         task.cancel()
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, end, number)
     try:
-        await task
+        with ending_on((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), end):
+            await task
     except asyncio.CancelledError:
         if not came:
             raise
     except OSError as error:
         raise JournalError(f"it cannot be served: {error}") from error
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
     return 128 + came[0] if came else 0
 
 

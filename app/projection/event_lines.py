@@ -282,6 +282,11 @@ def _breakpoint_changed(p: ev.BreakpointChanged) -> str:
     return f"◉ operator breakpoint {p.breakpoint} {'on' if p.enabled else 'off'}"
 
 
+def _not_counted(p: ev.GrantsNotCounted) -> str:
+    names = ", ".join((*p.grants, *p.once, *p.envelopes)) or "its budgets and policies"
+    return f"✗ warning not granted here by you, so it does not count: {names}"
+
+
 def _approval_answered(p: ev.ApprovalAnswered) -> str:
     if p.allowed:
         return f"✓ operator {p.action} allowed ({p.scope})"
@@ -341,6 +346,9 @@ _WORDS: Words = {
     ev.SessionOpened: "○ session session {p.session} opened",
     ev.SessionClosed: "○ session session {p.session} closed",
     ev.TierAccepted: "! warning programs run in the jail {p.tier}, as accepted: {p.reason}",
+    ev.BreakAccepted: "! operator a break of the journal at {p.event} was accepted: {p.problem}",
+    ev.JournalRestored: "! operator the journal was restored up to seq {p.upto}: {p.problem}",
+    ev.ContentsRedacted: lambda p: f"! operator contents of {len(p.events):,} events were redacted",
     ev.ServerTrusted: "! operator the server {p.server} may start: {p.what}",
     ev.ServerDistrusted: "- operator the server {p.server} may not start",
     ev.AgentCreated: "+ session agent {p.agent_id} created ({p.agent_type})",
@@ -436,6 +444,7 @@ _WORDS: Words = {
     ),
     ev.ApprovalAnswered: _approval_answered,
     ev.RuleGranted: lambda p: f"✓ operator {p.grant} ({p.scope}), unasked: {rule_text(p.rule)}",
+    ev.GrantsNotCounted: _not_counted,
     ev.RuleRevoked: "✗ operator {p.grant} holds no longer",
     ev.PlanAccepted: _plan_accepted,
     ev.EnvelopeRevoked: "✗ operator the envelope of {p.goal} holds no longer",

@@ -264,9 +264,16 @@ def _value(value: Any) -> str:
 # ------------------------------------------------------------------ status and intervention
 
 
+RESTRICTED = "RESTRICTED"
+"""Said where the workspace's folder is not trusted."""
+
+
 def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> StatusModel:
     """The status line."""
-    held = StatusModel(sandbox=sandbox.summary, sandbox_alarm=sandbox.alarm, journal=health.journal)
+    words, alarm = sandbox.summary, sandbox.alarm
+    if health.restricted:
+        words, alarm = f"{words} · {RESTRICTED}", alarm or RESTRICTED
+    held = StatusModel(sandbox=words, sandbox_alarm=alarm, journal=health.journal)
     if state is None:
         return replace(held, point="no agent yet")
     return replace(

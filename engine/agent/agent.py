@@ -176,7 +176,7 @@ class Agent:
         except RefusedError as error:
             self.append(ev.CommandRefused(reason=error.reason), "system", received.ref)
             return Receipt(ok=False, message=str(error), event=received.ref)
-        for payload in result.events:
+        for payload in (self.around.seal(self.log.stream, each) for each in result.events):
             self.append(payload, actor, received.ref)
             self._react(payload)
         self.wake()

@@ -34,6 +34,10 @@ _Route = Callable[[Any, str], Awaitable[cmd.Receipt]]
 _AgentRoute = Callable[[Agent, Any, str], Awaitable[cmd.Receipt]]
 
 
+REST_S = 0.05
+"""How long a command waits for what a reasoner is in the middle of; it then meets the newest state."""
+
+
 class AgentBudgets:
     """Sets budgets and lets agents continue that they no longer hold.
 
@@ -44,9 +48,15 @@ class AgentBudgets:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
 
-    async def restore(self, store: JournalStore) -> None:
-        """Find what the operator set for all together in an earlier session, and what Mastermind took."""
-        for event in await store.last(1, WORKSPACE, kind=ev.WorkspaceBudgetSet.kind):
+    async def restore(self, store: JournalStore, *, foreign: bool = False) -> None:
+        """Find what the operator set for all together in an earlier session, and what Mastermind took.
+
+        Args:
+            store: the journal.
+            foreign: it is somebody else's, so that what was set in it does not count.
+        """
+        budgets = [] if foreign else await store.last(1, WORKSPACE, kind=ev.WorkspaceBudgetSet.kind)
+        for event in budgets:
             if isinstance(payload := ev.payload_of(event), ev.WorkspaceBudgetSet):
                 self.ledger.workspace = payload.limits
         for event in await store.last(sys.maxsize, MASTERMIND, kind=ModelCharged.kind):
@@ -172,6 +182,8 @@ class CommandRouter:
         return await self._agent_routes.get(type(command), self._handle)(agent, command, actor)
 
     async def _handle(self, agent: Agent, command: cmd.Command, actor: str) -> cmd.Receipt:
+        if not isinstance(command, cmd.Pause):
+            await agent.deliberation.rests(REST_S)
         receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
         await agent.log.commit()
         if agent.state.deleted:

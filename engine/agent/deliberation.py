@@ -30,6 +30,10 @@ OUTCOME_UNKNOWN = Reason("step.unknown.why")
 class Deliberation(Protocol):
     """How an agent chooses what it does."""
 
+    async def rests(self, seconds: float) -> None:
+        """Wait so long at most until it is in the middle of nothing; by default it never is."""
+        return
+
     def opened(self, *, new: bool) -> None:
         """The agent was opened in a session; `new` where it is its first. By default nothing follows."""
         return

@@ -27,7 +27,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ToolOffered
 from engine.core.agents import BY_SPEC, RUN_TYPES, AgentConfig
-from engine.core.approvals import Source
+from engine.core.approvals import Answer, Policy, Source
 from engine.core.budgets import Spent
 from engine.core.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, with_checksum, without_checksum
 from engine.core.folds.agents import microseconds_between
@@ -37,6 +37,7 @@ from engine.core.state import AgentState
 from engine.core.store.port import Head, JournalStore
 from engine.core.streams import StreamLog, restore_all
 from engine.core.streams import restore as restore_state
+from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import read_metacognition
 from engine.planning import thinkers
 from engine.sandbox.paths import PathError
@@ -210,7 +211,7 @@ class LiveAgents:
             self.faults[state.agent_id] = why
             return None
         try:
-            return await self._open(state)
+            return await self._open(state, resumed=True)
         except ForgottenError as error:
             self.faults[state.agent_id] = f"its mind cannot be had again: {error}"
             return None
@@ -223,7 +224,7 @@ class LiveAgents:
         self._start(agent)
         return agent
 
-    async def _open(self, state: AgentState) -> Agent:
+    async def _open(self, state: AgentState, *, resumed: bool = False) -> Agent:
         """An agent of a state, with what is to be recorded before it begins."""
         if state.forked is not None:
             root = await self._shared.branches.set_apart(state.agent_id)
@@ -235,8 +236,17 @@ class LiveAgents:
         agent = await self._agent(state, log)
         agent.open(self._session, self._shared.ports.seed())
         agent.begin_metacognition(read_metacognition(state.config.meta))
-        own = policy_of(state.config.meta)
-        agent.begin_approvals({Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own})
+        own, folder = policy_of(state.config.meta), self._shared.config.folder_approvals
+        trust = self._shared.config.trust
+        if resumed and trust is not None:
+            uncounted = await not_counted(self._shared.store, state, trust)
+            if uncounted != ev.GrantsNotCounted():
+                agent.append(uncounted, "system", state.run_event)
+            if trust.foreign:
+                denied = tuple(rule for rule in folder.rules if rule.answer is Answer.DENY)
+                folder = Policy(denied, Answer.ASK)
+        policies = {Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own, Source.FOLDER: folder}
+        agent.begin_approvals(policies)
         return agent
 
     def _join(self, agent: Agent) -> None:
@@ -297,7 +307,9 @@ class LiveAgents:
             usual = BY_SPEC
         thinker = str(command.config.get("thinker", usual))
         try:
-            meta = await asyncio.to_thread(with_thresholds, self._shared.workspace, command.config)
+            meta = await asyncio.to_thread(
+                with_thresholds, self._shared.workspace, command.config, self._shared.config.trust
+            )
             errors = read_recovery(meta).max_consecutive_errors
         except (ThresholdsError, SettingsError) as error:
             return _refused(f"no agent was created: {error}")
@@ -423,7 +435,38 @@ class LiveAgents:
             await store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:
                 kept = await asyncio.to_thread(json.dumps, {"head": head, "mind": mind})
-                await store.save_snapshot(f"{state.agent_id}{MIND}", version, MIND_FORMAT, kept)
+                name = f"{state.agent_id}{MIND}"
+                await store.save_snapshot(name, version, MIND_FORMAT, with_checksum(kept))
+
+
+async def not_counted(store: JournalStore, state: AgentState, trust: FolderTrust) -> ev.GrantsNotCounted:
+    """What of an agent's earlier sessions does not count in this one.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    known = state.approvals
+    asks_again = trust.restricted or trust.foreign
+
+    async def counts(ref: str) -> bool:
+        event = None if asks_again else await store.get(ref)
+        return event is not None and trust.sealed(event)
+
+    allowed: set[tuple[str, str]] = set()
+    for answer in known.answered if known.once and not asks_again else ():
+        event = await store.get(answer.event)
+        if (
+            event is not None
+            and trust.sealed(event)
+            and isinstance(payload := ev.payload_of(event), ev.ApprovalAnswered)
+        ):
+            allowed.add((payload.step, payload.key))
+    return ev.GrantsNotCounted(
+        grants=tuple([grant.id for grant in known.grants if not await counts(grant.event)]),
+        once=tuple(step for step, key in known.once.items() if (step, key) not in allowed),
+        envelopes=tuple([goal for goal, held in known.envelopes.items() if not await counts(held.event)]),
+        journal=trust.foreign,
+    )
 
 
 def _refused(message: str) -> cmd.Receipt:

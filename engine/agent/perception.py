@@ -17,6 +17,7 @@ from engine.agent.steering.ledger import Ledger
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, SandboxSession, Survey
+from engine.core.journal import Payload
 from engine.core.ports import CallContext, Clock, Randomness, SessionControl
 from engine.core.reasoner import SentMessage
 from engine.core.recovery import ActiveAction
@@ -190,6 +191,8 @@ class AgentEnvironment:
     """Whether it is looked at what of an action needs the operator; not in a replay, which is fed that."""
     asker: Callable[[], ParameterExtractor | None] | None = None
     """Finds missing parameters in place of the agent's model, as a replay does."""
+    seal: Callable[[str, Payload], Payload] = lambda _stream, payload: payload
+    """Puts the user's seal on what they grant in a stream; a replay knows it."""
     answer_counted: Callable[[str], bool] = lambda _action: False
     """Whether an action's answer counted although it was cut off at that moment; a replay knows."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from engine.agent.reasoner.plan_generation import Reviewed, config_of, limits_of, read_plans, reviewed
 from engine.agent.reasoner.reasoner import Reasoner
 from engine.agent.recorder import AgentRecorder
+from engine.bdi.syntax import Trigger
 from engine.core import events as ev
 from engine.core.reasoner import Generation, GenerationStage
 from engine.planning.pgp.requests import (
@@ -81,7 +82,8 @@ class PlanMaker:
             case GenerationStage.ANSWERED if generation.reason:
                 self._give_up(generation, generation.reason)
             case GenerationStage.ANSWERED:
-                self._begin(generation.id, self._review(generation))
+                known, triggers = self._reasoner.making.known.actions, self._reasoner.making.triggers
+                self._begin(generation.id, self._review(generation, known, triggers))
             case GenerationStage.REVIEWED:
                 self._judge(generation)
             case GenerationStage.DECIDED:
@@ -153,9 +155,8 @@ class PlanMaker:
 
     # -------------------------------------------------------------- the answer
 
-    async def _review(self, generation: Generation) -> None:
-        actions, limits = self._reasoner.making.known.actions, limits_of(self._settings)
-        known = self._reasoner.making.triggers
+    async def _review(self, generation: Generation, actions: Any, known: tuple[Trigger, ...]) -> None:
+        limits = limits_of(self._settings)
         try:
             review = await asyncio.to_thread(
                 reviewed, generation.answer, generation.goal, actions, limits, known

@@ -7,7 +7,9 @@ it continue.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -28,6 +30,7 @@ from engine.core import events as ev
 from engine.core.actions import ErrorCode
 from engine.core.agents import RunState
 from engine.core.journal import Event
+from engine.core.offload import Slice
 from engine.core.ports import Clock
 from engine.core.reasoner import Generation, GenerationStage, SentMessage, WantedAction
 from engine.core.reasons import Reason
@@ -39,15 +42,32 @@ from engine.planning.pgp.requests import Answerer, RecordedAnswers
 from engine.planning.thinkers.model_answerer import ModelAnswerer
 from engine.tools.registry import Checked, Problem, ToolRegistry
 from engine.tools.worlds.world import WORLDS
+from engine.value import dataclass
 
 SLICE_S = 0.004
 """How long the reasoner keeps the event loop at a time."""
+LOOP_S = 0.005
+"""How long the event loop waits for the reasoner's thread; then it goes on, and the thread beside it."""
+STUCK_S = 0.15
+"""How long a part of the reasoner's cycle may still go on after the operator has told the agent to stop."""
+CLOSING_S = 0.3
+"""How long a part of the cycle may still go on when the agent is closed."""
 RUN_S = 0.1
 """How long it continues before what it did is recorded."""
 A_DAY_S = 86_400.0
 
 DueIn = Callable[[], float | None]
 """Seconds until a wait of the reasoner's is over; None when none is, or time does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """What a record says of a part of the cycle in which events came."""
+
+    phases: int = 0
+    """How far the reasoner went on."""
+    cut: ev.ReasonerCut | None = None
+    """Where it was cut off."""
 
 
 class ReasonerTiming:
@@ -57,10 +77,23 @@ class ReasonerTiming:
         self._recorder, self._clock = recorder, clock
 
     def phases(self) -> Callable[[int], bool]:
-        """Whether there may be another phase now, given how many there were."""
-        clock = self._clock
-        until = clock.monotonic() + SLICE_S
-        return lambda _phases: clock.monotonic() < until
+        """Whether there may be another phase now, given how many there were; one there always may."""
+        until = time.monotonic() + SLICE_S  # asked in a thread, where a loop's clock cannot be
+        first: list[int] = []
+
+        def goes_on(phases: int) -> bool:
+            if not first:
+                first.append(phases)
+            return phases == first[0] or time.monotonic() < until
+
+        return goes_on
+
+    def recorded_busy(self) -> Busy | None:
+        """What the record says of a part of the cycle in which events came; None without a record."""
+        return None
+
+    async def came_meanwhile(self) -> None:
+        """Return when the record continues behind that."""
 
     async def yield_turn(self, until: float) -> bool:
         """Let others have their turn; False when it is time to record what was done."""
@@ -115,6 +148,7 @@ class ReasonerDeliberation(Deliberation):
         reasoner: the agent's mind; None for an agent that is about to be created.
         timing: how far it continues at a time; by the clock where none is given.
         make_maker: makes what asks for the plans that the reasoner lacks.
+        recall: makes the mind again as it is behind the newest event.
     """
 
     def __init__(
@@ -123,6 +157,7 @@ class ReasonerDeliberation(Deliberation):
         reasoner: Reasoner | None = None,
         timing: ReasonerTiming | None = None,
         make_maker: Callable[[AgentRecorder, Reasoner, Answerer | None], PlanMaker] = PlanMaker,
+        recall: Callable[[AgentState], Awaitable[tuple[Reasoner, str]]] | None = None,
     ) -> None:
         recorder = parts.recorder
         self._recorder, self._around, self._pipeline = recorder, parts.around, parts.pipeline
@@ -133,6 +168,15 @@ class ReasonerDeliberation(Deliberation):
         self._reasoner = reasoner
         self._make_maker = make_maker
         self._maker: PlanMaker | None = None
+        self._recall = recall
+        self._slice: Slice | None = None
+        """What runs in a thread now."""
+        self._busy = False
+        """Whether it is on record that a part of the cycle is under way."""
+        self._again = False
+        """Whether what comes is brought in as it came in the middle of a part of the cycle on record."""
+        self._missed: list[tuple[Event, ev.Payload]] = []
+        """Events that came while there was no mind."""
         recorder.observer = self
 
     @property
@@ -150,21 +194,44 @@ class ReasonerDeliberation(Deliberation):
 
     async def close(self) -> None:
         """End everything that was begun beside the cycle, and record how far the reasoner went on."""
-        await self.maker.close()
+        if self._maker is not None:
+            await self._maker.close()
+        current = self._slice
+        if current is not None and not current.finished:
+            ending = asyncio.ensure_future(current.ended())
+            await asyncio.wait({ending}, timeout=CLOSING_S)
+            if not current.finished:
+                current.cut_off()
+                await asyncio.wait({ending}, timeout=CLOSING_S)
+            ending.cancel()
         # There is no await between this and the end of the cycle, so nothing of what was done is lost.
         self._close_run()
 
+    async def rests(self, seconds: float) -> None:
+        """Wait so long at most for the end of what runs in a thread; a command then meets the newest mind."""
+        if self._slice is not None and not self._slice.finished:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._slice.ended()
+
     def saved(self) -> dict[str, Any] | None:
         """The mind as it is behind the newest event; None where that cannot be said."""
+        if self._reasoner is None or self._under_way:
+            return None
         self._close_run()
-        return save(self.reasoner)
+        return save(self._reasoner)
 
     # -------------------------------------------------------------- what comes in, and what is recorded
 
     def before(self, payload: ev.Payload) -> None:
-        """Record what the reasoner did before this."""
-        if self._reasoner is not None and not isinstance(payload, ev.ReasonerAdvanced):
+        """Record what the reasoner did before this, or that it is in the middle of something."""
+        if self._reasoner is None or isinstance(payload, ev.ReasonerAdvanced | ev.ReasonerBusy):
+            return
+        if not self._under_way:
             self._close_run()
+        elif not self._busy:
+            self._busy = True
+            self._append(ev.ReasonerBusy(), "agent", self._state.run_event)
 
     def after(self, event: Event, payload: ev.Payload) -> None:
         """Let the reasoner take what happened; the agent's creation makes the reasoner."""
@@ -172,11 +239,21 @@ class ReasonerDeliberation(Deliberation):
             self._reasoner.take(event, payload)
             if isinstance(payload, ev.ActionStarted):
                 self._recorder.wake()  # intentions that do not wait for it may go on now
+        elif self._recall is not None:
+            self._missed.append((event, payload))
         elif isinstance(payload, ev.AgentCreated):
             self._reasoner = make_reasoner(self._state, self._around.registry, event.at)
 
+    @property
+    def _under_way(self) -> bool:
+        """Whether a part of the cycle has begun and not ended, or had not on record."""
+        return self._again or (self._slice is not None and not self._slice.finished)
+
     def _close_run(self) -> None:
         """Record how far the reasoner went on, and what follows from that."""
+        if self._reasoner is None or self._under_way or (self._slice is not None and self._slice.cut):
+            return
+        self._busy = False
         done = self.reasoner.close([goal.id for goal in self._state.open_goals])
         cause = self._state.run_event
         for payload in done:
@@ -214,8 +291,11 @@ class ReasonerDeliberation(Deliberation):
     def react(self, payload: ev.Payload) -> None:
         """Cut off what plans are being made of when the agent is stopped."""
         cut = isinstance(payload, ev.AgentHeld) and payload.grade.rank >= StopGrade.CUT.rank
-        if cut or isinstance(payload, ev.AgentStopped):
-            self.maker.cut()
+        if self._maker is not None and (cut or isinstance(payload, ev.AgentStopped)):
+            self._maker.cut()
+        current = self._slice
+        if current is not None and isinstance(payload, ev.AgentPaused | ev.AgentHeld | ev.AgentStopped):
+            asyncio.get_running_loop().call_later(STUCK_S, current.cut_off)
 
     def hear(self, sender: str, message: SentMessage) -> None:
         """Take a message of another agent's reasoner."""
@@ -290,12 +370,71 @@ class ReasonerDeliberation(Deliberation):
         )
         until = self._around.clock.monotonic() + RUN_S
         while run.open:
-            self.reasoner.advance(run, self._timing.phases())
+            if not await self._advance(run):
+                return
             if not run.open or not await self._timing.yield_turn(until) or self.reasoner.run is not run:
                 break
         self._close_run()
         if run.full:
             await self._timing.slow_down(until)
+
+    async def _advance(self, run: ReasonerRun) -> bool:
+        """Let the reasoner continue for a slice; False where that was cut off."""
+        recorded = self._timing.recorded_busy()
+        if recorded is not None:
+            return await self._do_again(run, recorded)
+        began = self._around.clock.monotonic()
+        self._slice = current = Slice(partial(self.reasoner.advance, run, self._timing.phases()))
+        try:
+            if not current.wait(LOOP_S):
+                await current.ended()
+        except asyncio.CancelledError:
+            current.cut_off()
+            raise
+        if current.cut:
+            await self._begin_again(round(self._around.clock.monotonic() - began, 1))
+            return False
+        self._slice = None
+        current.result()
+        if self._busy:
+            self._close_run()
+        return True
+
+    async def _begin_again(self, seconds: float) -> None:
+        """Have the mind as it was before what was cut off, with what came since."""
+        self._reasoner, self._slice, self._busy = None, None, False
+        if self._maker is not None:
+            self._maker.cut()
+            self._maker = None
+        self._record_cut(ev.ReasonerCut(seconds=seconds))
+        await self._recorder.commit()
+        assert self._recall is not None
+        mind, _ = await self._recall(self._state)
+        missed, self._missed = self._missed, []
+        for event, payload in missed:
+            if event.version > mind.version:
+                mind.take(event, payload)
+        self._reasoner = mind
+
+    def _record_cut(self, cut: ev.ReasonerCut) -> None:
+        event = self._append(cut, "system", self._state.run_event)
+        if self._state.run in (RunState.RUNNING, RunState.PAUSED):
+            reason = Reason("run.stuck.reasoner", seconds=cut.seconds)
+            self._append(ev.AgentPaused(reason=reason), "system", event.ref)
+
+    async def _do_again(self, run: ReasonerRun, recorded: Busy) -> bool:
+        """Continue as on record, with what came meanwhile."""
+        self.reasoner.advance(run, lambda phases: recorded.cut is None and phases < recorded.phases)
+        self._busy = self._again = True
+        self._append(ev.ReasonerBusy(), "agent", self._state.run_event)
+        await self._timing.came_meanwhile()
+        self._again = False
+        if recorded.cut is not None:
+            self.reasoner.run = None
+            self._record_cut(recorded.cut)
+            return False
+        self._close_run()
+        return True
 
     def _due_in(self) -> float | None:
         """Seconds until a wait of the reasoner's is over; None when none is, or time does not count."""
@@ -398,4 +537,5 @@ class ReasonerSupport:
             ForgottenError: its mind cannot be had again.
         """
         mind, why = await recall_mind(state, store, registry)
-        return partial(ReasonerDeliberation, reasoner=mind), why
+        recall = partial(recall_mind, store=store, registry=registry)
+        return partial(ReasonerDeliberation, reasoner=mind, recall=recall), why

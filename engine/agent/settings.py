@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import METACOGNITION_KEY, MetaSettingsError, read_metacognition
 from engine.model import LateModel
 from engine.tools.parameters.processing import ProcessingSettings
@@ -106,8 +107,15 @@ def read_thresholds(text: str) -> Thresholds:
     return tables
 
 
-def with_thresholds(workspace: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def with_thresholds(
+    workspace: Path, config: Mapping[str, Any], trust: FolderTrust | None = None
+) -> dict[str, Any]:
     """A configuration with the workspace's thresholds beneath it, setting by setting; blocking.
+
+    Args:
+        workspace: whose file it is.
+        config: the configuration.
+        trust: what of the folder counts; None for all.
 
     Raises:
         ThresholdsError: the workspace's file cannot be used.
@@ -119,6 +127,8 @@ def with_thresholds(workspace: Path, config: Mapping[str, Any]) -> dict[str, Any
         return dict(config)
     except OSError as error:
         raise ThresholdsError(f"{FILE} cannot be read: {error.strerror}") from None
+    if trust is not None and not trust.admits(FILE, content):
+        return dict(config)
     if len(content) > SIZE_LIMIT:
         raise ThresholdsError(f"{FILE} is larger than {SIZE_LIMIT // 1024} KiB: make it shorter")
     try:

@@ -37,6 +37,7 @@ from engine.core.store.blobs import BlobStore
 from engine.core.store.port import JournalStore
 from engine.core.streams import StateStream
 from engine.core.thinking import Thinker
+from engine.core.trust import FolderTrust
 from engine.memory.memory import Memory
 from engine.memory.metacognition.runner import BackgroundRunner
 from engine.memory.metacognition.schedule import read_metacognition
@@ -204,7 +205,11 @@ class EngineConfig:
     """Whether the sandbox's files are saved before each action that may change them."""
     approvals: Policy = field(default_factory=Policy)
     """What agents ask about before they do it, as the workspace's settings say."""
+    folder_approvals: Policy = field(default_factory=Policy)
+    """What the folder's settings say where the folder is not trusted: beside the user's own."""
     create: bool = True
+    trust: FolderTrust | None = None
+    """What the user trusts of the folder; None where whoever opens it answers for all that is in it."""
     home: Path | None = None
     """The user's own directory, outside of any workspace: its `mcp.json` needs no leave, and its key makes
     leave last (`engine.tools.mcp.permissions`)."""
@@ -214,6 +219,8 @@ class EngineConfig:
     """What all agents together may take over all sessions."""
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What each agent may take, with those that work for it."""
+    disk_mb: int | None = None
+    """Room that the data of the workspace may take on the disk; None for all that there is."""
     mastermind: MastermindSettings = field(default_factory=MastermindSettings)
     """How the system improves itself."""
     crew: CrewSettings = field(default_factory=CrewSettings)
@@ -340,6 +347,9 @@ class SharedServices:
             parts=self.parts,
             repairs=repairs,
             post=post,
+            seal=self.config.trust.seal
+            if self.config.trust is not None
+            else lambda _stream, payload: payload,
             ledger=self.ledger,
             background=self.background,
             pace=self.pace,

@@ -64,6 +64,8 @@ TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
+WEIGH_EVERY_S = 10.0
+"""How often it is looked how much room the data take."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 
@@ -113,7 +115,7 @@ class Engine(WorkspaceQueries):
         store = await open_store(workspace, ports.clock, create=config.create)
         try:
             await asyncio.to_thread(layers)  # finding out what this kernel offers takes trial processes
-            library = PlanLibrary(shipped_recipes(), workspace / "recipes")
+            library = PlanLibrary(shipped_recipes(), workspace / "recipes", config.trust)
             engine = cls(workspace, config, ports, store, library)
         except BaseException:
             await store.close()
@@ -144,7 +146,10 @@ class Engine(WorkspaceQueries):
         version, head = streams.get(WORKSPACE, (0, GENESIS))
         self._log = StreamLog(WORKSPACE, version, head, self.clock, self.store.commit)
         if version == 0:
-            self._note(ev.WorkspaceCreated(workspace=self.ids.new("workspace")))
+            created = ev.WorkspaceCreated(workspace=self.ids.new("workspace"))
+            first = self._log.append(created, actor="system", causes=(), tick=0)
+            if self.trust is not None:
+                await asyncio.to_thread(self.trust.began, first.hash)
         self._note(ev.SessionOpened(session=self.session, version=__version__))
         if self.sandbox().unconfined:
             self._note(
@@ -168,7 +173,7 @@ class Engine(WorkspaceQueries):
         )
         await self._begin_servers()
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
-        await self._budgets.restore(self.store)
+        await self._budgets.restore(self.store, foreign=self.trust is not None and self.trust.foreign)
         self._mastermind.has_stream, self._crew.has_stream = MASTERMIND in streams, CREW in streams
         if CREW in streams and any(each.state.agent_type in RUN_TYPES for each in self._agents.values()):
             self._crew.begin()  # a run was cut off; the crew says at once what becomes of it
@@ -182,6 +187,7 @@ class Engine(WorkspaceQueries):
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(), name="recipe watch"),
         ]
+        await self._weigh_data()
         self._live.go_on()
 
     async def _begin_servers(self) -> None:
@@ -193,7 +199,7 @@ class Engine(WorkspaceQueries):
         # late: few workspaces have servers
         from engine.tools.mcp import permissions, process, settings, workspace_servers
 
-        named = await asyncio.to_thread(settings.load_all, self.workspace, home)
+        named = await asyncio.to_thread(settings.load_all, self.workspace, home, self.trust)
         around = process.ProgramEnvironment(self.workspace, self.root, self.config.policy, os.environ)
         decided = permissions.ServerPermissions(self.workspace, home)
         await decided.restore(self.store)
@@ -364,8 +370,17 @@ class Engine(WorkspaceQueries):
         assert self._log is not None
         self._log.append(payload, actor="system", causes=(), tick=0)
 
+    async def _weigh_data(self) -> None:
+        """Hold agents where the data take all the room that they may, until they do not."""
+        disk = await asyncio.to_thread(self.quota.weigh)
+        freed = bool(self._budgets.ledger.disk) and not disk
+        self._budgets.ledger.disk = disk
+        if freed:
+            self._budgets.release_agents(self._agents, "system")
+
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""
+        weigh_at = self.clock.monotonic()
         tidy_at = self.clock.monotonic() + TIDY_AFTER_S
         await self._live.save_ended_agents()
         unsettled: list[Memory | LazyMastermind | LateCrew] = [self.memory] if self.memory is not None else []
@@ -374,6 +389,9 @@ class Engine(WorkspaceQueries):
             if self.time_travel.main is not None and self.clock.monotonic() > tidy_at:
                 self.time_travel.main.tidy()
                 tidy_at = inf
+            if self.clock.monotonic() >= weigh_at:
+                weigh_at = self.clock.monotonic() + WEIGH_EVERY_S
+                await self._weigh_data()
             await self.clock.sleep(RETRY_JOURNAL_S)
             while unsettled:
                 # What the last session left half done is settled, and what is wrong is said, unasked.

@@ -15,6 +15,7 @@ from engine.agent.live_agents import LiveAgents
 from engine.agent.shared import EngineConfig, reasoner_support
 from engine.agent.steering.budget_status import BudgetStatus, budget_statuses
 from engine.agent.steering.ledger import Ledger
+from engine.api.disk_quota import DiskQuota
 from engine.core.agents import Health
 from engine.core.approvals import Envelope
 from engine.core.breakpoints import read_break
@@ -77,6 +78,8 @@ class WorkspaceQueries:
         self.clock, self.ids, self.draw_seed = ports.clock, ports.ids, ports.seed
         self.root = config.sandbox or workspace / SANDBOX_DIRECTORY
         self.blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+        self.quota = DiskQuota(workspace / DATA_DIRECTORY, config.disk_mb)
+        """The room that the data may take."""
         self.registry = ToolRegistry()
         self.mastermind_settings, self.crew_settings = config.mastermind, config.crew
         self.memory: Memory | None = None
@@ -86,7 +89,8 @@ class WorkspaceQueries:
         self.model: ModelClient | None = None
         """Asks the model that thinks, on the workspace's budget; None where there is none."""
         self.model_name = config.model.name if config.model is not None else ""
-        self._ports, self._parts = ports, PromptReader(workspace)
+        self.trust = config.trust
+        self._ports, self._parts = ports, PromptReader(workspace, config.trust)
         self._client = config.model.client() if config.model is not None else None
         model_budget = config.model.budget.limits if config.model is not None else SpendingLimits()
         usual = config.agent_budget.over(model_budget)
@@ -287,10 +291,22 @@ class WorkspaceQueries:
             agents=tuple(f"{name}: {fault}" for name, fault in self._live.faulty.items()),
             sandbox=self.sandbox().refusal,
             snapshots=saver.trouble if saver is not None else "",
-            states=(*filter(None, [self._torn()]), *self._live.rebuilt.values()),
+            states=(
+                *filter(
+                    None,
+                    [
+                        self._torn(),
+                        self.quota.warning,
+                        self.memory.rebuilt if self.memory is not None else "",
+                    ],
+                ),
+                *self.store.notes,
+                *self._live.rebuilt.values(),
+            ),
             memory=status.trouble or (keeper.note if keeper is not None else ""),
             memory_behind=keeper.behind if keeper is not None else 0,
             servers=self.servers.troubles if self.servers is not None else (),
+            restricted=self.trust is not None and (self.trust.restricted or self.trust.foreign),
         )
 
 

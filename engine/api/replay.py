@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import suppress
 from itertools import repeat
 from typing import Any, NoReturn
@@ -21,9 +21,10 @@ from engine.agent.execution import AgentParts, RunLimits
 from engine.agent.perception import AgentEnvironment
 from engine.agent.plan_maker import PlanMaker
 from engine.agent.reasoner.reasoner import Reasoner
-from engine.agent.reasoner_deliberation import ReasonerDeliberation, ReasonerTiming
+from engine.agent.reasoner_deliberation import Busy, ReasonerDeliberation, ReasonerTiming
 from engine.agent.recorder import AgentRecorder
 from engine.api.replay_record import (
+    TURNS,
     DescribedTool,
     DivergedError,
     RecordedParameterExtractor,
@@ -59,17 +60,31 @@ WORDED = frozenset({"reason", "message", "summary", "why", "note", "problems"})
 class ReplayedLog(StreamLog):
     """A log that writes again what an older version wrote, where both say the same."""
 
-    def __init__(self, stream: str, record: RecordedStream, other_version: bool) -> None:
+    def __init__(
+        self, stream: str, record: RecordedStream, other_version: bool, redacted: Container[str]
+    ) -> None:
         super().__init__(stream, 0, GENESIS, record, _keep)
         self._record = record
+        self._redacted = redacted
         self._other_version = other_version
         self.reworded = False
         """Whether this version words a recorded sentence otherwise."""
+
+    def append(self, payload: ev.Payload, *, actor: str, causes: tuple[str, ...], tick: int) -> Event:
+        """As any log; an event whose contents were redacted has the hash that it had."""
+        expected = self._record.next
+        event = super().append(payload, actor=actor, causes=causes, tick=tick)
+        if expected is not None and event.ref in self._redacted and event[:-2] == expected[:-2]:
+            self.head = expected.hash
+            event = self._pending[-1] = event._replace(hash=expected.hash)
+        return event
 
     def _body(self, payload: ev.Payload) -> str:
         body, expected = super()._body(payload), self._record.next
         if expected is None or expected.body == body or expected.kind != payload.kind:
             return body
+        if expected.ref in self._redacted:
+            return expected.body
         # What has been added since has its default in what was written before.
         as_now = _as_now(self._record.payloads[self._record.place]).body()
         if as_now == body:
@@ -188,6 +203,31 @@ class RecordedTiming(ReasonerTiming):
         advanced = self._record.next_payload
         return lambda phases: isinstance(advanced, ev.ReasonerAdvanced) and phases < advanced.phases
 
+    def recorded_busy(self) -> Busy | None:
+        """What the record says where the reasoner was in the middle of something."""
+        if not isinstance(self._record.next_payload, ev.ReasonerBusy):
+            return None
+        for payload in self._record.payloads[self._record.place :]:
+            match payload:
+                case ev.ReasonerAdvanced():
+                    return Busy(payload.phases)
+                case ev.ReasonerCut():
+                    return Busy(cut=payload)
+                case ev.AgentOpened():
+                    break
+        return Busy()
+
+    async def came_meanwhile(self) -> None:
+        """Let what else is under way record what it did then."""
+        for _ in range(TURNS):
+            following = self._record.next_payload
+            if isinstance(following, ev.ReasonerAdvanced | ev.ReasonerCut):
+                return
+            if isinstance(following, ev.AgentOpened | None):
+                raise SessionEnded
+            await asyncio.sleep(0)
+        raise DivergedError("what came in the middle of a part of the reasoner's cycle does not come")
+
     async def yield_turn(self, until: float) -> bool:
         """What was done is recorded at once."""
         return False
@@ -212,7 +252,7 @@ class RecordedTiming(ReasonerTiming):
 
     def reasons_meanwhile(self, can_reason: Callable[[], bool]) -> bool:
         """Go on where the record does."""
-        return isinstance(self._record.next_payload, ev.ReasonerAdvanced)
+        return isinstance(self._record.next_payload, ev.ReasonerAdvanced | ev.ReasonerBusy)
 
 
 def _difference(event: Event, expected: Event) -> str:
@@ -259,9 +299,10 @@ class _StreamReplay:
         blob: Callable[[str], Awaitable[bytes | None]],
         *,
         other_version: bool,
+        redacted: Container[str],
     ) -> None:
         self._record = record
-        self.log = ReplayedLog(record.events[0].stream, record, other_version)
+        self.log = ReplayedLog(record.events[0].stream, record, other_version, redacted)
         self.state = AgentState()
         world = RecordedWorld(record, blob)
         self._registry = RecordedRegistry(
@@ -285,6 +326,7 @@ class _StreamReplay:
             looks=False,
             asker=self._asker,
             answer_counted=self._answer_counted,
+            seal=self._sealed,
         )
         self._reasons = created.agent_type == REASONER
         self._deliberation: ReasonerDeliberation | None = None
@@ -324,6 +366,11 @@ class _StreamReplay:
             RecordedParameterExtractor(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
         )
 
+    def _sealed(self, stream: str, payload: ev.Payload) -> ev.Payload:
+        """A grant with the seal that it has on record."""
+        seal = getattr(self._record.next_payload, "seal", "")
+        return payload.model_copy(update={"seal": seal}) if seal and hasattr(payload, "seal") else payload
+
     def _answer_counted(self, action: str) -> bool:
         """Whether the record has the answer of an action: it may have come in the moment of a stop."""
         return any(end.action == action for end in self._record.ahead(ev.ActionFinished))
@@ -349,7 +396,10 @@ class _StreamReplay:
 
 
 async def replay_stream(
-    events: Sequence[Event], blob: Callable[[str], Awaitable[bytes | None]], writers: Sequence[str] = ()
+    events: Sequence[Event],
+    blob: Callable[[str], Awaitable[bytes | None]],
+    writers: Sequence[str] = (),
+    redacted: Container[str] = (),
 ) -> Replay:
     """Run one agent's recorded stream again.
 
@@ -358,13 +408,14 @@ async def replay_stream(
         blob: gives large recorded answers.
         writers: the versions that wrote the journal. What another version wrote may differ in its sentences;
             then the states at the end are compared besides.
+        redacted: references of events whose contents were redacted: they are taken as they stand.
     """
     stream, record = events[0].stream, RecordedStream(events)
     other = next((version for version in writers if version != __version__), "")
     created = record.payloads[0]
     if not isinstance(created, ev.AgentCreated):
         return Replay(stream, False, 0, "", "the stream does not begin with the agent's creation")
-    replay = _StreamReplay(record, created, blob, other_version=bool(other))
+    replay = _StreamReplay(record, created, blob, other_version=bool(other), redacted=redacted)
     log = replay.log
     try:
         await replay.run(created)

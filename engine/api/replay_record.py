@@ -104,10 +104,10 @@ class RecordedStream:
 
 _MEANWHILE = (
     *(ev.ReasonerAdvanced, ev.GenerationAsked, ev.GenerationSettled, ev.PlansHeld),
-    *(ev.GenerationBegun, ev.AgentPaused),
+    *(ev.GenerationBegun, ev.AgentPaused, ev.ReasonerBusy, ev.ReasonerCut),
 )
 """What an agent with a reasoner does while an action runs."""
-_TURNS = 100_000
+TURNS = 100_000
 """Turns of the event loop that a reasoner has to continue during one action."""
 
 
@@ -215,7 +215,7 @@ class RecordedWorld:
 
     async def _what_was_done_meanwhile(self) -> None:
         """Let a reasoner do what it did while the action ran."""
-        for _ in range(_TURNS):
+        for _ in range(TURNS):
             if not isinstance(self._record.next_payload, _MEANWHILE):
                 return
             await asyncio.sleep(0)

@@ -43,9 +43,9 @@ def number(term: Term) -> Number:
         return result
     if isinstance(result, Cell | Var):
         raise unbound("a variable in arithmetic")
-    from engine.bdi.printer import text_of
+    from engine.bdi.printer import brief_text
 
-    raise _invalid(f"{text_of(result)} is not a number")
+    raise _invalid(f"{brief_text(result)} is not a number")
 
 
 def _divide(left: Number, right: Number) -> Number:

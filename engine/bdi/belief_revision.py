@@ -11,7 +11,7 @@ from engine.bdi.beliefs import SELF_ONLY, Fact, Predicate, sourced
 from engine.bdi.errors import EvaluationError
 from engine.bdi.intentions import Event, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction, stored_form
-from engine.bdi.printer import text_of
+from engine.bdi.printer import shown_text
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.terms import (
     PERCEPT,
@@ -122,7 +122,7 @@ def notify_change(agent: RunningAgent, change: BeliefChange) -> None:
     agent.belief_version += 1
     if agent.tracer is not None:
         kind = record.BeliefAdded if change.sign == "+" else record.BeliefRemoved
-        agent.trace(kind, text_of(change.literal))
+        agent.trace(kind, shown_text(change.literal))
     if agent.watchers:
         waiting.happened(agent, change.sign, change.literal)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
 from engine.bdi.unification import UNWRITTEN, Env, Matcher, Trail, key_of, undo
 from engine.value import dataclass, field
 
@@ -22,7 +22,7 @@ SELF_ONLY = (SELF,)
 class Fact:
     """One belief: a literal, and annotations of which at least one is a source."""
 
-    __slots__ = ("alike", "alive", "annotations", "args", "link", "open", "place", "plain")
+    __slots__ = ("alike", "alive", "annotations", "args", "link", "open", "place", "plain", "weight")
 
     def __init__(self, plain: Struct, annotations: tuple[Term, ...], place: int) -> None:
         self.plain = plain
@@ -34,6 +34,11 @@ class Fact:
         self.open = not is_ground(plain)
         """True when it holds variables, so that each use needs a copy."""
         self.alive = True
+        self.weight = 0
+        for arg in plain.args:
+            if type(arg) is not int:  # most facts hold numbers alone
+                self.weight = weight_of(plain.args)
+                break
         self.link: Link | None = None
         """Its place among all facts of its predicate."""
         self.alike: Link | None = None
@@ -131,14 +136,16 @@ class BeliefBase:
 
     Args:
         limit: facts it may hold; one more raises EvaluationError with `limit_exceeded`.
+        size: what facts may hold together, in characters of long texts; a structure counts as 100.
         newest_first: answers come newest first as in Jason, else in the order of insertion.
     """
 
-    def __init__(self, *, limit: int, newest_first: bool) -> None:
-        self.limit = limit
+    def __init__(self, *, limit: int, newest_first: bool, size: int = 200_000_000) -> None:
+        self.limit, self.size = limit, size
         self.newest_first = newest_first
         self.predicates: dict[str, Predicate] = {}
         self.count = 0
+        self.weight = 0
         self.places = 0
         self.percepts: dict[Struct, Fact] = {}
         """Beliefs with `source(percept)`, by their literals."""
@@ -157,7 +164,7 @@ class BeliefBase:
         """Forget everything."""
         self.predicates.clear()
         self.percepts.clear()
-        self.count = 0
+        self.count = self.weight = 0
 
     def find(self, literal: Struct) -> Fact | None:
         """The fact with this functor and these arguments, whatever its annotations."""
@@ -184,6 +191,8 @@ class BeliefBase:
             fact = Fact(
                 literal.with_annotations(()) if literal.annotations else literal, annotations, self.places
             )
+            if self.weight + fact.weight > self.size:
+                raise EvaluationError(ErrorId.LIMIT_EXCEEDED, "the beliefs hold too much text")
             self.places += 1
             self.put(fact)
             if self.touched is not None:
@@ -205,6 +214,7 @@ class BeliefBase:
         if predicate is None:
             predicate = self.predicates[indicator] = Predicate()
         self.count += 1
+        self.weight += fact.weight
         fact.link = predicate.all.add(fact)
         predicate.by_args[fact.args] = fact
         if fact.open:
@@ -235,6 +245,7 @@ class BeliefBase:
             self.touched[fact.plain] = None
         fact.alive = False
         self.count -= 1
+        self.weight -= fact.weight
         self.percepts.pop(fact.plain, None)
         del predicate.by_args[fact.args]
         assert fact.link is not None

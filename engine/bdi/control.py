@@ -14,7 +14,7 @@ from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
 from engine.bdi.errors import ErrorId
 from engine.bdi.intentions import Frame, Intention, RunningAgent
-from engine.bdi.printer import headline, text_of
+from engine.bdi.printer import headline, shown_text, text_of
 from engine.bdi.syntax import Body, BodyItem, For, If, While
 from engine.bdi.terms import Cell, Struct, deref
 from engine.bdi.trace import Change, FrameView, IntentionView, ItemView, PendingStep
@@ -130,7 +130,7 @@ def pending_step(agent: RunningAgent) -> PendingStep | None:
     step = frame.code[frame.pc]
     return PendingStep(
         intention.id,
-        f"{frame.sign}{text_of(frame.literal)}",
+        f"{frame.sign}{shown_text(frame.literal)}",
         frame.plan.name,
         step.text,
         frame.plan.plan.source,
@@ -153,7 +153,7 @@ def intention_view(intention: Intention) -> IntentionView:
     if intention.suspended:
         state, reason = "suspended", intention.suspended
     elif intention.pending is not None:
-        state, reason = str(intention.pending.kind), text_of(intention.pending.what)
+        state, reason = str(intention.pending.kind), shown_text(intention.pending.what)
     elif intention.event is not None:
         state, reason = "waiting for an event", intention.event.text
     frames, left_out = intention.frames, max(0, len(intention.frames) - 2 * FRAMES_SHOWN)
@@ -174,12 +174,12 @@ def abridged(view: IntentionView) -> IntentionView:
 def _frame(frame: Frame) -> FrameView:
     current = frame.code[frame.pc].item if frame.pc < len(frame.code) else None
     bindings = tuple(
-        (name, text_of(frame.env[slot]))
+        (name, shown_text(frame.env[slot]))
         for name, slot in frame.plan.slots.items()
         if frame.env[slot] is not UNWRITTEN and not isinstance(deref(frame.env[slot]), Cell)
     )
     return FrameView(
-        f"{frame.sign}{text_of(_told(frame))}",
+        f"{frame.sign}{shown_text(_told(frame))}",
         frame.plan.name,
         tuple(_items(frame.plan.plan.body, current, 0)),
         bindings,

@@ -20,7 +20,7 @@ from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.goal_states import GoalState
 from engine.bdi.intentions import ActionRequest, Event, Frame, Intention, Message, Phase, RunningAgent
 from engine.bdi.plans import CompiledPlan
-from engine.bdi.printer import text_of
+from engine.bdi.printer import shown_text, text_of
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.syntax import conjunction, conjuncts
 from engine.bdi.terms import Term
@@ -191,7 +191,7 @@ def _intend(agent: RunningAgent, event: Event, plan: CompiledPlan, env: Env) -> 
             caller = intention.pop()
             frame.collapsed = caller.collapsed + 1
             if agent.tracer is not None:
-                goal, depth = f"{caller.sign}{text_of(caller.literal)}", len(intention.frames)
+                goal, depth = f"{caller.sign}{shown_text(caller.literal)}", len(intention.frames)
                 agent.trace(record.TailCall, intention.id, caller.plan.name, caller.pc, goal, depth)
         elif len(intention.frames) >= agent.limits.frames:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} goals lie in each other")

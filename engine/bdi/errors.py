@@ -6,9 +6,8 @@ Where something stands in the text of a program.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from engine.bdi.terms import Term
 from engine.value import dataclass
 
 
@@ -66,11 +65,11 @@ class ErrorId(StrEnum):
 class EvaluationError(Exception):
     """A formula, term or step that cannot be evaluated; it fails the step, never the interpreter."""
 
-    def __init__(self, error_id: ErrorId, message: str, details: tuple[Term, ...] = ()) -> None:
+    def __init__(self, error_id: ErrorId, message: str, details: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.error_id = error_id
         self.details = details
-        """More annotations for the failure event."""
+        """Terms: more annotations for the failure event."""
 
 
 def unbound(what: str) -> EvaluationError:

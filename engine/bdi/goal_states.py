@@ -16,7 +16,7 @@ from engine.bdi import trace as record
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Event, Failure, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction
-from engine.bdi.printer import text_of
+from engine.bdi.printer import shown_text
 from engine.bdi.terms import Cell, Struct, Term, atom, canonical, instantiated
 from engine.bdi.trace import Change
 from engine.bdi.unification import Trail, undo
@@ -92,7 +92,7 @@ def step_failed(agent: RunningAgent, intention: Intention, failure: Failure) -> 
 
 def frame_done(agent: RunningAgent, intention: Intention, frame: Frame, *, cut_short: bool) -> None:
     """A frame that came to its end, or was cut short, was taken off the stack, where there is a tracer."""
-    goal = text_of(frame.literal)
+    goal = shown_text(frame.literal)
     if not cut_short:
         event, depth = f"{frame.sign}{goal}", len(intention.frames)
         agent.trace(record.PlanFinished, intention.id, frame.plan.name, event, depth)
@@ -133,7 +133,7 @@ def fail_event(agent: RunningAgent, event: Event, error_id: str, message: str) -
             step_failed(agent, event.intention, failure)
         unwind(agent, event.intention, failure)
         return
-    agent.warn(_complaint(text_of(event.literal), failure))
+    agent.warn(_complaint(shown_text(event.literal), failure))
     agent.trace(record.EventDropped, event.text, failure.message)
 
 
@@ -149,7 +149,7 @@ def unwind(agent: RunningAgent, intention: Intention, failure: Failure) -> None:
                 agent.interleave(intention)
                 return
     if outermost is not None:
-        agent.warn(_complaint(text_of(outermost.literal), failure))
+        agent.warn(_complaint(shown_text(outermost.literal), failure))
     agent.end(intention, Change.DROPPED, f"{failure.id}: {failure.message}")
 
 
@@ -188,7 +188,7 @@ def _tell(
         announce_state(agent, sign, goal, GoalState.FAILED, failure.id)
     if agent.tracer is not None:
         number = intention.id if intention is not None else 0
-        what = (agent.name, agent.cycles, text_of(goal), number)
+        what = (agent.name, agent.cycles, shown_text(goal), number)
         agent.tracer(record.GoalFailed(*what, failure.id, failure.message, handled, sign[1:]))
 
 

@@ -10,7 +10,7 @@ from engine.bdi.compiler import Formula
 from engine.bdi.errors import ErrorId, EvaluationError, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, Instruction
-from engine.bdi.printer import text_of
+from engine.bdi.printer import brief_text
 from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind, body_of
 from engine.bdi.terms import (
     Cell,
@@ -49,7 +49,7 @@ class Literal(Instruction):
 def _no_literal(term: Term) -> EvaluationError:
     if isinstance(term, Cell | Struct):
         return unbound("a variable that stands for a literal")
-    return EvaluationError(ErrorId.EVALUATION_FAILED, f"{text_of(term)} is not a literal")
+    return EvaluationError(ErrorId.EVALUATION_FAILED, f"{brief_text(term)} is not a literal")
 
 
 def _settled(literal: Struct) -> Struct:
@@ -112,7 +112,7 @@ class Test(Literal):
             literal = _settled(made)
             agent.post(Event("+?", literal, intention, free_cells(literal)))
             return False
-        raise EvaluationError(ErrorId.TEST_GOAL_FAILED, f"?{text_of(made)} has no answer")
+        raise EvaluationError(ErrorId.TEST_GOAL_FAILED, f"?{brief_text(made)} has no answer")
 
 
 class Add(Literal):

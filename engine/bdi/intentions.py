@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 from engine.bdi.beliefs import Answer, BeliefBase, Query, Reasoner
 from engine.bdi.errors import Position
 from engine.bdi.plans import CompiledPlan, Instruction, LoadedProgram
-from engine.bdi.printer import text_of
+from engine.bdi.printer import shown_text
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change, MessageSent, TraceEvent
@@ -89,7 +89,7 @@ class Event:
     def text(self) -> str:
         """The event as a trigger, as it was when this was first asked."""
         if not self._text:
-            self._text = f"{self.sign}{text_of(self.literal)}"
+            self._text = f"{self.sign}{shown_text(self.literal)}"
         return self._text
 
 
@@ -305,7 +305,9 @@ class RunningAgent(Reasoner):
         """Asked when no plan is relevant for a goal; True when one is being made."""
         self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
         """Asked by the step `generate_plan(E)`; True when a plan is being made."""
-        self.beliefs = BeliefBase(limit=limits.beliefs, newest_first=semantics.newest_first)
+        self.beliefs = BeliefBase(
+            limit=limits.beliefs, newest_first=semantics.newest_first, size=limits.belief_size
+        )
         self.rules = loaded.rules
         self.plans = loaded.plans.copy()
         self.cycles = 0
@@ -377,7 +379,7 @@ class RunningAgent(Reasoner):
         """Give a message to the host."""
         self.sent.append(message)
         if self.tracer is not None:
-            self.trace(MessageSent, message.receiver, message.performative, text_of(message.content))
+            self.trace(MessageSent, message.receiver, message.performative, shown_text(message.content))
 
     def achieve(self, literal: Struct, *, sign: str = "+!", tag: str = "") -> None:
         """Adopt a goal, or a test, as an intention of its own."""

@@ -11,7 +11,7 @@ from engine.bdi.arithmetic import Number, number
 from engine.bdi.beliefs import Answer
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Intention, RunningAgent
-from engine.bdi.printer import text_of
+from engine.bdi.printer import brief_text, text_of
 from engine.bdi.terms import Cell, Cons, Nil, Struct, Term, deref, items_of, list_of, resolved
 from engine.bdi.unification import Trail, undo, unify
 
@@ -67,9 +67,11 @@ class Call:
         return int(value)
 
     def text(self, place: int) -> str:
-        """An argument as text: a string as it is, anything else as it prints."""
+        """An argument as text: a string as it is, anything else as it prints, if it is not too long."""
         result = self.value(place)
-        return result if isinstance(result, str) else text_of(result)
+        return (
+            result if isinstance(result, str) else self.sized(text_of(result, limit=self.agent.limits.size))
+        )
 
     def name_of(self, place: int) -> str:
         """An argument that must be an atom or a string."""
@@ -110,9 +112,20 @@ class Call:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{self.name}: a text of {len(text)} characters")
         return text
 
+    def joined(self, texts: Iterable[str]) -> str:
+        """Texts one after the other, if that is not too long."""
+        parts: list[str] = []
+        room = self.agent.limits.size
+        for text in texts:
+            parts.append(text)
+            room -= len(text)
+            if room < 0:
+                break
+        return self.sized("".join(parts))
+
     def wrong(self, place: int, target: str) -> EvaluationError:
         """The error for an argument of another sort."""
-        return failed(f"{self.name}: argument {place + 1} is not {target}: {text_of(self.value(place))}")
+        return failed(f"{self.name}: argument {place + 1} is not {target}: {brief_text(self.args[place])}")
 
     def step(self) -> Intention:
         """The intention whose step this is; it cannot stand in a formula."""

@@ -15,7 +15,7 @@ from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Intention, Message, Pending, Performative, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, as_term, quoted_text, read_plan
-from engine.bdi.printer import text_of
+from engine.bdi.printer import brief_text, shown_text
 from engine.bdi.terms import (
     FALSE,
     QUOTED_PLAN,
@@ -41,7 +41,7 @@ def handle(agent: RunningAgent, message: Message) -> None:
     dropped: a sender must not be able to stop the receiver.
     """
     if agent.tracer is not None:
-        agent.trace(record.MessageReceived, message.sender, message.performative, text_of(message.content))
+        agent.trace(record.MessageReceived, message.sender, message.performative, shown_text(message.content))
     if message.answers:
         asker = agent.pending.get(message.answers)
         pending = asker.pending if asker is not None else None
@@ -100,7 +100,7 @@ def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: 
     if unify(pending.what, instantiated(answer), []):
         agent.step_done(asker)
     else:
-        why = f"the answer of {message.sender} is {text_of(message.content)}"
+        why = f"the answer of {message.sender} is {brief_text(message.content)}"
         failures.fail_step(agent, asker, EvaluationError(ErrorId.ASK_FAILED, why))
 
 

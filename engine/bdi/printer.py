@@ -42,10 +42,17 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\
 _ATOM_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
-def text_of(term: Term, floor: int = 0) -> str:
+TEXT_LIMIT = 2_000_000
+"""Characters after which a text of a term ends; what shares its parts over and over is endless to print."""
+CUT = "…"
+"""Stands where a text was ended, and cannot be parsed."""
+
+
+def text_of(term: Term, floor: int = 0, limit: int = TEXT_LIMIT) -> str:
     """The term as a program would write it; unbound variables of a running program print as `_`.
 
-    An operator that binds less tightly than `floor` is put in parentheses.
+    An operator that binds less tightly than `floor` is put in parentheses. A text that has become longer than
+    `limit` characters ends there.
     """
     pieces: list[str] = []
     waiting: list[tuple[Term, int] | str] = [(term, floor)]
@@ -53,6 +60,10 @@ def text_of(term: Term, floor: int = 0) -> str:
         pair = waiting.pop()
         if isinstance(pair, str):
             pieces.append(pair)
+            limit -= len(pair)
+            if limit < 0:
+                pieces.append(CUT)
+                break
             continue
         result = deref(pair[0])
         if isinstance(result, Struct):
@@ -60,14 +71,32 @@ def text_of(term: Term, floor: int = 0) -> str:
         elif isinstance(result, Cons):
             waiting.extend(reversed(_list(result)))
         else:
-            pieces.append(_leaf(result, pair[1]))
+            pieces.append(text := _leaf(result, pair[1]))
+            limit -= len(text)
     return "".join(pieces)
 
 
-def unquoted_text(term: Term) -> str:
+def unquoted_text(term: Term, limit: int = TEXT_LIMIT) -> str:
     """As `text_of`, but a string is shown as it is, without quotes; what `.print` writes."""
     result = deref(term)
-    return result if isinstance(result, str) else text_of(result)
+    return result if isinstance(result, str) else text_of(result, limit=limit)
+
+
+SHOWN = 100_000
+"""Characters of a term that is only shown; whoever shows it cuts it shorter still."""
+BRIEF = 2_000
+"""Characters of a term in a message."""
+
+
+def shown_text(term: Term) -> str:
+    """As `text_of`, to be looked at: what holds values that were never made whole ends somewhere."""
+    return text_of(term, limit=SHOWN)
+
+
+def brief_text(term: Term) -> str:
+    """As `text_of`, and of a long text the beginning."""
+    text = text_of(term, limit=BRIEF)
+    return text if len(text) <= BRIEF else f"{text[:BRIEF].removesuffix(CUT)}{CUT}"
 
 
 def number_text(value: float) -> str:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from engine.bdi.beliefs import Fact
-from engine.bdi.errors import Position
+from engine.bdi.errors import EvaluationError, Position
 from engine.bdi.intentions import (
     Appointment,
     Deadline,
@@ -47,12 +47,17 @@ class SavedStateError(ValueError):
     """Data that is no saved state, or one of another program."""
 
 
+PARTS = 2_000_000
+"""Parts of all terms of a state; what shares its parts over and over has more, and is not saved."""
+
+
 class Encoder:
     """Turns terms into data and numbers the variables it meets."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._cells: list[Cell] = []
+        self._left = PARTS
 
     def cell(self, cell: Cell) -> int:
         """The number of a variable."""
@@ -63,13 +68,20 @@ class Encoder:
         return number
 
     def term(self, term: Term) -> list[Json]:
-        """A term; what its variables stand for is kept apart, by `bindings`."""
+        """A term; what its variables stand for is kept apart, by `bindings`.
+
+        Raises:
+            SavedStateError: the terms of this and all before are too large.
+        """
         tokens: list[Json] = []
         waiting = [term]
         while waiting:
             item = waiting.pop()
             tokens.append(self._token(item))
             waiting.extend(children(item))
+            self._left -= 1
+            if self._left < 0:
+                raise SavedStateError("the terms are too large")
         tokens.reverse()
         return tokens
 
@@ -107,6 +119,8 @@ class Decoder:
         for cell, data in zip(self.cells, bindings, strict=True):
             if data is not None:
                 cell.ref = self.term(data)
+        if _has_circle([_cells_in(data) for data in bindings]):
+            raise SavedStateError("a variable stands for a term that it is in")
 
     def term(self, data: Json) -> Term:
         """A term; raises SavedStateError for data that is none."""
@@ -156,11 +170,35 @@ class Decoder:
                 raise SavedStateError(f"a saved term holds {token!r:.40}")
 
 
+def _cells_in(data: Json) -> list[int]:
+    """The numbers of the variables in a saved term."""
+    tokens = data if isinstance(data, list) else []
+    return [token[1] for token in tokens if isinstance(token, list) and token[0] == "cell"]  # type: ignore[misc]
+
+
+def _has_circle(leads_to: Sequence[Sequence[int]]) -> bool:
+    """Whether a variable leads back to itself."""
+    waits = [len(others) for others in leads_to]
+    comes_from: list[list[int]] = [[] for _ in leads_to]
+    for number, others in enumerate(leads_to):
+        for other in others:
+            comes_from[other].append(number)
+    free = [number for number, count in enumerate(waits) if not count]
+    for number in free:
+        for other in comes_from[number]:
+            waits[other] -= 1
+            if not waits[other]:
+                free.append(other)
+    return len(free) < len(waits)
+
+
 VERSION = 3
 
 Data = dict[str, Any]
 """JSON objects; `restore` checks what it reads."""
 
+_ENDLESS = (RecursionError, EvaluationError)
+"""What data raise that nest without end, or hold terms that are too large to be compared."""
 _ENUMS = {kind.__name__: kind for kind in (Performative, Waiting)}
 _OBJECTS = {
     kind.__name__: kind
@@ -282,7 +320,7 @@ def restore(agent: RunningAgent, data: Data) -> None:
         raise SavedStateError(f"saved state of version {data.get('version')!r}; this is version {VERSION}")
     try:
         _restore(agent, data)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, *_ENDLESS) as error:
         raise SavedStateError(f"the saved state is damaged: {error!r}") from error
 
 

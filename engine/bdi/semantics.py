@@ -45,6 +45,8 @@ class Limits:
     """What a program may use; one more fails the step with `limit_exceeded`."""
 
     beliefs: int = 200_000
+    belief_size: int = 200_000_000
+    """Of all beliefs together, in characters of long texts; a structure counts as 100."""
     intentions: int = 20_000
     frames: int = 200_000
     """Of one intention."""

@@ -13,6 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
 from typing import TypeAlias, TypeGuard
 
+from engine.bdi.errors import ErrorId, EvaluationError
+
+WALK = 1_000_000
+"""Structures and list cells that one walk through terms takes.
+
+A term whose parts are shared, `f(X, X)` of `X = f(Y, Y)` and so on, is small to make and endless to walk.
+"""
+
 QUOTED_PLAN = "{}"
 """Functor of what is in braces: `{ +!g(X) }` holds sign and literal, a plan its text, a body its items."""
 
@@ -203,13 +211,23 @@ def children(term: Term) -> tuple[Term, ...]:
     return ()
 
 
+def too_large() -> EvaluationError:
+    """The error for terms that a walk does not get to the end of."""
+    return EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a term has more than {WALK} parts")
+
+
 def subterms(term: Term) -> Iterator[Term]:
     """The term and everything inside it, outermost first, left to right."""
     waiting = [term]
+    left = WALK
     while waiting:
         item = deref(waiting.pop())
         yield item
-        waiting.extend(reversed(children(item)))
+        if type(item) is Struct or type(item) is Cons:
+            left -= 1
+            if left < 0:
+                raise too_large()
+            waiting.extend(reversed(children(item)))
 
 
 def variables(term: Term) -> list[Var]:
@@ -219,30 +237,69 @@ def variables(term: Term) -> list[Var]:
 
 def is_ground(term: Term) -> bool:
     """True when no unbound variable is left inside; remembered by the structures that are."""
-    visited: list[Struct | Cons] = []
+    visited: dict[int, Struct | Cons] = {}
     waiting: list[Term] = [term]
     while waiting:
         item = waiting.pop()
         if type(item) is Struct:
-            if not item.ground:
-                visited.append(item)
+            if not item.ground and id(item) not in visited:
+                visited[id(item)] = item
                 waiting.extend(item.args)
                 waiting.extend(item.annotations)
         elif type(item) is Cons:
-            if not item.ground:
-                visited.append(item)
+            if not item.ground and id(item) not in visited:
+                visited[id(item)] = item
                 waiting.append(item.head)
                 waiting.append(item.tail)
         elif type(item) is Cell or type(item) is Var:
             return False
-    for part in visited:
+    for part in visited.values():
         part.ground = True
     return True
+
+
+def occurs_in(cell: Cell, term: Term) -> bool:
+    """True when an unbound variable stands anywhere in a term, so that to bind it would make a circle."""
+    visited: set[int] = set()
+    waiting: list[Term] = [term]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is Cell:
+            item = deref(item)
+            if item is cell:
+                return True
+        if (type(item) is Struct or type(item) is Cons) and not item.ground and id(item) not in visited:
+            visited.add(id(item))
+            waiting.extend(children(item))
+    return False
+
+
+def weight_of(terms: Iterable[Term]) -> int:
+    """What terms take of the memory: characters of long texts, and parts inside; simple ones take nothing."""
+    weight = 0
+    visited: set[int] = set()
+    waiting: list[Term] = [
+        term for term in terms if type(term) is str or type(term) is Struct or type(term) is Cons
+    ]
+    while waiting:
+        item = deref(waiting.pop())
+        if type(item) is str:
+            weight += len(item) if len(item) > SHORT else 0
+        elif id(item) not in visited and (parts := children(item)):
+            visited.add(id(item))
+            weight += SHORT
+            waiting.extend(parts)
+    return weight
+
+
+SHORT = 100
+"""Characters of a text that do not count, and what a structure counts."""
 
 
 def nests_within(term: Term, levels: int) -> bool:
     """True when nothing lies deeper than so many levels; the elements of a list lie equally deep."""
     waiting = [(term, levels)]
+    walk = WALK
     while waiting:
         item, left = waiting.pop()
         item = deref(item)
@@ -250,8 +307,13 @@ def nests_within(term: Term, levels: int) -> bool:
             return False
         if isinstance(item, Cons):
             waiting += [(item.head, left - 1), (item.tail, left)]
+        elif parts := children(item):
+            waiting.extend((part, left - 1) for part in parts)
         else:
-            waiting.extend((part, left - 1) for part in children(item))
+            continue
+        walk -= 1
+        if walk < 0:
+            raise too_large()
     return True
 
 
@@ -259,6 +321,7 @@ def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
     """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared."""
     done: list[Term] = []
     waiting: list[tuple[Term, bool]] = [(term, False)]
+    left = WALK
     while waiting:
         item, ready = waiting.pop()
         if type(item) is Cell:
@@ -269,6 +332,9 @@ def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
         elif type(item) is Cell or type(item) is Var:
             done.append(leaf(item))
         elif (type(item) is Struct or type(item) is Cons) and not item.ground:
+            left -= 1
+            if left < 0:
+                raise too_large()
             waiting.append((item, True))
             waiting.extend((part, False) for part in reversed(children(item)))
         else:
@@ -356,6 +422,7 @@ def expanded_annotations(annotations: Iterable[Term]) -> list[Term]:
 def same(left: Term, right: Term) -> bool:
     """True when two terms are identical as they stand, `==` of the language; binds nothing."""
     waiting = [(left, right)]
+    walk = WALK
     while waiting:
         a, b = waiting.pop()
         a, b = deref(a), deref(b)
@@ -364,9 +431,16 @@ def same(left: Term, right: Term) -> bool:
         if type(a) is Struct and type(b) is Struct:
             if a.indicator != b.indicator or len(a.annotations) != len(b.annotations):
                 return False
-            waiting.extend(zip(a.args, b.args, strict=True))
-            waiting.extend(zip(a.annotations, b.annotations, strict=True))
+            if a.args or a.annotations:
+                walk -= 1
+                if walk < 0:
+                    raise too_large()
+                waiting.extend(zip(a.args, b.args, strict=True))
+                waiting.extend(zip(a.annotations, b.annotations, strict=True))
         elif type(a) is Cons and type(b) is Cons:
+            walk -= 1
+            if walk < 0:
+                raise too_large()
             waiting.append((a.tail, b.tail))
             waiting.append((a.head, b.head))
         elif type(a) in _COMPOUND or type(b) in _COMPOUND or a != b:
@@ -402,7 +476,11 @@ def compare(left: Term, right: Term) -> int:
     variables come last.
     """
     waiting = [(left, right)]
+    walk = 2 * WALK
     while waiting:
+        walk -= 1
+        if walk < 0:
+            raise too_large()
         a, b = waiting.pop()
         a, b = deref(a), deref(b)
         if a is b:

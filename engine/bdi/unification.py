@@ -19,6 +19,7 @@ from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
     VARIABLE_LITERAL,
+    WALK,
     Cell,
     Cons,
     Struct,
@@ -29,8 +30,10 @@ from engine.bdi.terms import (
     is_ground,
     is_tail,
     list_of,
+    occurs_in,
     rewrite,
     subterms,
+    too_large,
     variables,
 )
 
@@ -38,27 +41,66 @@ Trail: TypeAlias = list[Cell]
 """The variables bound so far, oldest first."""
 
 
-def unify(left: Term, right: Term, trail: Trail) -> bool:
-    """Make the two terms equal by binding variables; what was bound is on the trail, also on failure."""
+NOTES_DEEP = 50
+"""Annotations that may lie in each other."""
+NOTES = 100_000
+"""Sets of annotations that are looked at for two terms."""
+
+
+class NoteWalk:
+    """How far the annotations of two terms were followed, those inside of others among them."""
+
+    __slots__ = ("deep", "left")
+
+    def __init__(self) -> None:
+        self.deep, self.left = 0, NOTES
+
+
+def unify(left: Term, right: Term, trail: Trail, notes: NoteWalk | None = None) -> bool:
+    """Make the two terms equal by binding variables; what was bound is on the trail, also on failure.
+
+    A variable is not bound to a term that it stands in, as in Jason.
+
+    Args:
+        left: the side whose annotations must be among those of the other.
+        right: the other side.
+        trail: gets the variables that are bound.
+        notes: what it was called for, where the two lie in annotations.
+
+    Raises:
+        EvaluationError: the terms are too large, or annotations lie too deep in each other.
+    """
     waiting = [(left, right)]
+    walk = WALK
     while waiting:
         a, b = waiting.pop()
         a, b = deref(a), deref(b)
         if a is b:
             continue
         if type(a) is Cell:
+            if (type(b) is Struct or type(b) is Cons) and not b.ground and _makes_circle(a, b):
+                return False
             a.ref = b
             trail.append(a)
         elif type(b) is Cell:
+            if (type(a) is Struct or type(a) is Cons) and not a.ground and _makes_circle(b, a):
+                return False
             b.ref = a
             trail.append(b)
         elif type(a) is Struct and type(b) is Struct:
             if a.indicator != b.indicator:
                 return False
-            if a.annotations and not annotations_within(a.annotations, b.annotations, trail):
+            if a.annotations and not annotations_within(a.annotations, b.annotations, trail, notes):
                 return False
-            waiting.extend(zip(a.args, b.args, strict=True))
+            if a.args:
+                walk -= 1
+                if walk < 0:
+                    raise too_large()
+                waiting.extend(zip(a.args, b.args, strict=True))
         elif type(a) is Cons and type(b) is Cons:
+            walk -= 1
+            if walk < 0:
+                raise too_large()
             waiting.append((a.tail, b.tail))
             waiting.append((a.head, b.head))
         elif type(a) in _COMPOUND or type(b) in _COMPOUND or a != b:
@@ -69,20 +111,34 @@ def unify(left: Term, right: Term, trail: Trail) -> bool:
 _COMPOUND = (Struct, Cons)
 
 
-def annotations_within(target: tuple[Term, ...], held: tuple[Term, ...], trail: Trail) -> bool:
+def _makes_circle(cell: Cell, term: Struct | Cons) -> bool:
+    """Whether a variable stands in what it is to be bound to; what has no variables is remembered."""
+    return not is_ground(term) and occurs_in(cell, term)
+
+
+def annotations_within(
+    target: tuple[Term, ...], held: tuple[Term, ...], trail: Trail, notes: NoteWalk | None = None
+) -> bool:
     """Unify each wanted annotation with the first held one that fits, and a tail with those left over."""
+    notes = notes or NoteWalk()
+    notes.left -= 1
+    if notes.left < 0 or notes.deep == NOTES_DEEP:
+        raise too_large()
+    notes.deep += 1
     named, tail = split_annotations(target)
     taken: list[int] = []
     for term in named:
         for place, other in enumerate(held):
             mark = len(trail)
-            if unify(term, other, trail):
+            if unify(term, other, trail, notes):
                 taken.append(place)
                 break
             undo(trail, mark)
         else:
+            notes.deep -= 1
             return False
-    return tail is None or unify(tail, remaining_annotations(held, taken), trail)
+    notes.deep -= 1
+    return tail is None or unify(tail, remaining_annotations(held, taken), trail, notes)
 
 
 def split_annotations(target: tuple[Term, ...]) -> tuple[tuple[Term, ...], Term | None]:

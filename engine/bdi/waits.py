@@ -27,7 +27,7 @@ from engine.bdi.intentions import (
     Waiting,
 )
 from engine.bdi.internal_actions import nearest
-from engine.bdi.printer import number_text, text_of
+from engine.bdi.printer import number_text, shown_text
 from engine.bdi.terms import Struct, Term, canonical, instantiated
 from engine.bdi.trace import ActionFeedback, ActionRequested, Change
 from engine.bdi.unification import Trail, undo, unify
@@ -116,7 +116,7 @@ def for_action(
     asked = canonical(action)
     assert isinstance(asked, Struct)
     if agent.tracer is not None:
-        agent.trace(ActionRequested, pending.number, text_of(asked), intention.id)
+        agent.trace(ActionRequested, pending.number, shown_text(asked), intention.id)
     return ActionRequest(pending.number, asked, intention.id, position)
 
 
@@ -265,7 +265,7 @@ def _goal_overdue(agent: RunningAgent, deadline: Deadline) -> None:
 
 
 def _overdue(goal: Struct, deadline: Deadline) -> str:
-    return f"{text_of(goal.with_annotations(()))} was not achieved within {number_text(deadline.limit)} ms"
+    return f"{shown_text(goal.with_annotations(()))} was not achieved within {number_text(deadline.limit)} ms"
 
 
 def deadline(agent: RunningAgent, event: Event) -> None:

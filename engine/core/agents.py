@@ -139,6 +139,8 @@ class Health:
     """Events of the journal that memory has not been written from yet."""
     servers: tuple[str, ...] = ()
     """What is wrong with MCP servers or their settings, a line each."""
+    restricted: bool = False
+    """Whether the workspace was opened without what its user does not trust of its folder."""
 
 
 LOOPS_OVER = "MAX_LOOPS"

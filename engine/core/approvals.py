@@ -48,6 +48,8 @@ class Source(StrEnum):
     """`"approvals"` in the agent's configuration."""
     OPERATOR = "operator"
     """Set while the agent lives."""
+    FOLDER = "folder"
+    """Of a folder that the user does not trust, beside the user's own settings."""
 
 
 class Scope(StrEnum):
@@ -230,6 +232,15 @@ class HeldReplan:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCounted:
+    """What was granted and does not count in this session."""
+
+    grants: tuple[Grant, ...] = ()
+    once: dict[str, str] = field(default_factory=dict)
+    envelopes: dict[str, Envelope] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Approvals:
     """All that a state knows of approvals."""
 
@@ -249,6 +260,7 @@ class Approvals:
     """By goal."""
     elaborated: str = ""
     """The newest decision for an open step of an accepted plan; the revision that follows is part of it."""
+    not_counted: NotCounted = field(default_factory=NotCounted)
 
 
 class AnswerApproval(Command, do="answer_approval"):
@@ -331,6 +343,7 @@ class ApprovalAnswered(Payload, kind="approval.answered"):
     allowed: bool
     scope: Scope = Scope.ONCE
     reason: str = ""
+    seal: str = ""
 
 
 class RuleGranted(Payload, kind="approval.granted"):
@@ -339,6 +352,20 @@ class RuleGranted(Payload, kind="approval.granted"):
     grant: str
     rule: Rule
     scope: Scope
+    seal: str = ""
+    """Made with the user's key (`engine.core.trust`); without it the grant counts in its own session only."""
+
+
+class GrantsNotCounted(Payload, kind="approval.not_counted", external=True):
+    """What of an earlier session does not count in this one, as this user did not grant it here."""
+
+    grants: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+    """Steps that were allowed once."""
+    envelopes: tuple[str, ...] = ()
+    """Goals."""
+    journal: bool = False
+    """Whether the journal is somebody else's: its budgets and its autonomous mode do not count either."""
 
 
 class RuleRevoked(Payload, kind="approval.revoked"):
@@ -355,6 +382,7 @@ class PlanAccepted(Payload, kind="plan.accepted"):
     steps: tuple[PlanStep, ...]
     envelope: Envelope | None = None
     """None where the goal's envelope stays as it was."""
+    seal: str = ""
 
 
 class EnvelopeRevoked(Payload, kind="envelope.revoked"):

@@ -28,6 +28,8 @@ class BudgetKind(StrEnum):
     """Time at work, see `engine.core.folds.agents.works`."""
 
 
+DISK = "disk"
+"""What holds where the data of the workspace take all the room that the settings give them."""
 EXACT = 9
 """Decimals to which sums of dollars are compared."""
 
@@ -162,7 +164,8 @@ class BudgetObjection:
     """Why something may not be started: the budget that it would break."""
 
     budget: str
-    kind: BudgetKind
+    kind: str
+    """A kind of budget, or `DISK`."""
     reason: Reason
 
 

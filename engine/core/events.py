@@ -30,6 +30,7 @@ from engine.core.reasoner import *
 from engine.core.recovery import *
 from engine.core.rewind import *
 from engine.core.sandbox import *
+from engine.core.soundness import *
 from engine.core.thinking import *
 from engine.value import fields_of
 

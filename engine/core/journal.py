@@ -68,10 +68,32 @@ class JournalCorrupt(JournalError):
         reason = " ".join(reason.split())
         super().__init__(
             f"{path} cannot be read as a journal ({reason}); nothing was changed. "
-            "Copy the file away for inspection, then restore a backup or move it aside to start afresh."
+            "What can be done about it says: pilothouse sessions repair"
         )
         self.path = path
         self.reason = reason
+
+
+class JournalUnsound(JournalCorrupt):
+    """The journal is not what was written: nothing is built upon it without the operator's word."""
+
+    def __init__(self, path: Path, event: str, problem: str, sound: int) -> None:
+        problem = " ".join(problem.split())
+        workspace = path.parent.parent
+        JournalError.__init__(
+            self,
+            f"{path} is not sound at {event or 'its beginning'} ({problem}); nothing was changed. Look at "
+            "it: pilothouse sessions verify, sessions show. Then either go back to its "
+            f"{sound:,} sound events: pilothouse sessions repair --restore; or go on with all that can "
+            "be read, and answer for the break: pilothouse sessions repair --accept-break. The old file is "
+            f"kept either way. (--workspace {workspace})",
+        )
+        self.path = path
+        self.reason = problem
+        self.event = event
+        """The first event that is not sound; empty where there is no journal where one was."""
+        self.sound = sound
+        """How many events before it are sound."""
 
 
 class JournalReadError(JournalError):

@@ -25,7 +25,7 @@ REQUEST = "r"
 
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
-MIND_FORMAT = 2
+MIND_FORMAT = 3
 """Raised whenever the data change shape or a program would continue otherwise; older data are ignored."""
 
 
@@ -265,6 +265,17 @@ class ReasonerAdvanced(Payload, kind="reasoner.advanced"):
     """Whether it has come as far as the operator let it step."""
     trace: tuple[dict[str, Any], ...] = ()
     """Every change of beliefs, events and intentions, while tracing is on."""
+
+
+class ReasonerBusy(Payload, kind="reasoner.busy"):
+    """The reasoner is in the middle of a part of its cycle; what comes now it takes in behind that."""
+
+
+class ReasonerCut(Payload, kind="reasoner.cut"):
+    """That part of its cycle was cut off, and the reasoner stands again where it stood before."""
+
+    seconds: float
+    """How long it had gone on."""
 
 
 class TimePassed(Payload, kind="reasoner.time_passed", external=True):

@@ -15,6 +15,7 @@ from typing import Any
 from engine.core import crew as ce
 from engine.core.reasons import Reason
 from engine.core.text import clean, clean_line
+from engine.core.trust import CHANGED
 from engine.crew.builder.agent_files import AgentFolderError, read_agent, read_instructions, spec_sha256
 from engine.crew.builder.builder import Builder
 from engine.crew.builder.findings import (
@@ -24,6 +25,7 @@ from engine.crew.builder.findings import (
     Findings,
     PendingBuild,
     PhaseRecord,
+    Status,
     build_report,
     phase_line,
 )
@@ -245,7 +247,7 @@ class Builds:
                     build.id, build.phase, "interrupted", build.agent, "the session ended before it did"
                 )
         await asyncio.to_thread(repair, self.places)
-        taken = await asyncio.to_thread(self.places.ids)
+        taken = await self._trusted(await asyncio.to_thread(self.places.ids))
         for agent_id in taken:
             if wrong := await self._taken_in(agent_id):
                 self.troubles[agent_id] = clean_line(wrong, limit=500)
@@ -255,6 +257,23 @@ class Builds:
         except BuiltInAgentError as error:
             self.troubles[BUILT_IN] = clean_line(str(error), limit=500)
         await self._crew.stream.commit()
+
+    async def _trusted(self, there: Collection[str]) -> tuple[str, ...]:
+        """The agents of the folder that its user trusts; others, and a foreign journal's, do no work."""
+        trust = self._crew.engine.trust
+        if trust is None:
+            return tuple(there)
+        counts = [each for each in there if await asyncio.to_thread(trust.admits_tree, f"{BUILT}{each}")]
+        for name, entry in list(self._crew.state.agents.items()):
+            if entry.source == source_of(name) and name not in counts:
+                await self._crew.registry.remove(name, reason=Reason("registry.untrusted"))
+            elif trust.foreign and entry.enabled and not entry.source.startswith(BUILT):
+                await self._crew.registry.enable(name, enabled=False)
+        if trust.restricted:
+            return tuple(counts)
+        left = {each: CHANGED for each in there if each not in counts}
+        self.troubles.update(left)
+        return tuple(counts)
 
     async def _taken_in(self, agent_id: str) -> str:
         """Register an agent of the workspace that was built where no crew was; what is wrong with it."""
@@ -307,6 +326,8 @@ class Builds:
             if trust is None:
                 trust = await asyncio.to_thread(self._trusts, path)
             result = await self._builder.build(replace(request, path=path, trust=trust), noted)
+            if result.status is Status.BUILT and result.spec is not None:
+                await self._placed(result.spec.id)
         except asyncio.CancelledError:
             self._note(build, "", "cancelled", "", "it was cancelled; nothing of it is left", actor=actor)
             raise
@@ -326,11 +347,18 @@ class Builds:
             JournalError: it could not be recorded.
         """
         self._crew.registry.entry(agent_id)
-        if not await self._builder.remove(agent_id):
+        removed = await self._builder.remove(agent_id)
+        await self._placed(agent_id)
+        if not removed:
             await self._crew.registry.remove(agent_id, reason=Reason("registry.removed"), actor=actor)
         if agent_id in self._crew.state.agents:
             return f"{agent_id} of the workspace is removed; the built-in one answers again"
         return f"{agent_id} is removed; what runs continues"
+
+    async def _placed(self, agent_id: str) -> None:
+        """What the user had built, or removed, is trusted as it is now."""
+        if (trust := self._crew.engine.trust) is not None:
+            await asyncio.to_thread(trust.wrote_tree, f"{BUILT}{agent_id}")
 
     def _trusts(self, path: Path) -> bool:
         """Whether a folder lies where no agent can write."""

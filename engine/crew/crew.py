@@ -15,6 +15,7 @@ from engine.agent.steering.budget_status import BudgetStatus
 from engine.core.crew import CrewSettings
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore
+from engine.core.trust import FolderTrust
 from engine.crew.event_stream import EventStream
 from engine.crew.groups import HandoffGroups, SelectiveMode
 from engine.crew.handoff_results import OperatorAnswers, ResultReceiver
@@ -46,6 +47,8 @@ class CrewEngine(Protocol):
     """The sandbox root."""
     session: str
     store: JournalStore
+    trust: FolderTrust | None
+    """What the user trusts of the folder; None for all."""
 
     @property
     def clock(self) -> Clock:
@@ -117,7 +120,7 @@ class Crew:
             registered = plugin.plug_in(crew)
             if registered is not None:
                 await registered
-        await recover(crew.handoffs, crew.requests)
+        await recover(crew.handoffs, crew.requests, foreign=engine.trust is not None and engine.trust.foreign)
         return crew
 
     async def close(self) -> None:

@@ -54,7 +54,8 @@ def _agents(state: CrewState, event: Event, payload: Payload) -> None:
             _known_now(state, spec.id)
         case ce.AgentRemoved():
             gone = state.agents.pop(payload.agent, None)
-            state.removed[payload.agent] = gone.source if gone is not None else ""
+            again = gone is None or payload.reason.is_a("registry.untrusted")
+            state.removed[payload.agent] = "" if again or gone is None else gone.source
         case ce.AgentEnabled():
             if (entry := state.agents.get(payload.agent)) is not None:
                 state.agents[payload.agent] = replace(entry, enabled=payload.enabled)

@@ -35,11 +35,16 @@ ENGINE = "engine"
 """Why a handoff waits whose run the engine holds for the operator."""
 
 
-async def recover(handoffs: Handoffs, requests: OperatorRequests) -> None:
+async def recover(handoffs: Handoffs, requests: OperatorRequests, *, foreign: bool = False) -> None:
     """Bring what the last session left to where it can continue.
 
     What ran has failed, save what keeps its progress, which rests at its last checkpoint; what waits for the
     operator waits on; what was queued is admitted again.
+
+    Args:
+        handoffs: all handoffs.
+        requests: what the operator is asked.
+        foreign: the journal is somebody else's, so that nothing of it is begun.
 
     Raises:
         JournalError: it could not be recorded.
@@ -59,7 +64,9 @@ async def recover(handoffs: Handoffs, requests: OperatorRequests) -> None:
             case HandoffState.WAITING_HUMAN:
                 _waits(handoffs, requests, handoff)
     for handoff in open_handoffs:
-        if handoff.state is HandoffState.QUEUED:
+        if handoff.state is HandoffState.QUEUED and foreign:
+            handoffs.moves.fail(handoff.id, ErrorCode.INTERNAL, Reason("handoff.not-yours"))
+        elif handoff.state is HandoffState.QUEUED:
             await handoffs.admit(handoff.id)
     await handoffs.stream.commit()
     over = [handoff.run for handoff in handoffs.state.handoffs.values() if handoff.run and not handoff.open]

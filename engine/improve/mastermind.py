@@ -72,7 +72,7 @@ class Mastermind:
         self.places = WorkspacePaths(host.workspace, host.root)
         self.jobs = Jobs(stream, data)
         self.backlog = Backlog(stream, settings, host.clock.now)
-        self.applier = Applier(stream, self.places, host.blobs, host.files_changed)
+        self.applier = Applier(stream, self.places, host.blobs, host.files_changed, host.trust)
         self.service = AgentService(host, stream)
         self.improver = CampaignRunner(
             stream,

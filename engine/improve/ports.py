@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from engine.core.improvement import Component, Finding, JobStatus, MastermindSettings, Proposal, Verdict
+from engine.core.trust import FolderTrust
 from engine.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class MastermindHost(Protocol):
     library: PlanLibrary
     store: JournalStore
     blobs: BlobStore
+    trust: FolderTrust | None
+    """What the user trusts of the folder; None for all."""
 
     @property
     def clock(self) -> Clock:

@@ -6,7 +6,6 @@ what has come before whatever would come next, so what came in one breath counts
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 from engine.core import events as ev
@@ -14,6 +13,7 @@ from engine.core.breakpoints import Breakpoint, BreakSpec, Reached
 from engine.core.fold import apply, handled
 from engine.core.folds import breakpoints as break_fold
 from engine.core.journal import Event
+from engine.core.offload import in_thread
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
@@ -136,5 +136,5 @@ async def dry_run_of(
     run = DryRun(specs, await StreamHistory(store, stream).state(before) if before else None)
     for first in range(before + 1, head + 1, PAGE):
         page = await store.read(stream, first, min(first + PAGE - 1, head))
-        await asyncio.to_thread(run.take, page)
+        await in_thread(run.take, page)
     return DryAnswer(stream, run.events, run.told())

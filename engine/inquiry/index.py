@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.core.journal import WORKSPACE
+from engine.core.store.places import is_plain, is_untouched
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.schema import read_only_uri
 
@@ -50,13 +51,13 @@ def open_index(workspace: Path) -> tuple[sqlite3.Connection, int] | None:
     path = workspace / DATA_DIRECTORY / INDEX
     connection: sqlite3.Connection | None = None
     try:
-        if not path.is_file():
+        if not path.is_file() or not is_plain(path) or is_untouched(path) is False:
             return None
         connection = connect_index(read_only_uri(path), workspace)
         connection.execute("begin")
         if (reached := indexed_up_to(connection)) is not None:
             return connection, reached
-    except sqlite3.Error:
+    except (sqlite3.Error, ValueError):
         pass
     if connection is not None:
         connection.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 from engine.core.actions import SnapshotTaken
 from engine.core.journal import JournalReadError
 from engine.core.store.blobs import BlobStore
+from engine.core.store.places import is_plain, is_untouched, note_closed, note_open, remove_cache
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.schema import COLUMNS, to_event
 from engine.inquiry.event_search import text_of_blob
@@ -99,6 +100,8 @@ class JournalIndex:
 
     def _open(self) -> None:
         """Go on with the index that is there, or begin one."""
+        if not is_plain(self._path) or is_untouched(self._path) is False:
+            self._remove()
         for _ in range(2):
             connection = connect_index(self._path.absolute().as_uri(), self._workspace)
             try:
@@ -118,6 +121,7 @@ class JournalIndex:
             self._remove()
 
     def _use(self, connection: sqlite3.Connection, reached: int) -> None:
+        note_open(self._path)
         connection.create_function("blob_text", 1, partial(text_of_blob, self._blobs))
         self._connection, self._below = connection, reached
         self._record = IndexedRecord(connection, reached)
@@ -153,13 +157,13 @@ class JournalIndex:
             with suppress(sqlite3.Error):
                 self._connection.execute("pragma wal_checkpoint(truncate)")
             self._connection.close()
+            note_closed(self._path)
         self._connection = self._record = None
 
     def _remove(self) -> None:
         self._below = 0
-        for path in (self._path, *(self._path.with_name(f"{INDEX}-{more}") for more in ("wal", "shm"))):
-            with suppress(OSError):
-                path.unlink()
+        with suppress(OSError):
+            remove_cache(self._path)
 
 
 def _has_about(connection: sqlite3.Connection) -> bool:

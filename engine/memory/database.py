@@ -6,12 +6,14 @@ or of another journal is built again.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.core.events import payload_of
 from engine.core.journal import GENESIS, Event
+from engine.core.store.places import is_plain, is_untouched, note_closed, note_open, remove_cache
 from engine.memory import fold
 from engine.memory.errors import MemoryUnavailable
 from engine.memory.tables import FORMAT, create
@@ -31,8 +33,11 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
 class Projection:
     """The database with its one writing connection; used in one thread only."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path | None = None, note: str = "") -> None:
         self.connection = connection
+        self._path = path
+        self.note = note
+        """Why the database was made anew, in a sentence; empty where it was used, or there was none."""
 
     @classmethod
     def open(cls, path: Path, known: Callable[[int], str]) -> Projection:
@@ -45,16 +50,19 @@ class Projection:
         Raises:
             MemoryUnavailable: there is no space, or the file may not be written.
         """
+        there = os.path.lexists(path)
         try:
-            tables = usable(path, writing=True)
+            # One that was changed since it was closed may say anything and still be a sound database.
+            tables = usable(path, writing=True) if is_untouched(path) is not False else None
             if tables is not None:
                 connection, (version, digest) = tables
                 if known(version) == digest:
-                    return cls(connection)
+                    note_open(path)
+                    return cls(connection, path)
                 connection.close()
-            for ending in ("", "-wal", "-shm", "-journal"):
-                path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
-            return cls(_filled(connect(path, writing=True)))
+            remove_cache(path)
+            note = f"{path.name} could not be used; it was built again from the journal" if there else ""
+            return cls(_filled(connect(path, writing=True)), path, note)
         except (sqlite3.Error, OSError) as error:
             raise MemoryUnavailable(
                 f"{path} cannot be used ({error}): check the space on the disk and who may write there."
@@ -64,6 +72,12 @@ class Projection:
     def temporary(cls) -> Projection:
         """An empty database that lasts as long as its connection."""
         return cls(_filled(connect(Path(":memory:"), writing=True)))
+
+    def close(self) -> None:
+        """Close the connection, and note that this was in good order."""
+        self.connection.close()
+        if self._path is not None:
+            note_closed(self._path)
 
     @property
     def head(self) -> tuple[int, str]:
@@ -118,7 +132,7 @@ def _head(connection: sqlite3.Connection) -> tuple[int, str]:
 
 def usable(path: Path, *, writing: bool) -> tuple[sqlite3.Connection, tuple[int, str]] | None:
     """A connection to a sound database of this format, with its head; None where there is none such."""
-    if not path.is_file():
+    if not path.is_file() or not is_plain(path):
         return None
     connection: sqlite3.Connection | None = None
     try:

@@ -156,6 +156,14 @@ class Memory:
             return MemoryStatus(note="memory is not to be had", open=False, trouble=str(error))
         return self._opening.result().status
 
+    @property
+    def rebuilt(self) -> str:
+        """Why its tables were built again from the journal; empty where they were not."""
+        opening = self._opening
+        if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
+            return ""
+        return opening.result().rebuilt
+
     async def _opened(self) -> OpenedMemory:
         if not self._closed and not self.begin().done():
             await asyncio.wait([self.begin()])

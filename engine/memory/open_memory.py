@@ -18,6 +18,7 @@ from engine.core.journal import MEMORY
 from engine.core.memory import Content, MemoryStatus
 from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
+from engine.core.store.places import is_untouched
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.memory import fold, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
@@ -76,7 +77,7 @@ class MemoryReader:
         try:
             last = (await store.head(MEMORY)).version
             path = directory / DATA_DIRECTORY / DATABASE
-            tables = await loop.run_in_executor(thread, partial(usable, path, writing=False))
+            tables = await loop.run_in_executor(thread, _readable, path)
             note = ""
             if tables is not None and tables[1][1] == await _event_hash(store, tables[1][0]):
                 connection, (version, _) = tables
@@ -155,6 +156,11 @@ class MemoryReader:
             ) from error
 
 
+def _readable(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]] | None:
+    """As `usable`, for reading; None where it was changed since it was closed."""
+    return usable(path, writing=False) if is_untouched(path) is not False else None
+
+
 def _version_at(connection: sqlite3.Connection, seq: int) -> int:
     """The last event of memory's stream up to a place in the journal."""
     rows = connection.execute("select coalesce(max(number), 0) from operations where seq <= ?", (seq,))
@@ -185,6 +191,8 @@ class OpenedMemory(MemoryReader):
         self._blobs = blobs
         self._writing_thread = threads[0]
         self._projection = projection
+        self.rebuilt = projection.note
+        """Why the tables were built again; empty where they were not."""
         self.writer = Writer(store, projection, threads[0], clock)
 
     @classmethod
@@ -230,7 +238,7 @@ class OpenedMemory(MemoryReader):
         finally:
             await self._close_reading()
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._writing_thread, self._projection.connection.close)
+            await loop.run_in_executor(self._writing_thread, self._projection.close)
             self._writing_thread.shutdown(wait=False)
 
     async def write(self, request: Request[R], *, actor: str, causes: tuple[str, ...] = ()) -> WriteResult[R]:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
+from engine.core.trust import CHANGED, FolderTrust
 from engine.value import dataclass
 
 DIRECTORY = "prompts"
@@ -57,14 +58,14 @@ class Parts:
 class PromptReader:
     """Reads a workspace's parts again whenever a model is asked, so that a change counts from then on."""
 
-    def __init__(self, workspace: Path) -> None:
-        self._workspace = workspace
-        self.parts = read_parts(workspace)
+    def __init__(self, workspace: Path, trust: FolderTrust | None = None) -> None:
+        self._workspace, self._trust = workspace, trust
+        self.parts = read_parts(workspace, trust)
         """As they were read last."""
 
     async def __call__(self) -> Parts:
         """The parts as they are now."""
-        self.parts = await asyncio.to_thread(read_parts, self._workspace)
+        self.parts = await asyncio.to_thread(read_parts, self._workspace, self._trust)
         return self.parts
 
 
@@ -78,14 +79,18 @@ def path_of(part: str) -> str:
     return f"{DIRECTORY}/{part}.md"
 
 
-def read_parts(workspace: Path) -> Parts:
-    """The parts of a workspace; blocking."""
+def read_parts(workspace: Path, trust: FolderTrust | None = None) -> Parts:
+    """The parts of a workspace, as far as its user trusts them; blocking."""
     texts: dict[str, str] = {}
     faults: list[str] = []
     for part in PARTS:
         try:
-            if (text := _read(workspace / path_of(part), part)) is not None:
-                texts[part] = checked(part, text)
+            if (content := _read(workspace / path_of(part), part)) is None:
+                continue
+            if trust is None or trust.admits(path_of(part), content):
+                texts[part] = checked(part, _text(content, part))
+            elif not trust.restricted:
+                faults.append(f"{path_of(part)}: {CHANGED}; the built-in part stands")
         except PartError as error:
             faults.append(f"{error}; the built-in part stands")
     return Parts(texts, tuple(faults))
@@ -118,8 +123,8 @@ def checked(part: str, text: str) -> str:
     return text.strip()
 
 
-def _read(path: Path, part: str) -> str | None:
-    """A file's text; None where there is none. Links are not followed."""
+def _read(path: Path, part: str) -> bytes | None:
+    """A file's content; None where there is none. Links are not followed."""
     name = path_of(part)
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -138,6 +143,11 @@ def _read(path: Path, part: str) -> str | None:
             os.close(end)
     if len(content) > _LARGEST:
         raise PartError(f"{name}: it is larger than {_LARGEST // 1000} kB: make it shorter")
+    return content
+
+
+def _text(content: bytes, part: str) -> str:
+    name = path_of(part)
     try:
         return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -15,7 +15,7 @@ import secrets
 import stat
 import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from pathlib import Path
 
@@ -35,6 +35,8 @@ from engine.sandbox.snapshots.cursor import remove as remove_entry
 from engine.value import dataclass
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_TRIES = 16
+"""How often a private directory is made anew while a program replaces it."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -268,6 +270,44 @@ class SandboxFiles:
                     continue
         with self.directory(path):
             """What was there already must be a directory beneath the root."""
+
+    def private_directory(self, name: str) -> None:
+        """Make a directory at the root that only its owner uses, whatever programs have put in its place.
+
+        A link there is removed, a file gets another name, and a directory that lost its permissions gets
+        them back; it is opened by descriptor and no link is followed.
+        """
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+        for _ in range(_TRIES):
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=self._root)
+            try:
+                descriptor = os.open(name, flags, dir_fd=self._root)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise refusal(error, name) from error
+            try:
+                status = os.fstat(descriptor)
+                if stat.S_ISDIR(status.st_mode):
+                    if stat.S_IMODE(status.st_mode) & 0o7777 != 0o700:
+                        # By its number here: a name could be another directory by now.
+                        os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101
+                    return
+                if stat.S_ISREG(status.st_mode):
+                    aside = f"{name}.aside-{secrets.token_hex(4)}"
+                    os.rename(name, aside, src_dir_fd=self._root, dst_dir_fd=self._root)
+                else:
+                    os.unlink(name, dir_fd=self._root)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise refusal(error, name) from error
+            finally:
+                os.close(descriptor)
+        raise PathError(
+            ErrorCode.WRONG_TYPE, f"{name!r} is replaced again and again; end the program that does it."
+        )
 
     def remove(self, path: str) -> None:
         """Remove one file or link; a directory is refused, a link's target is left alone."""

@@ -123,8 +123,11 @@ _NEVER = """
     name_to_handle_at open_by_handle_at fanotify_init fanotify_mark migrate_pages move_pages
     clock_settime settimeofday clock_adjtime
 """
-_WITHOUT = "openat2 clone3 io_uring_setup io_uring_enter io_uring_register"
-"""Their arguments lie in memory that a filter cannot read; programs fall back to older calls."""
+_WITHOUT = """
+    openat2 clone3 io_uring_setup io_uring_enter io_uring_register getxattrat listxattrat file_getattr
+"""
+"""Their arguments lie in memory that a filter cannot read, or they tell of files that cannot be opened;
+programs fall back to older calls."""
 _ATTRIBUTES = """
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
 """
@@ -188,7 +191,9 @@ def build_filter(options: FilterOptions, machine: str) -> bytes:
         never += " truncate"
     _forbid(program, numbers.of(never), _REFUSED)
     _forbid(program, numbers.of(_ATTRIBUTES), _UNSUPPORTED)  # among them the access lists of devices
-    _forbid(program, numbers.of(_WITHOUT), _UNKNOWN)
+    # By number, it would say which processes there are; nobody needs it for children of their own.
+    without = _WITHOUT if options.namespaces else f"{_WITHOUT} pidfd_open"
+    _forbid(program, numbers.of(without), _UNKNOWN)
     _metadata(program, numbers, options)
     _new_files(program, numbers)
     _other_processes(program, numbers, options)

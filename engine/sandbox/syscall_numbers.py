@@ -10,7 +10,7 @@ X86_64, AARCH64 = 0xC000003E, 0xC00000B7
 """AUDIT_ARCH of each, as a filter sees it."""
 
 # fmt: off
-_NUMBERS: dict[str, tuple[int | None, int | None]] = {
+NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438), "kcmp": (312, 272), "process_madvise": (440, 440),
     "process_mrelease": (448, 448), "perf_event_open": (298, 241), "bpf": (321, 280),
@@ -48,6 +48,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
     "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
+    "getxattrat": (464, 464), "listxattrat": (465, 465), "file_getattr": (468, 468), "pidfd_open": (434, 434),
 }
 # fmt: on
 
@@ -58,7 +59,7 @@ class Numbers:
     def __init__(self, machine: str) -> None:
         """Choose by `os.uname().machine`; KeyError for one that has no table."""
         self.architecture, column = {"x86_64": (X86_64, 0), "aarch64": (AARCH64, 1)}[machine]
-        self._by_name = {name: numbers[column] for name, numbers in _NUMBERS.items()}
+        self._by_name = {name: numbers[column] for name, numbers in NUMBERS.items()}
 
     def of(self, names: str) -> list[int]:
         """The numbers of calls, named in one string; those that do not exist here are left out."""

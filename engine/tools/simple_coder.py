@@ -351,7 +351,7 @@ class SimpleCoder:
 
         def prepare() -> tuple[Confinement | JailRefusal, dict[str, str]]:
             for private in (self.policy.home, self.policy.tmp):
-                files.make_directory(private)
+                files.private_directory(private)
             return self.jail, child_environment(files.root, self.policy, session.venv, self._environ)
 
         jail, env = await _in_thread(prepare)

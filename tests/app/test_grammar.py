@@ -297,6 +297,7 @@ LINES = [
     ("agent other", ("agent", "other")),
     ("status", ("status",)),
     ("policy", ("policy",)),
+    ("trust", ("trust", None)),
     ("why", ("why", "", "backward")),
     ("why notes.txt wrong", ("why", "notes.txt", "wrong")),
     ("wrong a3 it misread the output", ("mark", "a3", "it misread the output", False)),
@@ -485,7 +486,7 @@ def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
         if verb.name in ANYTHING_GOES:
             continue
         wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
-        if verb.name in ("run", "budget", "stop", "thaw"):
+        if verb.name in ("run", "budget", "stop", "thaw", "trust"):
             wrong = f"{verb.name} away"
         with pytest.raises(GrammarError, match="· usage: "):
             read_line(wrong, context)

@@ -23,6 +23,7 @@ from app.commands.settings import Settings
 from app.verb import Local, Verb
 from engine.core.goals import AdoptGoal
 from engine.planning.library.recipe import parse_recipes
+from tests.trusting import write_trusted
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "app" / "guide"
@@ -145,7 +146,7 @@ def test_every_settings_file_that_is_shown_can_be_used(
         if language == "json":
             json.loads(text)
         if text.startswith("# pilothouse.toml"):
-            (tmp_path / "pilothouse.toml").write_text(text, encoding="utf-8")
+            write_trusted(tmp_path / "pilothouse.toml", text)
             assert Settings.load(tmp_path).problems == ()
         if text.startswith("# recipes/"):
             recipes, errors = parse_recipes(text.encode(), path.name)

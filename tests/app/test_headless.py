@@ -12,6 +12,7 @@ from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
 from engine.api.engine import Engine
 from engine.core.goals import GoalStatus
 from tests.messages_server import MessagesServer, Reply, plan_call
+from tests.trusting import write_trusted
 
 
 async def _run(workspace: Path, goal: str, **more: object) -> dict[str, object]:
@@ -73,7 +74,7 @@ async def test_a_model_that_never_gives_a_plan_ends_as_failed_planning(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
         (tmp_path / "ws").mkdir()
-        (tmp_path / "ws" / "pilothouse.toml").write_text("[model]\nrepairs = 0\n")
+        write_trusted(tmp_path / "ws" / "pilothouse.toml", "[model]\nrepairs = 0\n")
         alone = await _run(tmp_path / "ws", "make a directory", ask=False)
         assert (alone["status"], alone["reason"], alone["actions"]) == ("FAILED", "FAILED_PLANNING", 0)
         assert "gave no usable plan, 0 repairs included" in str(alone["message"])

@@ -30,6 +30,7 @@ from tests.compatibility.summaries import (
     plain,
     settings_summary,
 )
+from tests.trusting import trust_folder
 
 PLACES = 8
 """So many states of an agent on its way are compared, besides the last."""
@@ -123,4 +124,5 @@ def settings_expected(file: Path) -> dict[str, Any]:
         with patch.dict(os.environ, alone):
             for name in ("PILOTHOUSE_THEME", "PILOTHOUSE_MODEL", "ANTHROPIC_AUTH_TOKEN"):
                 os.environ.pop(name, None)
+            trust_folder(room)
             return settings_summary(Settings.load(room))

@@ -7,7 +7,7 @@ import sys
 import textwrap
 import time
 
-from tests.security import report
+from tests.security import report, surroundings
 from tests.security.cases import CASES
 from tests.security.measure import measure
 
@@ -20,15 +20,15 @@ def main() -> int:
     parser.add_argument("--entries", type=int, default=200_000, help="names in the large directory")
     options = parser.parse_args()
     begun = time.monotonic()
-    measured = measure(CASES, seconds=options.seconds, entries=options.entries)
+    print(report.heading(), flush=True)
+    print("\n".join(surroundings.lines()), flush=True)
+
+    def tell(words: str) -> None:
+        print(f"{time.monotonic() - begun:>6.0f} s  {words}", flush=True)
+
+    measured = measure(CASES, seconds=options.seconds, entries=options.entries, tell=tell)
     failed = report.failures(CASES, measured)
-    lines = [
-        report.heading(),
-        "",
-        *report.table(CASES, measured, markdown=options.markdown),
-        *report.LEGEND,
-        "",
-    ]
+    lines = ["", *report.table(CASES, measured, markdown=options.markdown), *report.LEGEND, ""]
     lines += [*report.summary(CASES, measured), *report.seen(CASES, measured), ""]
     lines += [*report.races(measured, options.seconds), "", *report.missing(CASES, measured), ""]
     lines += failed or [f"everything that must be stopped was stopped ({time.monotonic() - begun:.0f} s)"]

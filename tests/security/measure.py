@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ Results = dict[Column, tuple[Result, ...]]
 
 _OWNED = "signal by the owner of a socket"
 """The attempt that only the driver can judge: by the signals that arrived."""
-_PATIENCE_S = 600
+INSIDE_S = 600
+"""For the attempts of one column; on a quiet machine they take some 20 s."""
+_PATIENCE_S = 1_200
+"""For each program, and for the tests of each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def inside(tier: Tier, user: str) -> tuple[Found, tuple[str, ...]]:
     """Make every attempt in a jail of this tier; outcomes, and what was changed outside."""
     policy = {"accept_paths": True} if tier is Tier.PATHS else {"require": tier}
     with room(user) as place:
-        done = place.python(script(), "FACTS", tier=tier, limit_s=90, **policy)
+        done = place.python(script(), "FACTS", tier=tier, limit_s=INSIDE_S, **policy)
     if done.get("return_code") != 0:
         raise RuntimeError(f"the attempts did not run to their end: {done}")
     found: Found = json.loads(done["stdout"])
@@ -96,10 +100,26 @@ def _program(module: str, user: str, *words: str, where: str = "/var/tmp") -> di
     return answer
 
 
-def run_tests(nodes: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Run tests of this repository by node id; outcomes by node id and parameters."""
-    if not (named := sorted(set(nodes))):
-        return {}  # pytest would run everything
+Tell = Callable[[str], object]
+"""Is told what was done."""
+
+
+def run_tests(nodes: Iterable[str], tell: Tell = print) -> dict[str, dict[str, str]]:
+    """Run tests of this repository by node id, file by file; outcomes by node id and parameters."""
+    found: dict[str, dict[str, str]] = {}
+    for path, named in groupby(sorted(set(nodes)), lambda node: node.partition("::")[0]):
+        try:
+            runs = _run_file(list(named))
+        except subprocess.TimeoutExpired:
+            runs = {}
+        said = [said for outcomes in runs.values() for said in outcomes.values()]
+        bad = sum(outcome.startswith("failed") for outcome in said)
+        tell(f"{path}: {len(said)} tests, {f'{bad} FAILED' if bad else 'none failed'}")
+        found |= runs
+    return found
+
+
+def _run_file(named: list[str]) -> dict[str, dict[str, str]]:
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory, "report.xml")
         words = ["-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "load", f"--junitxml={report}"]
@@ -124,13 +144,16 @@ def _reported(report: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def measure(cases: Iterable[Case], *, seconds: float, entries: int) -> Measured:
-    """Run everything that the cases name; the races come last, by themselves."""
+def measure(cases: Iterable[Case], *, seconds: float, entries: int, tell: Tell = print) -> Measured:
+    """Run everything that the cases name; the races come last, by themselves.
+
+    What does not come to its end is said, and counts as failed.
+    """
     cases = tuple(cases)
     gives = best_tier(layers())
     with ThreadPoolExecutor(1) as beside:
         tests: Future[dict[str, dict[str, str]]] = beside.submit(
-            run_tests, [node for case in cases for node in case.tests]
+            run_tests, [node for case in cases for node in case.tests], tell
         )
         made: dict[Column, Found | str] = {
             column: "only root can try this" for column in Column if column.root and os.getuid() != 0
@@ -144,12 +167,29 @@ def measure(cases: Iterable[Case], *, seconds: float, entries: int) -> Measured:
                     made[column], changed[column] = inside(tier, user)
             except pytest.skip.Exception as why:
                 made[column] = str(why)
+            except (RuntimeError, subprocess.TimeoutExpired, TimeoutError) as error:
+                made[column] = {}  # each attempt was not made, which is a failure
+                tell(f"{column}: FAILED: {str(error)[:300]}")
+            tell(f"{column}: {_counted(made[column])}")
         users = USERS if os.getuid() == 0 else ["this user"]
-        attacked = {user != ORDINARY and os.getuid() == 0: native(user, entries) for user in users}
+        attacked, raced = {}, {}
+        for user in users:
+            attacked[user != ORDINARY and os.getuid() == 0] = native(user, entries)
+            tell(f"file commands attacked as {user}")
         careless = native(columns()[0][2], 10, careless=True)
         outcomes = tests.result()
-    raced = {user != ORDINARY and os.getuid() == 0: race(user, seconds) for user in users}
+    for user in users:
+        raced[user != ORDINARY and os.getuid() == 0] = race(user, seconds)
+        tell(f"links raced as {user}")
     return Measured(made, attacked, careless, raced, outcomes, changed)
+
+
+def _counted(found: Found | str) -> str:
+    """What came of a column's attempts, in a line."""
+    if isinstance(found, str):
+        return f"not tried: {found}"
+    through = sum(said == "through" for said in found.values())
+    return f"{len(found)} attempts, of which {through} got through or are meant to work"
 
 
 def results(case: Case, measured: Measured) -> Results:

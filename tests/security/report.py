@@ -14,15 +14,6 @@ from tests.security.race import NAIVE, VERBS
 WIDTH = 110
 _CELL = 13
 _TITLE = WIDTH - 5 - len(Column) * (_CELL + 1)
-NOT_HERE = (
-    "aarch64: test_seccomp_filter runs its filter by an interpreter; no such kernel was at hand",
-    "delegated cgroups: they are not used; limits that no rlimit holds are sampled",
-    "roots on file systems that ignore case, NFS, FUSE, overlayfs: none was prepared",
-    "WSL, and what AppArmor or Yama would refuse besides",
-)
-"""What of sandbox spec §7 no column shows."""
-
-
 LEGEND = (
     "stopped N: all N attempts were. held N: what must be stopped was, and what must work works. through "
     "N/M: N of M got through, by design unless it says FAILED. n.a.: nothing could be tried, see below. -: "
@@ -132,7 +123,7 @@ def missing(cases: Iterable[Case], measured: Measured) -> list[str]:
         everywhere = "" if len(found_in) == len(Column) else f" ({', '.join(found_in)})"
         more = f" and {len(names) - 6} more" if len(names) > 6 else ""
         lines.append(f"  {why}{everywhere}: {', '.join(names[:6])}{more}")
-    return [*lines, *(f"  {why}" for why in NOT_HERE)]
+    return lines
 
 
 def failures(cases: Iterable[Case], measured: Measured) -> list[str]:

@@ -165,7 +165,13 @@ def facts_of(facts: Mapping[str, Any]) -> tuple[Struct, ...]:
 PROGRAM_LIMIT = 1_000_000
 """Characters of a program."""
 LIMITS = Limits(
-    beliefs=50_000, intentions=5_000, frames=100_000, events=50_000, query_steps=100_000, size=100_000
+    beliefs=50_000,
+    belief_size=50_000_000,
+    intentions=5_000,
+    frames=100_000,
+    events=50_000,
+    query_steps=100_000,
+    size=100_000,
 )
 """What a program may use while others live beside it: its longest query takes about a tenth of a second."""
 Remark = Annotated[str, Field(min_length=1, max_length=2_000)]

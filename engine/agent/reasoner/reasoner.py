@@ -47,7 +47,7 @@ from engine.bdi.beliefs import is_source
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.intentions import ActionRequest, Message, Performative, Phase
 from engine.bdi.parser import parse_literal, parse_program, parse_term
-from engine.bdi.printer import text_of
+from engine.bdi.printer import shown_text, text_of
 from engine.bdi.syntax import Program
 from engine.bdi.terms import Struct, atom, canonical
 from engine.bdi.trace import IntentionView
@@ -219,6 +219,10 @@ class Reasoner:
         """Beliefs that the journal shows."""
         self.facts: dict[str, Any] = {}
         self.world: tuple[Struct, ...] = ()
+        self.version = 0
+        """The newest event of the stream that was brought in."""
+        self.late: list[tuple[Event, ev.Payload]] | None = None
+        """What came while a part of its cycle was under way; None where none is."""
         self.agent = self._agent(name, program)
         self.strides = StrideTracker(self.agent)
         self.making = GenerationRecords(
@@ -259,7 +263,23 @@ class Reasoner:
     # ------------------------------------------------------------------ what comes in
 
     def take(self, event: Event, payload: ev.Payload) -> None:
-        """Bring in an event of the stream, in the order of the stream."""
+        """Bring in an event of the stream, in the order of the stream.
+
+        What comes while a part of the cycle is under way waits for its end.
+        """
+        self.version = event.version
+        ends = isinstance(payload, ev.ReasonerAdvanced | ev.ReasonerCut | ev.AgentOpened)
+        if self.late is not None and not ends:
+            self.late.append((event, payload))
+        elif isinstance(payload, ev.ReasonerBusy):
+            self.late = []
+        else:
+            self._bring_in(event, payload)
+            late, self.late = self.late, None
+            for waiting in late or ():
+                self._bring_in(*waiting)
+
+    def _bring_in(self, event: Event, payload: ev.Payload) -> None:
         handler = INPUTS.get(type(payload))
         if handler is not None:
             self.at = event.at
@@ -346,7 +366,7 @@ class Reasoner:
             self.agent.feedback(request.number, False, str(error))
             return
         frame = self.agent.intentions[request.intention].frames[-1]
-        text = clipped(text_of(request.action))
+        text = clipped(shown_text(request.action))
         run.wanted.append(
             WantedAction(request.number, text, tool, command, args, request.intention, frame.plan.name)
         )
@@ -368,7 +388,7 @@ class Reasoner:
                 failure_of(failure, self.tags.get(failure.intention, ""))
                 for failure in self._worth_noting(run)
             ),
-            *outcomes(run, self.tags, open_goals, self.agent.tags()),
+            *outcomes(run, self.tags, self._known_goals(open_goals), self.agent.tags()),
             *self.making.new(),
             *(ev.MindBreakpointHit(breakpoint=hit.breakpoint, what=hit.what) for hit in run.reached),
         )
@@ -417,6 +437,11 @@ class Reasoner:
             trace=tuple(map(as_json, run.records)) if self.tracing else (),
         )
 
+    def _known_goals(self, goals: Iterable[str]) -> list[str]:
+        """Goals without those that came while a part of the cycle was under way and are not adopted yet."""
+        late = {payload.goal for _, payload in self.late or () if isinstance(payload, ev.GoalAdopted)}
+        return [goal for goal in goals if goal not in late]
+
     def state(self) -> MindState:
         """How it stands now."""
         agent = self.agent
@@ -424,8 +449,8 @@ class Reasoner:
         return MindState(
             cycles=agent.cycles,
             pending=pending,
-            poised=self.poised,
-            idle=agent.phase is Phase.SENSE and agent.idle,
+            poised=self.poised and not self.late,
+            idle=agent.phase is Phase.SENSE and agent.idle and not self.late,
             due_ms=agent.next_timer,
             now_ms=self.now,
             events=len(agent.events),
@@ -445,16 +470,16 @@ class Reasoner:
             if fact is None:
                 if literal in self.held:
                     self.held.discard(literal)
-                    forgotten.append(clipped(text_of(literal)))
+                    forgotten.append(clipped(shown_text(literal)))
                 continue
             self.held.add(literal)
             sources = tuple(
-                text_of(note.args[0])
+                shown_text(note.args[0])
                 for note in fact.annotations
                 if isinstance(note, Struct) and is_source(note)
             )
-            notes = tuple(text_of(note) for note in fact.annotations if not is_source(note))
-            believed.append(HeldBelief(clipped(text_of(literal)), sources, tuple(map(clipped, notes))))
+            notes = tuple(shown_text(note) for note in fact.annotations if not is_source(note))
+            believed.append(HeldBelief(clipped(shown_text(literal)), sources, tuple(map(clipped, notes))))
         return tuple(believed), tuple(forgotten)
 
 

@@ -17,6 +17,7 @@ from engine.bdi.breakpoints import Breakpoint, Breakpoints, Kind
 from engine.bdi.errors import ProgramError
 from engine.bdi.intentions import Message
 from engine.bdi.parser import parse_literal
+from engine.bdi.printer import SHOWN
 from engine.bdi.terms import Struct, instantiated
 from engine.bdi.trace import ActionRequested, Change, IntentionView, TraceEvent
 from engine.bdi.unification import unify
@@ -92,7 +93,7 @@ class BreakpointWatch:
             for name in names:
                 texts.setdefault(name, hit.words)
         for record in records if self._steps else ():
-            if isinstance(record, ActionRequested):
+            if isinstance(record, ActionRequested) and len(record.action) <= SHOWN:
                 action = parse_literal(record.action)
                 for name, pattern in self._steps.items():
                     if unify(instantiated(pattern), instantiated(action), []):

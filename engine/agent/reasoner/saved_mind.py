@@ -20,6 +20,7 @@ from engine.bdi.parser import parse_literal
 from engine.bdi.printer import text_of
 from engine.bdi.saved_state import SavedStateError
 from engine.core import events as ev
+from engine.core.fold import without_checksum
 from engine.core.journal import Event
 from engine.core.reasoner import MIND, MIND_FORMAT, ForgottenError, MindBreakpoint
 from engine.core.state import AgentState
@@ -34,7 +35,7 @@ Data = dict[str, Any]
 def save(mind: Reasoner) -> Data | None:
     """The mind as it is now, ready for JSON; None where that cannot be said exactly."""
     agent, procedure = mind.agent, mind.making.procedure
-    if mind.run is not None or agent.beliefs.touched:
+    if mind.run is not None or mind.late is not None or agent.beliefs.touched:
         return None
     if procedure is not None and procedure.generated != mind.making.shown:
         return None
@@ -136,8 +137,8 @@ async def recall_mind(state: AgentState, store: JournalStore, registry: ToolRegi
     if snapshot is not None:
         version, text = snapshot
         since = await store.read(agent, version)
-        with suppress(ForgottenError, ValueError, KeyError, TypeError):
-            saved = await asyncio.to_thread(json.loads, text)
+        with suppress(ForgottenError, ValueError, LookupError, TypeError):
+            saved = await asyncio.to_thread(json.loads, without_checksum(text))
             if saved["head"] == since[0].hash:
                 mind = make_reasoner(state, registry, created.at)
                 await asyncio.to_thread(restore, mind, saved["mind"])

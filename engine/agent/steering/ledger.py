@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from engine.core.agents import AgentConfig, RunState
 from engine.core.budgets import (
+    DISK,
     LEAST,
     UNPRICED,
     BudgetKind,
@@ -22,7 +23,7 @@ from engine.core.budgets import (
     broken_budget,
 )
 from engine.core.folds.agents import goal_of_work, microseconds_between, works
-from engine.core.reasons import Reason
+from engine.core.reasons import NONE, Reason
 from engine.core.state import AgentState
 from engine.value import dataclass
 
@@ -80,6 +81,8 @@ class Ledger:
         self._now = now
         self.workspace: SpendingLimits | None = None
         """What the operator set for all agents together; None where the settings hold."""
+        self.disk = NONE
+        """Why nothing more may be written to the disk; empty while there is room."""
         self.beside = Spent()
         """What was taken for the workspace itself and for no agent: Mastermind's calls of models."""
         self._states: dict[str, AgentState] = {}
@@ -205,7 +208,7 @@ class Ledger:
         # To go on takes time, whatever else it takes.
         entry = Entry(agent, goal, most + Spent(us=1), action)
         state = self._states.get(agent)
-        asked = state is not None and self._limited(state)
+        asked = state is not None and (self._limited(state) or bool(self.disk))
         objection = self._objection(entry, self.accounts(state, goal)) if state and asked else None
         if objection is not None:
             self._wanted[agent] = entry
@@ -288,6 +291,8 @@ class Ledger:
         return action is None or action.id != entry.action or action.started
 
     def _objection(self, entry: Entry, accounts: Iterator[Account]) -> BudgetObjection | None:
+        if self.disk:
+            return BudgetObjection(WORKSPACE, DISK, self.disk)
         for account in accounts:
             if objection := self._breaks(entry, account):
                 kind, why = objection

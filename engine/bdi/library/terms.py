@@ -10,12 +10,13 @@ Texts, and what the agent prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from engine.bdi.errors import ProgramError
 from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, failed, is_list
 from engine.bdi.nodes import as_set
 from engine.bdi.parser import parse_term
-from engine.bdi.printer import text_of, unquoted_text
+from engine.bdi.printer import unquoted_text
 from engine.bdi.syntax import is_literal
 from engine.bdi.terms import (
     Cell,
@@ -30,7 +31,6 @@ from engine.bdi.terms import (
     items_of,
     list_of,
     resolved,
-    same,
 )
 from engine.bdi.unification import Trail, undo, unify
 
@@ -152,7 +152,7 @@ def concat(call: Call) -> bool:
     last = len(call) - 1
     if all(terms is not None for terms in lists):
         return call.unify(last, call.made(item for terms in lists if terms is not None for item in terms))
-    return call.unify(last, call.sized("".join(call.text(place) for place in range(last))))
+    return call.unify(last, call.joined(map(call.text, range(last))))
 
 
 @internal(".sublist", 2)
@@ -160,7 +160,7 @@ def sublist(call: Call) -> Iterator[None]:
     """Each stretch of a list that fits."""
     items = call.items(1)
     stretches = ((start, stop) for start in range(len(items)) for stop in range(start + 1, len(items) + 1))
-    yield from call.each((0, list_of(items[start:stop])) for start, stop in (*stretches, (0, 0)))
+    yield from call.each((0, list_of(items[start:stop])) for start, stop in chain(stretches, ((0, 0),)))
 
 
 @internal(".delete", 3, 4)
@@ -195,17 +195,20 @@ def union(call: Call) -> bool:
 @internal(".intersection", 3)
 def intersection(call: Call) -> bool:
     """Elements in both."""
-    return call.unify(2, as_set([term for term in call.items(0) if _among(term, call.items(1))]))
+    return call.unify(2, as_set(_among(call, inside=True)))
 
 
 @internal(".difference", 3)
 def difference(call: Call) -> bool:
     """Elements of the first that are not in the second."""
-    return call.unify(2, as_set([term for term in call.items(0) if not _among(term, call.items(1))]))
+    return call.unify(2, as_set(_among(call, inside=False)))
 
 
-def _among(term: Term, items: list[Term]) -> bool:
-    return any(same(term, item) for item in items)
+def _among(call: Call, *, inside: bool) -> list[Term]:
+    """The elements of the first list that are, or are not, among those of the second."""
+    # Resolved, for a term keeps the hash that it had before its variables got values.
+    others = set(map(resolved, call.items(1)))
+    return [term for term in call.items(0) if (resolved(term) in others) is inside]
 
 
 @internal(".range", 3, 4)
@@ -227,7 +230,8 @@ def shuffle(call: Call) -> bool:
 
 
 def _said(call: Call, first: int = 0) -> bool:
-    call.agent.say(call.sized("".join(map(unquoted_text, call.args[first:]))))
+    limit = call.agent.limits.size
+    call.agent.say(call.joined(unquoted_text(term, limit) for term in call.args[first:]))
     return True
 
 
@@ -276,7 +280,7 @@ def replace(call: Call) -> bool:
 def term2string(call: Call) -> bool:
     """The text of a term, or the term that a text says."""
     if not call.is_unbound(0):
-        return call.unify(1, call.sized(text_of(call.value(0))))
+        return call.unify(1, call.text(0))
     try:
         return call.unify(0, instantiated(parse_term(call.text(1))))
     except ProgramError as error:

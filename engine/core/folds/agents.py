@@ -170,7 +170,16 @@ def _rewound(state: AgentState, payload: ev.Rewound, event: Event) -> None:
     # then is asked for again.
     known, state.reached = state.approvals, ()
     envelopes, accepted = _before(known.envelopes, payload.to), _before(known.accepted, payload.to)
-    state.approvals = replace(known, question=None, once={}, held={}, envelopes=envelopes, accepted=accepted)
+    aside = _before(known.not_counted.envelopes, payload.to)
+    state.approvals = replace(
+        known,
+        question=None,
+        once={},
+        held={},
+        envelopes=envelopes,
+        accepted=accepted,
+        not_counted=replace(known.not_counted, once={}, envelopes=aside),
+    )
 
 
 def _before(given: dict[str, G], to: int) -> dict[str, G]:

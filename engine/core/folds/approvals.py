@@ -16,6 +16,7 @@ from engine.core.approvals import (
     Denial,
     Grant,
     HeldReplan,
+    NotCounted,
     Question,
     Scope,
 )
@@ -36,9 +37,17 @@ def _change(state: AgentState, **changes: Any) -> None:
 
 def reopened(state: AgentState) -> None:
     """Another session begins: what was allowed for the last one is not allowed any more."""
-    if state.approvals != _NONE:
-        kept = tuple(grant for grant in state.approvals.grants if grant.scope is Scope.ALWAYS)
-        _change(state, grants=kept)
+    known = state.approvals
+    if known != _NONE:
+        aside = known.not_counted
+        grants = (*aside.grants, *known.grants)
+        _change(
+            state,
+            grants=tuple(grant for grant in grants if grant.scope is Scope.ALWAYS),
+            once={**aside.once, **known.once},
+            envelopes={**aside.envelopes, **known.envelopes},
+            not_counted=NotCounted(),
+        )
 
 
 def resumed(state: AgentState) -> None:
@@ -104,6 +113,7 @@ def goal_over(state: AgentState, goal: str) -> None:
         state,
         question=None if question is not None and question.goal == goal else question,
         envelopes=_without(known.envelopes, goal),
+        not_counted=replace(known.not_counted, envelopes=_without(known.not_counted.envelopes, goal)),
         accepted=_without(known.accepted, goal),
         held=_without(known.held, goal),
         denied=tuple(denial for denial in known.denied if denial.goal != goal),
@@ -219,6 +229,27 @@ def _granted(state: AgentState, payload: ev.RuleGranted, event: Event) -> None:
     who = event.actor.removeprefix(OPERATOR)
     grant = Grant(payload.grant, payload.rule, payload.scope, who, event.ref)
     _change(state, grants=(*state.approvals.grants, grant))
+
+
+@folds(ev.GrantsNotCounted)
+def _not_counted(state: AgentState, payload: ev.GrantsNotCounted, event: Event) -> None:
+    known = state.approvals
+    aside = NotCounted(
+        tuple(grant for grant in known.grants if grant.id in payload.grants),
+        {step: key for step, key in known.once.items() if step in payload.once},
+        {goal: envelope for goal, envelope in known.envelopes.items() if goal in payload.envelopes},
+    )
+    _change(
+        state,
+        grants=tuple(grant for grant in known.grants if grant.id not in payload.grants),
+        once={step: key for step, key in known.once.items() if step not in aside.once},
+        envelopes={goal: held for goal, held in known.envelopes.items() if goal not in aside.envelopes},
+        not_counted=aside,
+    )
+    if payload.journal:
+        _change(state, policies={})
+        state.budget, state.goal_budgets = None, {}
+        state.sandbox = replace(state.sandbox, autonomous=False)
 
 
 @folds(ev.RuleRevoked)

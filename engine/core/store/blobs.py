@@ -11,9 +11,11 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError
+from engine.core.store.schema import sync_directory
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -31,7 +33,7 @@ def blob_named(body: str) -> str:
 
 
 class BlobStore:
-    """The blobs of a workspace, in `.pilothouse/blobs/ab/abcdef…`."""
+    """The blobs of a workspace, in `.pilothouse/blobs/ab/abcdef…` below its own directory."""
 
     def __init__(self, directory: Path) -> None:
         """Use the workspace at `directory`; nothing is made before the first `put`."""
@@ -43,7 +45,7 @@ class BlobStore:
         Raises:
             BlobWriteError: the disk refused; no part of the blob is left behind.
         """
-        return await asyncio.to_thread(self._put, content)
+        return await asyncio.to_thread(self.write, content)
 
     async def get(self, digest: str) -> bytes:
         """The content with this digest, checked against it.
@@ -54,10 +56,17 @@ class BlobStore:
         """
         return await asyncio.to_thread(self.read, digest)
 
+    def files(self) -> Iterator[Path]:
+        """The file of each blob; links are passed over."""
+        for path in sorted(self._root.glob("??/*")):
+            if _DIGEST.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                yield path
+
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest
 
-    def _put(self, content: bytes) -> str:
+    def write(self, content: bytes) -> str:
+        """As `put`, for a thread that may wait for the disk."""
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
         try:
@@ -68,7 +77,7 @@ class BlobStore:
             _write_durably(path, content)
             # the entries of a new directory and of its parents must survive a power cut as well
             for parent in (path.parent, self._root, self._root.parent):
-                _sync_directory(parent)
+                sync_directory(parent)
         except OSError as error:
             raise BlobWriteError(
                 f"A blob of {len(content)} bytes could not be written ({error.strerror}): "
@@ -105,11 +114,3 @@ def _write_durably(path: Path, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

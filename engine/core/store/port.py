@@ -60,6 +60,8 @@ class JournalStore(Protocol):
     """The versions of Pilothouse that wrote to it, oldest first; `0.1` stands for those that did not say."""
     path: Path
     """Where it is kept."""
+    notes: tuple[str, ...]
+    """What this opening put right, in sentences."""
     torn: int
     """Bytes of the journal's end that this opening found torn, and that are no part of it."""
 

@@ -175,6 +175,13 @@ class JournalReader:
         ((verdict,),) = await self.fetch("pragma integrity_check(1)")
         return "" if verdict == "ok" else str(verdict)
 
+    async def _fetch_kept(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """As `fetch`, of kept states: a cache that cannot be read is an empty one."""
+        try:
+            return await self.fetch(sql, *parameters)
+        except (JournalReadError, JournalCorrupt):
+            return []
+
     async def load_snapshot(
         self,
         stream: str,
@@ -185,8 +192,8 @@ class JournalReader:
 
         What is kept beside a stream is named after it and a word: `pilot@mind`.
         """
-        rows = await self.fetch(
-            """select version, state from snapshots s
+        rows = await self._fetch_kept(
+            """select version, cast(state as blob) from snapshots s
             where stream = ? and version <= ? and format = ?
             and exists(
                 select 1 from events e
@@ -198,7 +205,7 @@ class JournalReader:
             _LARGEST if at_or_before is None else at_or_before,
             format,
         )
-        return (rows[0][0], rows[0][1]) if rows else None
+        return (rows[0][0], _text(rows[0][1])) if rows else None
 
     async def load_snapshots(
         self,
@@ -208,8 +215,8 @@ class JournalReader:
         beside: str = "",
     ) -> list[StoredSnapshot]:
         """The newest snapshot of each of these streams that has one, or of what is kept beside it."""
-        rows = await self.fetch(
-            """select e.stream, s.version, e.hash, s.state from json_each(?) names
+        rows = await self._fetch_kept(
+            """select e.stream, s.version, e.hash, cast(s.state as blob) from json_each(?) names
             cross join snapshots s on s.stream = names.value || ? and s.format = ? and s.version = (
                 select max(version) from snapshots where stream = names.value || ? and format = ?
             )
@@ -220,7 +227,9 @@ class JournalReader:
             beside,
             format,
         )
-        return [StoredSnapshot(*row) for row in rows]
+        return [
+            StoredSnapshot(stream, version, digest, _text(state)) for stream, version, digest, state in rows
+        ]
 
     async def since(self, places: Mapping[str, int]) -> list[Event]:
         """Events of several streams, each behind a version of its own, by stream and in order."""
@@ -230,3 +239,8 @@ class JournalReader:
             json.dumps(dict(places)),
         )
         return self._made(rows)
+
+
+def _text(state: bytes) -> str:
+    """A kept state; its checksum shows where it is damaged."""
+    return state.decode(errors="replace")

@@ -121,8 +121,12 @@ _SHAPE = (
 )
 
 
-def inspect(path: Path) -> int:
+def inspect(path: Path, *, whole: bool = True) -> int:
     """The schema version of a database that is sound, without changing a byte of it.
+
+    Args:
+        path: the database file.
+        whole: look at every page; what is only read may be damaged elsewhere.
 
     Returns:
         0 for an empty file and for a journal from before versions were written down.
@@ -133,7 +137,7 @@ def inspect(path: Path) -> int:
         JournalReadError: it cannot be opened or is locked.
     """
     with _reading(path), closing(_connect_read_only(path)) as connection:
-        findings = [str(row[0]) for row in connection.execute("pragma quick_check(1)")]
+        findings = [str(row[0]) for row in connection.execute("pragma quick_check(1)")] if whole else ["ok"]
         if findings != ["ok"]:
             raise JournalCorrupt(path, "; ".join(findings))
         tables = _tables(connection)
@@ -148,12 +152,12 @@ def inspect(path: Path) -> int:
 
 
 def require_current(path: Path) -> None:
-    """Accept only a sound journal of the current schema, for a reader that may not migrate.
+    """Accept only a journal of the current schema, for a reader that may not migrate.
 
     Raises:
         JournalTooOld: it must be opened for writing once.
     """
-    version = inspect(path)
+    version = inspect(path, whole=False)
     if version < SCHEMA_VERSION:
         raise JournalTooOld(
             f"{path} has schema version {version} and must be brought to {SCHEMA_VERSION}: "
@@ -209,19 +213,29 @@ def _create(path: Path, now: str) -> None:
         for suffix in ("", "-journal", "-wal", "-shm"):
             fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
         with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
-            _migrate(connection, fresh, 0, now)
-            # A kill while the mode of a journal in its place is switched would leave what no reader can open.
-            connection.execute("pragma journal_mode = wal")
+            create_tables(connection, fresh, now)
         fresh.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync_directory(path.parent)
     except (sqlite3.Error, OSError) as error:
         raise JournalWriteError(
             f"{path} could not be created ({error}): check the room on the disk and who may write there."
         ) from error
+
+
+def create_tables(connection: sqlite3.Connection, path: Path, now: str) -> None:
+    """Make a journal of an empty database."""
+    _migrate(connection, path, 0, now)
+    # A kill while the mode of a journal in its place is switched would leave what no reader can open.
+    connection.execute("pragma journal_mode = wal")
+
+
+def sync_directory(path: Path) -> None:
+    """Press the names in a directory to the disk."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, version: int, now: str) -> None:
@@ -297,16 +311,21 @@ def torn_bytes(log: Path) -> int:
 
     Blocking; reads the whole log, which is there only where the last session did not end in good order.
     """
+    return torn_end(log)[0]
+
+
+def torn_end(log: Path) -> tuple[int, bool]:
+    """As `torn_bytes`, and whether the end of a transaction is among them: then events may be lost."""
     try:
         content = log.read_bytes()
     except OSError:
-        return 0
+        return 0, False
     if len(content) < _HEADER.size:
-        return 0
+        return 0, False
     magic, _version, page, _number, *salts, first, second = _HEADER.unpack_from(content)
     order = _MAGIC.get(magic)
     if order is None or not 512 <= page <= 65536:
-        return 0
+        return 0, True  # SQLite passes the whole log over
     sums = (first, second)
     whole = at = _HEADER.size
     while at + _FRAME.size <= len(content):
@@ -319,15 +338,18 @@ def torn_bytes(log: Path) -> int:
             return _torn_from(content, whole, page, salts)
         at = end
         whole = at if size else whole
-    return at - whole
+    return at - whole, False
 
 
-def _torn_from(content: bytes, begin: int, page: int, salts: list[int]) -> int:
-    """How many bytes behind a place have the present salts."""
-    end = begin
-    while end + _FRAME.size <= len(content) and list(_FRAME.unpack_from(content, end)[2:4]) == salts:
+def _torn_from(content: bytes, begin: int, page: int, salts: list[int]) -> tuple[int, bool]:
+    """How many bytes behind a place have the present salts, and whether a transaction ends in them."""
+    end, ends = begin, False
+    while (
+        end + _FRAME.size <= len(content) and list((frame := _FRAME.unpack_from(content, end))[2:4]) == salts
+    ):
         end = min(end + _FRAME.size + page, len(content))
-    return end - begin
+        ends = ends or bool(frame[1])
+    return end - begin, ends
 
 
 def _checked(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
+import shutil
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -25,11 +27,21 @@ from engine.core.journal import (
     JournalLocked,
     JournalMissing,
     JournalReadError,
+    JournalUnsound,
 )
 from engine.core.ports import Clock
+from engine.core.store.places import (
+    clear,
+    is_regular,
+    lost_journal,
+    note_closed,
+    note_open,
+    tidy_data_directory,
+)
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, START, Head
 from engine.core.store.reader import JournalReader
-from engine.core.store.schema import prepare, read_only_uri, require_current, torn_bytes
+from engine.core.store.repair import prepare_sound
+from engine.core.store.schema import read_only_uri, require_current, torn_end
 from engine.core.store.writer import GroupWriter, WriterLock
 
 
@@ -60,6 +72,12 @@ T = TypeVar("T")
 
 LOG = f"{DATABASE}-wal"
 """What was written last, beside it, until a session ends in good order."""
+
+PLACES = (
+    *("blobs", "blobs/.pilothouse", "blobs/.pilothouse/blobs"),
+    *("snapshots", "snapshots/objects", "snapshots/passing", "snapshots/snapshots"),
+)
+"""Directories in the data directory, each before what is in it."""
 
 PAGE = 256
 """Events read or handed on at a time; making that many takes about a millisecond."""
@@ -96,6 +114,8 @@ class SqliteJournal(JournalReader):
         """Copy of the journal as it was before it was migrated by this opening, or None."""
         self.torn = 0
         """Bytes of the journal's end that this opening found torn, and that are no part of it."""
+        self.notes: tuple[str, ...] = ()
+        """What this opening put right, in sentences."""
         self.writers: tuple[str, ...] = ()
         """The versions of Pilothouse that wrote to it, oldest first."""
         self._clock = clock
@@ -130,24 +150,31 @@ class SqliteJournal(JournalReader):
             JournalLocked: another engine writes to the workspace.
             JournalTooNew, JournalTooOld, JournalMigrationFailed: its schema is not this one.
             JournalCorrupt: the file is not a journal or is damaged; it is left untouched.
+            JournalUnsound: it is not what was written, and was to be written to.
             JournalError: the workspace cannot be used as it is; the message says why.
         """
         data = directory / DATA_DIRECTORY
         path = data / DATABASE
+        if why := await asyncio.to_thread(lost_journal, path):
+            raise JournalUnsound(path, "", why, 0)
         if (read_only or not create) and not await asyncio.to_thread(path.is_file):
             raise JournalMissing(f"There is no journal in {directory}: start an agent there first.")
         async with AsyncExitStack() as stack:
             backup: Path | None = None
-            torn = 0
+            torn, notes = 0, list[str]()
             if read_only:
                 await asyncio.to_thread(require_current, path)
             else:
                 # On the loop, as it takes no time; a thread that outlives a cancelled opening keeps the lock.
                 lock = _claim(data, clock.now())
                 stack.callback(lock.release)
-                torn = await asyncio.to_thread(torn_bytes, data / LOG)
-                backup = await _to_the_end(asyncio.to_thread(prepare, path, clock.now()))
+                torn, notes = await _to_the_end(asyncio.to_thread(_made_ready, data))
+                backup, more = await _to_the_end(asyncio.to_thread(prepare_sound, path, clock.now()))
+                notes += more
                 connection = await _connect(stack, str(path), synchronous)
+                # From here on there is a log, and what is in it counts.
+                await asyncio.to_thread(note_open, path)
+                stack.push_async_callback(_settle, connection, path)
             reading = await _connect(stack, read_only_uri(path), None)
             reader = JournalReader(reading, path)
             heads = {} if read_only else await reader.streams()
@@ -159,7 +186,7 @@ class SqliteJournal(JournalReader):
                     "insert or replace into meta values('written_by', ?)", (" ".join(writers),)
                 )
             store = cls(path, clock, reading, stack.pop_all(), backup)
-            store.torn, store.writers = torn, writers
+            store.torn, store.writers, store.notes = torn, writers, tuple(notes)
         if not read_only:
             store._tail = Tail(last_seq, TAIL)
             store._writer = GroupWriter(connection, heads, last_seq, store._publish)
@@ -350,6 +377,19 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+def _made_ready(data: Path) -> tuple[int, list[str]]:
+    """See that a data directory can be used; the torn bytes of the log, and what was put right."""
+    notes = tidy_data_directory(data, PLACES)
+    log = data / LOG
+    torn, ended = torn_end(log)
+    if ended:
+        kept = log.with_name(f"{LOG}.aside-{secrets.token_hex(4)}")
+        with suppress(OSError):
+            shutil.copyfile(log, kept)
+            notes.append(f"the log of the journal was damaged in its middle: {kept.name} is a copy of it")
+    return torn, notes
+
+
 def _claim(data: Path, now: str) -> WriterLock:
     """Make the data directory if need be, readable by its owner only, and take its lock."""
     try:
@@ -358,7 +398,11 @@ def _claim(data: Path, now: str) -> WriterLock:
         raise JournalError(
             f"{data} cannot be made ({error.strerror}): choose a workspace directory you may write to."
         ) from error
-    return WriterLock.acquire(data / "lock", now)
+    lock = data / "lock"
+    if not is_regular(lock):
+        with suppress(OSError):  # which taking it tells
+            clear(lock)
+    return WriterLock.acquire(lock, now)
 
 
 async def _connect(
@@ -389,6 +433,13 @@ async def _connect(
     except sqlite3.Error as error:
         raise JournalReadError(f"{database} cannot be opened ({error}).") from error
     return connection
+
+
+async def _settle(connection: aiosqlite.Connection, path: Path) -> None:
+    """Bring the log into the file and note how that is, before the connection is closed."""
+    with suppress(sqlite3.Error):
+        await connection.execute_fetchall("pragma wal_checkpoint(truncate)")
+    await asyncio.to_thread(note_closed, path)
 
 
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02

@@ -5,19 +5,28 @@ names as its causes; blobs hold what their names say; and the database's own ind
 be seen: someone who recomputes all hashes behind a change, and two events of different streams that changed
 places though neither follows from the other (the order of streams that run side by side is not part of any
 hash). Against the first, compare `head` with one noted elsewhere.
+
+Two things differ from what was written and count as sound, because an event says so: contents that were
+redacted (their events keep their hashes, and the event seals what stands there now), and everything before a
+break that the operator accepted (which is sealed as a whole).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import field
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
 
 from engine.core.actions import ActionFinished
-from engine.core.journal import BlobError, JournalCorrupt, JournalReadError, canonical, chain_hash
+from engine.core.journal import WORKSPACE, BlobError, JournalCorrupt, JournalReadError, canonical, chain_hash
+from engine.core.reasons import read_reason
+from engine.core.soundness import BreakAccepted, ContentsRedacted
 from engine.core.store.blobs import BlobStore, blob_named
 from engine.core.store.port import DATABASE, START, Head, JournalStore, Row, parse_ref
-from engine.core.store.schema import to_event
+from engine.core.store.schema import COLUMNS, to_event
 from engine.value import dataclass
 
 _PAGE = 128
@@ -40,6 +49,10 @@ class Verification:
     """
     reason: str = ""
     """What is wrong with it, in a sentence."""
+    accepted: str = ""
+    """The break up to which the operator answers for the journal, in a sentence."""
+    redacted: int = 0
+    """Events whose contents were redacted."""
 
 
 def workspace_head(heads: Mapping[str, Head]) -> str:
@@ -58,7 +71,14 @@ async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verific
     Raises:
         JournalClosed: the store was closed meanwhile.
     """
-    check = _Check()
+    try:
+        redactions = await store.of_kinds((ContentsRedacted.kind,), 0, _MANY)
+        breaks = await store.last(1, WORKSPACE, kind=BreakAccepted.kind)
+    except (JournalReadError, JournalCorrupt):
+        redactions, breaks = [], []  # where these cannot be read, the page with them cannot either
+    check = RowCheck(
+        [event.body for event in redactions], [(event.seq, event.actor, event.body) for event in breaks]
+    )
     until = await store.head_seq()
     limit = _PAGE
     while check.seq < until:
@@ -75,7 +95,7 @@ async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verific
         for row in rows:
             reason = check.problem(row)
             if reason:
-                return check.bad(f"{row[1]}:{row[2]}", reason)
+                return check.bad(_name(row), reason)
     given = await store.last_given_seq()
     if given and await store.get(given) is None:
         return check.bad(f"seq {check.seq + 1}", f"Events up to place {given} were cut off the end.")
@@ -89,25 +109,128 @@ async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verific
         return check.bad(DATABASE, f"Its events are sound, and it is damaged beside them: {damage}")
     if blobs is not None:
         for ref, digest in check.blobs:
+            if digest in check.lost:
+                continue
             try:
                 await blobs.get(digest)
             except BlobError as error:
                 return check.bad(ref, str(error))
-    return Verification(True, check.seq, workspace_head(check.heads))
+    return check.sound()
 
 
-@dataclass(slots=True)
-class _Check:
-    """The chains so far."""
+_MANY = 1_000_000
 
-    seq: int = 0
-    heads: dict[str, Head] = field(default_factory=dict)
-    blobs: list[tuple[str, str]] = field(default_factory=list)
-    """Events that name a blob, each with its digest."""
+
+async def redacted_events(store: JournalStore) -> set[str]:
+    """References of the events whose contents were redacted.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    events = await store.of_kinds((ContentsRedacted.kind,), 0, _MANY)
+    return {ref for event in events for ref in _parsed(event.body).get("events") or {}}
+
+
+def verify_rows(connection: sqlite3.Connection) -> Verification:
+    """As `verify` without blobs and without a look at the file itself, of a database; blocking."""
+    statement = "select {} from events where kind = ? and stream = ? order by seq"
+    about = (statement.format("seq, actor, body"), (BreakAccepted.kind, WORKSPACE))
+    try:
+        redacted = connection.execute(statement.format("body"), (ContentsRedacted.kind, WORKSPACE)).fetchall()
+        check = RowCheck([body for (body,) in redacted], connection.execute(*about).fetchall()[-1:])
+    except sqlite3.Error:
+        check = RowCheck()
+    try:
+        for row in connection.execute(f"select {COLUMNS} from events order by seq"):
+            if reason := check.problem(row):
+                return check.bad(_name(row), reason)
+    except sqlite3.Error as error:
+        return check.bad(f"seq {check.seq + 1}", f"It cannot be read: {error}")
+    given = None
+    with suppress(sqlite3.Error):  # a journal from before it was asked for has no such table
+        given = connection.execute("select seq from sqlite_sequence where name = 'events'").fetchone()
+    if given is not None and given[0] != check.seq:
+        return check.bad(f"seq {check.seq + 1}", f"It counts {given[0]} events and has {check.seq}.")
+    return check.sound()
+
+
+def _name(row: Row) -> str:
+    return f"{row[1]}:{row[2]}"
+
+
+def row_digest(row: Row) -> bytes:
+    """What of a row goes into the digest of all that was accepted."""
+    return canonical(list(row)).encode() + b"\n"
+
+
+class RowCheck:
+    """The chains so far.
+
+    Args:
+        redactions: bodies of the events that say what was redacted.
+        breaks: place, actor and body of the newest event by which a break was accepted.
+    """
+
+    def __init__(self, redactions: Iterable[str] = (), breaks: Iterable[tuple[int, str, str]] = ()) -> None:
+        self.seq = 0
+        self.heads: dict[str, Head] = {}
+        self.blobs: list[tuple[str, str]] = []
+        """Events that name a blob, each with its digest."""
+        self.lost: frozenset[str] = frozenset()
+        """Blobs that were missing when the break was accepted."""
+        self._redacted: dict[str, str] = {}
+        for body in redactions:
+            if isinstance(events := _parsed(body).get("events"), dict):
+                self._redacted.update(events)
+        self._accepted: dict[str, Any] = {}
+        self._words = ""
+        self._digest = hashlib.sha256()
+        for seq, actor, body in breaks:
+            accepted = _parsed(body)
+            if accepted.get("upto") == seq - 1 and actor.startswith("operator:"):
+                self._accepted = accepted if seq > 1 else {}
+                self.lost = frozenset(map(str, accepted.get("lost") or ()))
+                at, problem = (
+                    accepted.get("event") or "its beginning",
+                    read_reason(accepted.get("problem") or ""),
+                )
+                self._words = f"a break at {at} ({problem}), accepted by {actor} at seq {seq}"
+        self.redacted = 0
+
+    def sound(self) -> Verification:
+        """The verdict on a journal that is sound to its end."""
+        if self._accepted:
+            return self.bad(f"seq {self.seq + 1}", "Events are missing from here on.")
+        head = workspace_head(self.heads)
+        return Verification(True, self.seq, head, accepted=self._words, redacted=self.redacted)
 
     def problem(self, row: Row) -> str:
         """What is wrong with the next row, or nothing; a sound row extends its chain."""
-        seq, stream, version, _, _, _, causes, _, _, _ = row
+        try:
+            if self._accepted:
+                return self._accept(row)
+            return self._problem(row)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            return f"It cannot be read: {error}"
+
+    def _accept(self, row: Row) -> str:
+        """Take in a row before the break; the last of them shows whether they are as they were accepted."""
+        upto = self._accepted["upto"]
+        if row[0] <= self.seq or row[0] > upto:
+            return f"It has place {row[0]} before the break that was accepted at {upto}."
+        self._digest.update(row_digest(row))
+        self.seq = row[0]
+        if row[7] == ActionFinished.kind and (blob := blob_named(row[8])):
+            self.blobs.append((f"{row[1]}:{row[2]}", blob))
+        if self.seq == upto:
+            if self._digest.hexdigest() != self._accepted["digest"]:
+                return "What was accepted up to here was changed since."
+            self.heads = {stream: Head(*head) for stream, head in self._accepted["heads"].items()}
+            self._accepted = {}
+        return ""
+
+    def _problem(self, row: Row) -> str:
+        seq, stream, version, _, _, _, causes, _, body, _ = row
         if seq != self.seq + 1:
             return f"It has place {seq} where {self.seq + 1} is due: events are missing or were moved."
         head = self.heads.get(stream, START)
@@ -121,7 +244,9 @@ class _Check:
             return "Its causes are not written as they were."
         # All fields of an event but its own hash and its place, which comes after the hash.
         if chain_hash(head.hash, *event[:-2]) != event.hash:
-            return "Its hash does not follow from its content and the event before it."
+            if self._redacted.get(event.ref) != hashlib.sha256(body.encode()).hexdigest():
+                return "Its hash does not follow from its content and the event before it."
+            self.redacted += 1
         for cause in event.causes:
             named = parse_ref(cause)
             if named is None or not 1 <= named[1] <= self.heads.get(named[0], START).version:
@@ -135,3 +260,12 @@ class _Check:
     def bad(self, event: str, reason: str) -> Verification:
         """The verdict on a journal that is not sound."""
         return Verification(False, self.seq, "", event, reason)
+
+
+def _parsed(body: str) -> dict[str, Any]:
+    """What an event says; nothing where it cannot be read, which is found out at its place."""
+    try:
+        value = json.loads(body)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -60,7 +60,7 @@ class WriterLock:
             JournalError: the file cannot be opened or locked.
         """
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise JournalError(
                 f"{path} cannot be opened ({error.strerror}): check who may write to the workspace."

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.core.offload import in_thread
 from engine.crew.builder.architecture import (
     TypeDecision,
     decide_type,
@@ -122,7 +123,7 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
             CheckResult("valid_yaml", False, "not read"),
             CheckResult("required_fields", False, "not read"),
         )
-    work.skill = await asyncio.to_thread(parse_skill, work.folder, findings)
+    work.skill = await in_thread(parse_skill, work.folder, findings)
     sidecar = read_sidecar(work.folder, findings)
     work.sidecar = sidecar or {}
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
@@ -139,10 +140,12 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
 async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
     skill = _given(work.skill)
-    decision = work.decision = decide_type(skill, work.sidecar, work.request.overrides, findings)
+    decision = await in_thread(decide_type, skill, work.sidecar, work.request.overrides, findings)
+    work.decision = decision
     if decision is None:
         return (CheckResult("type_determined", False, "no type"),)
-    work.draft = draft_spec(skill, decision, findings, {*work.sidecar, *work.request.overrides})
+    given = {*work.sidecar, *work.request.overrides}
+    work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)
     spec = work.read(2, findings)
     if spec is None:
@@ -178,7 +181,7 @@ def _version(work: BuildState, skill: SkillDefinition, findings: Findings) -> st
 
 async def protocol(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 3: the handoff protocol. Checks receives_defined and returns_defined."""
-    work.draft["handoff"] = draft_handoffs(_given(work.skill), findings)
+    work.draft["handoff"] = await in_thread(draft_handoffs, _given(work.skill), findings)
     spec = work.read(3, findings)
     if spec is None:
         bad = {

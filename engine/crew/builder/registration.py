@@ -142,10 +142,14 @@ def set_read_only(folder: Path) -> None:
 
 def remove_tree(folder: Path) -> None:
     """Take a directory away, read-only parts as well; one that is not there is no matter. Blocking."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
     for path, directories, _ in os.walk(folder):
         for name in (".", *directories):
             with suppress(OSError):
-                os.chmod(Path(path, name), 0o700)  # noqa: PTH101
+                if not Path(path, name).is_symlink():  # whose target is somebody else's
+                    os.chmod(Path(path, name), 0o700)  # noqa: PTH101
     shutil.rmtree(folder, ignore_errors=True)
 
 

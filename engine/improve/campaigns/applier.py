@@ -25,6 +25,7 @@ from engine.core.journal import BlobError
 from engine.core.reasons import Reason
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean_line
+from engine.core.trust import FolderTrust
 from engine.improve.campaigns.files import MODE, FileState, WorkspacePaths, is_declared, tree_hash
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
@@ -45,6 +46,8 @@ class Applier:
     _places: WorkspacePaths
     _blobs: BlobStore
     _changed: Callable[[], None]
+    _trust: FolderTrust | None = None
+    """Told what was written for the operator, so that it is trusted as they had it."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     # -------------------------------------------------------------- applying
@@ -89,6 +92,7 @@ class Applier:
                     me.ItemMoved(item=campaign.item, status=ItemStatus.COMPLETED, message=done), actor=actor
                 )
             await self._stream.commit()
+            await self._note_written(application.after)
         count = len(application.after)
         return f"{candidate.id} is applied: {count} files; coord_rollback {campaign.id} undoes it"
 
@@ -184,6 +188,9 @@ class Applier:
                     moved = me.ItemMoved(item=item.id, status=ItemStatus.ROLLED_BACK, message=why)
                     self._stream.append(moved, actor=actor)
             await self._stream.commit()
+            await self._note_written(
+                {path: before for path, before in campaign.application.before.items() if path not in foreign}
+            )
             return self._stream.state.campaigns[campaign.id], message
 
     def _why_moved(self, campaign: Campaign, wrong: Iterable[str]) -> str:
@@ -229,6 +236,12 @@ class Applier:
             await self._stream.commit()
 
     # -------------------------------------------------------------- files
+
+    async def _note_written(self, files: Mapping[str, FileVersion]) -> None:
+        """Have the files trusted as the operator had them written."""
+        if self._trust is not None:
+            contents = {path: self._state(written).content for path, written in files.items()}
+            await asyncio.to_thread(self._trust.wrote, contents)
 
     async def tree(self, component: Component) -> str:
         """The hash over a component's files as they are in the workspace."""

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from engine.core.improvement import Component, ComponentKind, Concern, Finding
+from engine.core.offload import in_thread
 from engine.core.text import clean_line
 from engine.improve.code.inputs import RAW, broken_promises, deliberate_exceptions, odd_arguments
 from engine.improve.code.projects import Project, Tests, call_functions, module_name, project_box, run_tests
@@ -148,7 +149,7 @@ async def findings_of_examined(
         boxes: where odd inputs are tried; None tries none.
     """
     project = seen.project
-    findings = [*_failing(component, seen), *_slow(component, seen)]
+    findings = await in_thread(lambda: [*_failing(component, seen), *_slow(component, seen)])
     if boxes is not None:
         findings += await _unchecked(root, component, seen, boxes)
     static: list[StaticFinding] = []
@@ -239,15 +240,20 @@ def _growth_words(bench: str, work: Sequence[int]) -> str:
     return f"{bench} grows with the power {growth_of(work):.2f} of the size (work counted: {counts})"
 
 
-async def _unchecked(root: Path, component: Component, seen: ExaminedProject, boxes: Boxes) -> list[Finding]:
-    """Functions that say what they raise, and raise something else when they are given odd inputs."""
-    asked = [
+def _probes(root: Path, seen: ExaminedProject) -> list[tuple[str, Function, str, str]]:
+    """What to ask functions that say what they raise: path, function, target and arguments."""
+    return [
         (path, function, f"{module_name(seen.project, root, path)[0]}:{name}", given)
         for path, source in seen.sources.items()
         for name, function in source.functions
         if "." not in name and broken_promises(function)
         for given in odd_arguments(function)
     ][:_PROBES]
+
+
+async def _unchecked(root: Path, component: Component, seen: ExaminedProject, boxes: Boxes) -> list[Finding]:
+    """Functions that say what they raise, and raise something else when they are given odd inputs."""
+    asked = await in_thread(_probes, root, seen)
     if not asked:
         return []
     answers: list[dict[str, Any]] = []

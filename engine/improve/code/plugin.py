@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
+from engine.core.offload import in_thread
 from engine.core.text import clean_line
 from engine.improve.code.findings import ExaminedProject, examine_project, findings_of_examined
 from engine.improve.code.projects import Project, project_of, projects, tools
@@ -47,7 +48,7 @@ async def mechanical_proposals(
     proposals: list[Proposal] = []
     for finding in sorted(asked.findings, key=lambda finding: -finding.severity):
         if finding.concern is Concern.SPEED:
-            proposals += _faster(seen.sources, project, finding, may)
+            proposals += await in_thread(_faster, seen.sources, project, finding, may)
         elif finding.concern is Concern.STYLE:
             proposals += await _tidied(seen.sources, project, finding, may)
     if boxes is not None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from engine.core.offload import in_thread
 from engine.improve.code.projects import Project, Tests, project_box, run_tests
 from engine.improve.code.source import Edit, Function, Source, called_name, parameters, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
@@ -318,7 +319,7 @@ async def repair_test(
     suspects = suspiciousness(tests, [failing])
     places = {path for path, _ in suspects}
     suspected = {path: source for path, source in sorted(sources.items()) if path in places}
-    mutations = _ordered(suspected, suspects, rng)[:MOST]
+    mutations = (await in_thread(_ordered, suspected, suspects, rng))[:MOST]
     if not mutations:
         return []
     passing: list[set[str]] = [set() for _ in mutations]

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from engine.core.improvement import Component
+from engine.core.offload import in_thread
 from engine.improve.code.findings import (
     DRIVER,
     SIZES,
@@ -137,18 +138,15 @@ async def project_suite(
         raise BoxError(_NOTHING_BESIDE.format(stem=PurePosixPath(project.modules[0]).stem))
     if seen is None:
         seen = await examine_project(boxes, root, project)
-    files = _held_out_files(root, project, held_out)
+    files = await in_thread(_held_out_files, root, project, held_out)
     rng = random.Random(f"suite {seed}")
-    families = test_families(seen.test_sources, seen)
+    families = await in_thread(test_families, seen.test_sources, seen)
     asked = [Check(test, Split.WORK, test=test, family=_family(families, test)) for test in _tests_run(seen)]
-    held = {
-        f"{HELD_OUT}/{name}": parse_source(data.decode("utf-8", "replace")) for name, data in files.items()
-    }
-    families = test_families({path: source for path, source in held.items() if source}, seen)
+    families = await in_thread(_held_out_families, files, seen)
     held_out_tests = await _held_out_tests(root, project, boxes, files)
     asked += [Check(test, Split.SEALED, test=test, family=_family(families, test)) for test in held_out_tests]
     asked += await _compared(root, seen, boxes, rng)
-    benches = bench_functions(root, project)
+    benches = await in_thread(bench_functions, root, project)
     asked += _timings(benches, seen, rng)
     if not asked:
         raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
@@ -165,7 +163,14 @@ async def project_suite(
         {project.path(DRIVER): driver_text(benches)} if benches else {},
         frozenset(project.path(path) for path in (*project.tests, *project.benches)),
     )
-    return _keyed(root, project, suite)
+    return await in_thread(_keyed, root, project, suite)
+
+
+def _held_out_families(files: Mapping[str, bytes], seen: ExaminedProject) -> dict[str, str]:
+    held = {
+        f"{HELD_OUT}/{name}": parse_source(data.decode("utf-8", "replace")) for name, data in files.items()
+    }
+    return test_families({path: source for path, source in held.items() if source}, seen)
 
 
 def _tests_run(seen: ExaminedProject) -> list[str]:
@@ -268,7 +273,7 @@ def _family(families: Mapping[str, str], test: str) -> str:
 
 async def _compared(root: Path, seen: ExaminedProject, boxes: Boxes, rng: random.Random) -> list[Check]:
     """Calls on which the code before is trusted: it answered, twice the same."""
-    drawn = _drawn_calls(root, seen, rng)
+    drawn = await in_thread(_drawn_calls, root, seen, rng)
     if not drawn:
         return []
     calls = [(target, given) for target, given, _ in drawn]

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.improvement import Component, Gain, Proposal, Ruling, Verdict
+from engine.core.offload import in_thread
 from engine.core.text import clean_line
 from engine.improve.judge.box import BoxError, Boxes, BoxLimits, files_of, material_of
 from engine.improve.judge.changes import Change, Violation, change_violations, unique_sentences
@@ -195,7 +196,7 @@ class Judge:
         checks = [check for split in splits for check in case.suite.checks(split)]
         if not checks:
             return
-        material, birds, decoy = _laid(case, checks, splits)
+        material, birds, decoy = await in_thread(_laid, case, checks, splits)
         asked = [*checks, *birds.fails, *birds.holds]
         old, new = await self._both(case, asked, material, case.seed, decoy)
         case.references[splits] = old
@@ -281,7 +282,7 @@ class Judge:
         checks = [check for check in checks if case.old.get(check.id) is Outcome.HOLDS]
         if measure is None or not checks:
             return
-        material, _, _ = _laid(case, checks, splits)
+        material, _, _ = await in_thread(_laid, case, checks, splits)
         reference, rounds, most = case.references[splits], case.budget.rounds, case.budget.most
         if case.mended or not sealed:  # the gain is reported, and decides little
             rounds = most = min(rounds, FEWEST)
@@ -295,7 +296,7 @@ class Judge:
             case.breaches += detect_violations(old, new, self.store, case.suite.owns)
         case.breaches += hidden_work(measured, checks)
         _take_outcomes(case, measured, checks)
-        case.gain = measured_gain(measured, checks, measure)
+        case.gain = await in_thread(measured_gain, measured, checks, measure)
 
     def _log(
         self, component: Component, proposal: Proposal, case: _Case, verdict: Verdict, seconds: float

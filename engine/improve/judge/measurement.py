@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.core.improvement import Gain
+from engine.core.offload import in_thread
 from engine.improve.judge.box import BoxAnswer
 from engine.improve.judge.changes import Cheat, Violation
 from engine.improve.judge.questions import RoundResult, SuiteAsker
@@ -144,7 +145,9 @@ async def measure_pairs(
         pairs.before.append(old)
         pairs.after.append(new)
         pairs.level = TWICE if most > rounds and number + 1 >= rounds else LEVEL
-        if pairs.processor_s > processor_s or _decided(pairs, checks, measure, rounds, most):
+        if pairs.processor_s > processor_s:
+            break
+        if await in_thread(_decided, pairs, checks, measure, rounds, most):
             break
     return pairs
 

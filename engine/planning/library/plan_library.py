@@ -8,6 +8,7 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from engine.core.trust import CHANGED, FolderTrust
 from engine.planning.library.matcher import Matcher
 from engine.planning.library.recipe import MAX_BYTES, Parsed, Recipe, RecipeError, parse_recipes
 from engine.value import dataclass, field
@@ -16,7 +17,7 @@ MAX_FILES = 200
 """Most recipe files read from one directory."""
 LOOK_S = 0.4
 """How often the operator's recipes are looked at."""
-Fingerprint = tuple[tuple[str, int, int, int], ...]
+Fingerprint = tuple[tuple[str | int, ...], ...]
 """Name, inode, time and size of each file, so that any change shows."""
 
 
@@ -47,8 +48,10 @@ class PlanLibrary:
     the other files continue working.
     """
 
-    def __init__(self, shipped: Traversable | Path, user_dir: Path | None = None) -> None:
-        self._shipped = shipped
+    def __init__(
+        self, shipped: Traversable | Path, user_dir: Path | None = None, trust: FolderTrust | None = None
+    ) -> None:
+        self._shipped, self._trust = shipped, trust
         self._user_dir = user_dir
         self._good: dict[str, tuple[Recipe, ...]] = {}
         self._contents: _Contents | None = None
@@ -98,7 +101,7 @@ class PlanLibrary:
             good: dict[str, tuple[Recipe, ...]] = {}
             errors: list[RecipeError] = []
             for source, entry in self._sources():
-                recipes, wrong = _read(entry, source, by_operator=source.startswith("recipes/"))
+                recipes, wrong = self._read(entry, source)
                 errors += wrong
                 good[source] = self._good.get(source, ()) if wrong else recipes
             errors += self._directory_errors()
@@ -145,9 +148,22 @@ class PlanLibrary:
         what = f"{count} files of recipes, of which the first {MAX_FILES} are read"
         return [RecipeError("recipes", what, "put several recipes in one file")]
 
+    def _read(self, entry: Traversable, source: str) -> Parsed:
+        by_operator = source.startswith("recipes/")
+        data = _content(entry, source)
+        if isinstance(data, RecipeError):
+            return (), (data,)
+        if by_operator and self._trust is not None and not self._trust.admits(source, data):
+            what, _, todo = CHANGED.partition(": ")
+            left_out = RecipeError(source, what, todo)
+            return (), () if self._trust.restricted else (left_out,)
+        return parse_recipes(data, source, by_operator=by_operator)
+
     def _fingerprint(self) -> Fingerprint:
-        """What the operator's files look like from outside; one that cannot be looked at has no size."""
-        entries = []
+        """What the operator's files and their trust look like from outside; what cannot be looked at has no
+        size.
+        """
+        entries: list[tuple[str | int, ...]] = [self._trust.stamp] if self._trust is not None else []
         for path in self._user_files():
             try:
                 stat = path.stat()
@@ -167,15 +183,14 @@ def toml_files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.iterdir() if path.name.endswith(".toml"))
 
 
-def _read(entry: Traversable, source: str, *, by_operator: bool) -> Parsed:
+def _content(entry: Traversable, source: str) -> bytes | RecipeError:
     try:
         if not entry.is_file():
-            return (), (RecipeError(source, "not a regular file", "remove it or give it another ending"),)
+            return RecipeError(source, "not a regular file", "remove it or give it another ending")
         with entry.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
-        return (), (RecipeError(source, f"cannot be read: {error.strerror}", "check its permissions"),)
-    return parse_recipes(data, source, by_operator=by_operator)
+        return RecipeError(source, f"cannot be read: {error.strerror}", "check its permissions")
 
 
 def _by_verb(recipes: tuple[Recipe, ...]) -> dict[str, tuple[tuple[Recipe, Matcher], ...]]:

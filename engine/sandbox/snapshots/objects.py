@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
+from engine.core.store.places import clear
 from engine.sandbox.policy import MIB, size_text
 from engine.sandbox.snapshots.entry import (
     SnapshotDamaged,
@@ -59,7 +60,7 @@ class ObjectStore:
             for directory in (self._objects, self._passing):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             for left in self._passing.iterdir():
-                left.unlink()
+                clear(left)
         self._pending.clear()
         self._touched.clear()
         self._unchecked = _UNCHECKED

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from engine.core.store.places import clear, is_regular
 from engine.sandbox.snapshots.entry import (
     Directory,
     Manifest,
@@ -80,7 +81,10 @@ class SnapshotStore:
         """
         try:
             self._snapshots.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            place = self.directory / "lock"
+            if not is_regular(place):
+                clear(place)
+            lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise SnapshotError(
                 f"The snapshot store {self.directory} cannot be opened ({error.strerror}): check who may "
@@ -135,16 +139,25 @@ class SnapshotStore:
         """
         names = self.names()
         info = replace(info, number=int(next(iter(names.values()), "0")[:12]) + 1)
-        older = names.get(info.id)
+        self.keep_as(names.get(info.id), Record(info, times))
+        return info
+
+    def keep_as(self, older: str | None, record: Record) -> None:
+        """Write a record, and remove an older one by the name of its file.
+
+        Raises:
+            SnapshotError: the disk refused.
+        """
+        info = record.info
         path = self._snapshots / f"{info.number:012d}-{info.id}"
         part = self.directory / "passing" / secrets.token_hex(8)
         try:
-            part.write_bytes(_records().dump_json(Record(info, times)))
+            part.write_bytes(_records().dump_json(record))
             sync_all([part], self.directory)
             part.replace(path)
             sync_all([self._snapshots], self.directory)
-            if older is not None:
-                (self._snapshots / older).unlink()
+            if older is not None and older != path.name:
+                (self._snapshots / older).unlink(missing_ok=True)
         except OSError as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -152,7 +165,6 @@ class SnapshotStore:
                 f"Snapshot {info.id} could not be written down ({error.strerror}): check the room on the "
                 f"disk of {self.directory} and who may write there."
             ) from error
-        return info
 
     def forget(self, snapshots: Collection[str]) -> None:
         """Remove the records of snapshots; their objects stay until they are collected.

@@ -5,6 +5,7 @@ clearing away the objects that no snapshot names.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -294,11 +295,14 @@ class ObjectCollection:
 
     def _reach(self, name: str) -> Generator[None, None, set[str]]:
         """Digests of all objects of a snapshot that are not known to live already."""
-        record = self._store.read(name)
         result: set[str] = set()
-        if record is None:
-            return result  # taken again or forgotten meanwhile
-        waiting: list[_Named] = [(record.times, "content"), (record.info.id, "manifest")]
+        waiting: list[_Named] = [(name[13:], "manifest")]
+        # A record that cannot be read names no times; the snapshot itself is named by its file.
+        with suppress(SnapshotDamaged):
+            record = self._store.read(name)
+            if record is None:
+                return result  # taken again or forgotten meanwhile
+            waiting.insert(0, (record.times, "content"))
         try:
             while waiting:
                 yield
@@ -310,7 +314,7 @@ class ObjectCollection:
                     waiting += _named_by(holds, self._store.objects.read(digest))
         except (SnapshotMissing, SnapshotDamaged) as error:
             raise SnapshotDamaged(
-                f"Snapshot {record.info.id} is damaged, so nothing was cleared away: forget it first. {error}"
+                f"Snapshot {name[13:]} is damaged, so nothing was cleared away: forget it first. {error}"
             ) from error
         return result
 

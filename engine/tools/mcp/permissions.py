@@ -1,20 +1,14 @@
 """Permissions for the servers of a workspace's `mcp.json`: what is asked, and what the operator decided.
 
-A workspace may come from somebody else, and its journal with it. So each entry needs permission once, a
-changed entry of the same name needs it again, and a permission counts only with a seal made with a key
-outside of the workspace, for the directory where the workspace is.
+Each entry needs permission once, a changed entry of the same name needs it again, and a permission counts
+only with the user's seal (`engine.core.user_key`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
-import os
-import secrets
 import shlex
-import stat
 import sys
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -23,12 +17,10 @@ from engine.core.events import payload_of
 from engine.core.journal import WORKSPACE, Event, canonical
 from engine.core.store.port import JournalStore
 from engine.core.text import clean, clean_line
+from engine.core.user_key import UserKey
 from engine.tools.mcp.settings import ServerSettings
 from engine.value import dataclass
 
-KEY_FILE = "leave.key"
-"""In the user's own directory; whoever can read it can give permission in the user's name."""
-KEY_BYTES = 32
 WHAT_LIMIT = 2_000
 """Characters of a command line that an event keeps."""
 ENTRY_SHOWN = 12
@@ -109,12 +101,13 @@ class ServerPermissions:
     """
 
     def __init__(self, workspace: Path, home: Path | None) -> None:
-        self._place = str(workspace.resolve())
-        self._home = home
-        self._key: bytes | None = None
+        self._key = UserKey(workspace, home)
         self._said: dict[tuple[str, str], PermissionDecision] = {}
-        self.lasting = home is not None
+
+    @property
+    def lasting(self) -> bool:
         """Whether a permission that is given now counts in later sessions, as far as is known."""
+        return self._key.lasting
 
     async def restore(self, store: JournalStore) -> None:
         """Read what was said in earlier sessions."""
@@ -134,7 +127,7 @@ class ServerPermissions:
         by = clean_line(event.actor.removeprefix("operator:"), limit=40)
         if isinstance(payload, ServerDistrusted):
             self._said[payload.server, payload.entry] = PermissionDecision(PermissionState.REFUSED, by)
-        elif self._sealed(payload):
+        elif self._key.bears(payload.seal, payload.server, payload.entry):
             self._said[payload.server, payload.entry] = PermissionDecision(PermissionState.GIVEN, by)
 
     def word(self, settings: ServerSettings) -> PermissionDecision:
@@ -154,57 +147,10 @@ class ServerPermissions:
 
     def given(self, settings: ServerSettings) -> ServerTrusted:
         """The event by which an entry is permitted; makes the key where there is none yet. Blocking."""
-        if self._key is None:
-            self._key = self._read() or self._make()
         entry = entry_of(settings)
         what = clean_line(command_line(settings), limit=WHAT_LIMIT)
-        seal = self._seal(self._key, settings.name, entry)
+        seal = self._key.seal(settings.name, entry)
         return ServerTrusted(server=settings.name, entry=entry, what=what, seal=seal)
-
-    def _sealed(self, payload: ServerTrusted) -> bool:
-        if self._key is None:
-            self._key = self._read()
-        if self._key is None:
-            return False
-        return hmac.compare_digest(self._seal(self._key, payload.server, payload.entry), payload.seal)
-
-    def _seal(self, key: bytes, server: str, entry: str) -> str:
-        text = canonical([self._place, server, entry])
-        return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
-
-    def _read(self) -> bytes | None:
-        if self._home is None:
-            return None
-        with suppress(OSError):
-            number = os.open(self._home / KEY_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with os.fdopen(number, "rb") as file:
-                how = os.fstat(number)
-                mine = how.st_uid == os.geteuid() and not how.st_mode & 0o077
-                key = file.read(KEY_BYTES) if stat.S_ISREG(how.st_mode) and mine else b""
-            return key if len(key) == KEY_BYTES else None
-        return None
-
-    def _make(self) -> bytes:
-        key = secrets.token_bytes(KEY_BYTES)
-        self.lasting = False
-        if self._home is None:
-            return key
-        with suppress(OSError):
-            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self._home / f"{KEY_FILE}.{os.getpid()}"
-            number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(number, "wb") as file:
-                file.write(key)
-                file.flush()
-                os.fsync(number)
-            try:
-                os.link(part, self._home / KEY_FILE)  # never over one that is there
-            except FileExistsError:
-                key = self._read() or key
-            finally:
-                part.unlink()
-            self.lasting = self._read() == key
-        return key
 
 
 def permission_hint(name: str) -> str:

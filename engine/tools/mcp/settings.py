@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from engine.core.text import StrictJsonError, clean_line, read_json
+from engine.core.trust import FolderTrust
 from engine.tools.registry import suggestion
 from engine.value import dataclass, field, replace
 
@@ -100,8 +101,8 @@ class MissingVariableError(LookupError):
     """A variable that the settings name is not set; the message says which, never a value."""
 
 
-def load(workspace: Path) -> McpSettings:
-    """The servers of a workspace; none where it has no file. Blocking."""
+def load(workspace: Path, trust: FolderTrust | None = None) -> McpSettings:
+    """The servers of a workspace, as far as its user trusts them; none where it has no file. Blocking."""
     try:
         with (workspace / FILE).open("rb") as file:
             content = file.read(SIZE_LIMIT + 1)
@@ -109,6 +110,8 @@ def load(workspace: Path) -> McpSettings:
         return McpSettings()
     except OSError as error:
         return _unreadable(f"it cannot be read: {error.strerror}")
+    if trust is not None and not trust.admits(FILE, content):
+        return McpSettings()
     if len(content) > SIZE_LIMIT:
         return _unreadable(f"it is larger than {SIZE_LIMIT // 1024} KiB")
     try:
@@ -117,15 +120,16 @@ def load(workspace: Path) -> McpSettings:
         return _unreadable(f"it is not UTF-8 at byte {error.start}")
 
 
-def load_all(workspace: Path, home: Path | None) -> McpSettings:
+def load_all(workspace: Path, home: Path | None, trust: FolderTrust | None = None) -> McpSettings:
     """The servers of a workspace, behind those of the user's own directory, which count first. Blocking.
 
     Args:
         workspace: the workspace's directory.
         home: the user's own directory; its programs are started in it where they do not say otherwise, as
             a workspace may hold files that a program would take for its own.
+        trust: what of the workspace's folder counts; None for all.
     """
-    theirs = load(workspace)
+    theirs = load(workspace, trust)
     if home is None or home.resolve() == workspace.resolve():
         return theirs
     own = load(home)

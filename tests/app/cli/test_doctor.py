@@ -18,6 +18,7 @@ from app.commands.headless import RunOptions, run_goal
 from app.commands.settings import Settings
 from engine.agent.actions.snapshots import SnapshotRule
 from tests.messages_server import MessagesServer, Reply, failure
+from tests.trusting import trust_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -61,6 +62,7 @@ def test_the_workspaces_setting_comes_before_the_users(
     for directory, text in ((tmp_path / "home", user), (tmp_path / "ws", local)):
         directory.mkdir()
         (directory / "pilothouse.toml").write_text(text)
+    trust_folder(tmp_path / "ws")
     settings = Settings.load(tmp_path / "ws")
     assert (settings.engine_config().snapshots, len(settings.problems)) == (rule, problems)
 
@@ -84,6 +86,7 @@ async def test_how_often_a_model_may_repair_is_a_setting(
     for directory, text in ((tmp_path / "home", user), (tmp_path / "ws", local)):
         directory.mkdir()
         (directory / "pilothouse.toml").write_text(text)
+    trust_folder(tmp_path / "ws")
     settings = Settings.load(tmp_path / "ws")
     assert settings.model is not None
     assert settings.model.repairs == repairs

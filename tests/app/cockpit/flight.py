@@ -237,14 +237,16 @@ async def cockpit(
     size: tuple[int, int] = (120, 35),
     settings: Settings | None = None,
     notifications: bool = False,
+    ready: bool = True,
 ) -> AsyncIterator[Flight]:
-    """Open the cockpit on a workspace and wait until it can be used."""
+    """Open the cockpit on a workspace, and wait until it can be used where it is to be `ready`."""
     chosen: Mission | None = load_missions()[mission] if mission else None
     home = workspace.parent / "home"
     app = Cockpit(workspace, mission=chosen, settings=settings or Settings(home=home))
     async with app.run_test(size=size, notifications=notifications) as pilot:
         flight = Flight(app, pilot)
-        await flight.until(lambda: app.context.projector.state is not None, "the first agent")
+        if ready:
+            await flight.until(lambda: app.context.projector.state is not None, "the first agent")
         if chosen is not None and chosen.agent is not None:
             await flight.until(lambda: flight.state.mind is not None and flight.steps, "the mission's mind")
         elif chosen is not None:

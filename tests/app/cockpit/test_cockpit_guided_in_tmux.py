@@ -14,6 +14,7 @@ from engine.api.engine import Engine
 from engine.core import crew_commands as cc
 from engine.crew.ontology.spec_parser import parse_spec
 from tests.patience import PATIENCE_S
+from tests.trusting import trust_folder
 
 pytestmark = NEEDS_TMUX
 
@@ -41,6 +42,7 @@ def test_the_keys_arrive_and_a_kill_loses_nothing(terminal: Terminal, tmp_path: 
     """Line 40: step, history and answers are there again."""
     workspace = tmp_path / "ws"
     asyncio.run(handed_over(workspace))
+    trust_folder(workspace, terminal.home)
     opened(terminal, workspace)
     terminal.shows("Business model", "1/6", "● Customer segments", "answer:")
     terminal.type("small shops")

@@ -13,6 +13,7 @@ from textual.command import CommandPalette
 
 from app.commands.settings import Settings
 from engine.core import commands as cmd
+from tests.trusting import trust_folder
 from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepEditor
 from widgets.dialogs.turn import InterventionDialog
@@ -173,6 +174,7 @@ async def test_palette_and_help_with_hostile_settings(tmp_path: Path) -> None:
     (workspace / "pilothouse.toml").write_text(
         '[cockpit.keys]\n"cockpit.[/x] \\u001b]0;t\\u0007" = "[/]"\n', encoding="utf-8"
     )
+    trust_folder(workspace)
     async with cockpit(workspace, settings=Settings.load(workspace)) as flight:
         await flight.says("keys: there is no")
         assert_clean(flight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from tmux_terminal import NEEDS_TMUX, PATIENCE_S, Terminal
+
+from tests.app.strangers import make, recipe, settings
 
 pytestmark = NEEDS_TMUX
 
@@ -37,6 +40,36 @@ def test_a_stepped_session(terminal: Terminal, tmp_path: Path) -> None:
     terminal.tmux("resize-window", "-t", "t", "-x", "80", "-y", "24")
     terminal.shows("5 Session", "6 Mind", "✓ run python -m unittest")
     terminal.keys("Escape")
+    terminal.keys("C-q")
+    assert terminal.ends() == 0
+    assert terminal.in_order()
+
+
+def test_a_strangers_folder_is_asked_about_before_it_is_opened(terminal: Terminal, tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    make(workspace, random.Random(2), settings, recipe)
+    terminal.fly(f"--workspace {workspace}")
+    terminal.shows(
+        "Do you trust this folder?", "pilothouse.toml (new)", "approvals: allow", "t trust exactly"
+    )
+    terminal.keys("q")
+    assert terminal.ends() == 0
+    assert not (workspace / ".pilothouse" / "journal.db").exists()
+    terminal.fly(f"--workspace {workspace}")
+    terminal.shows("Do you trust this folder?")
+    terminal.keys("Escape")
+    terminal.shows("RESTRICTED", "run/pause", "nothing to do")
+    terminal.keys("C-q")
+    assert terminal.ends() == 0
+    terminal.fly(f"--workspace {workspace}")
+    terminal.shows("Do you trust this folder?")
+    (changed,) = (workspace / "recipes").iterdir()
+    changed.write_text(changed.read_text() + "# a moment later\n")
+    terminal.until(
+        lambda: terminal.keys("t") or "look at it once more" in terminal.screen, "the change", every=0.5
+    )
+    terminal.until(lambda: terminal.keys("t") or "run/pause" in terminal.screen, "it opens", every=0.5)
+    assert "RESTRICTED" not in terminal.screen
     terminal.keys("C-q")
     assert terminal.ends() == 0
     assert terminal.in_order()
@@ -124,6 +157,7 @@ def test_a_workspace_that_is_open_elsewhere_is_refused_with_the_reason(
     first_flight(terminal, tmp_path / "ws")
     second = Terminal(tmp_path / "second")
     second.home.mkdir()
+    second.environment["PILOTHOUSE_HOME"] = str(terminal.home)  # of the same user
     try:
         second.fly(f"--workspace {tmp_path / 'ws'}")
         assert second.ends() == 2

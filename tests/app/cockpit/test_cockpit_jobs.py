@@ -10,6 +10,7 @@ from flight import Flight, cockpit
 
 from app.commands.settings import Settings
 from engine.core import events as ev
+from tests.trusting import write_trusted
 from widgets.base.dialog import ConfirmDialog
 
 NETWORK_ON = '[sandbox]\nnetwork = "on"\n'
@@ -32,7 +33,7 @@ async def job(flight: Flight, line: str) -> str:
 async def test_a_server_is_started_watched_and_stopped(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     workspace.mkdir()
-    (workspace / "pilothouse.toml").write_text(NETWORK_ON)
+    write_trusted(workspace / "pilothouse.toml", NETWORK_ON)
     settings = Settings.load(workspace)
     async with cockpit(workspace, settings=settings, size=(160, 45)) as flight:
         port = free_port()

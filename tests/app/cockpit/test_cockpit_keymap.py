@@ -12,6 +12,7 @@ from app.cockpit import keymap
 from app.cockpit.screens.guide import GuideScreen
 from app.commands.settings import Settings
 from app.guide import page, topics
+from tests.trusting import write_trusted
 from widgets.dialogs.help import HelpDialog
 
 
@@ -78,7 +79,7 @@ async def test_question_mark_shows_all_keys_and_the_words_of_the_bar(flight: Fli
 async def test_a_key_is_rebound_from_the_workspace_file(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     workspace.mkdir()
-    (workspace / "pilothouse.toml").write_text('[cockpit.keys]\n"cockpit.step" = "f10"\n')
+    write_trusted(workspace / "pilothouse.toml", '[cockpit.keys]\n"cockpit.step" = "f10"\n')
     async with cockpit(workspace, mission="first-flight", settings=Settings.load(workspace)) as flight:
         await flight.press("s")
         await flight.press("f10")

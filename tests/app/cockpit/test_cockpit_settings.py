@@ -8,6 +8,7 @@ import pytest
 from flight import cockpit
 
 from app.commands.settings import Settings
+from tests.trusting import trust_folder, write_trusted
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ async def test_a_file_with_an_error_is_reported_and_left_out(
     workspace = tmp_path / "ws"
     workspace.mkdir()
     (workspace / "pilothouse.toml").write_bytes(content)
+    trust_folder(workspace)
     async with cockpit(workspace, settings=Settings.load(workspace)) as flight:
         await flight.says(word)
         await flight.shows("PAUSED")
@@ -37,7 +39,7 @@ async def test_several_problems_are_all_kept_to_be_read(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     (workspace / "recipes").mkdir(parents=True)
     (workspace / "pilothouse.toml").write_text("[cockpit\n")
-    (workspace / "recipes" / "mine.toml").write_text("this is [/x] no recipe")
+    write_trusted(workspace / "recipes" / "mine.toml", "this is [/x] no recipe")
     async with cockpit(workspace, settings=Settings.load(workspace)) as flight:
         await flight.says("pilothouse.toml", "and 1 more: ? lists them")
         await flight.press("escape", "question_mark")
@@ -54,7 +56,7 @@ async def test_the_workspace_file_wins_over_the_users_and_the_command_line_over_
         '[cockpit]\ntheme = "nord"\n[cockpit.keys]\n"cockpit.stop" = "f9"\n'
     )
     assert Settings.load(workspace).theme == "nord"
-    (workspace / "pilothouse.toml").write_text('[cockpit]\ntheme = "gruvbox"\n')
+    write_trusted(workspace / "pilothouse.toml", '[cockpit]\ntheme = "gruvbox"\n')
     settings = Settings.load(workspace)
     assert (settings.theme, settings.keys) == ("gruvbox", {"cockpit.stop": "f9"})
     monkeypatch.setenv("PILOTHOUSE_THEME", "dracula")

@@ -14,6 +14,7 @@ from engine.core import commands as cmd
 from engine.core import crew_commands as cc
 from engine.crew.ontology.kinds import ErrorCode
 from tests.engine.crew.flight import CLEAR, Job, Worker, alone, spec_of
+from tests.trusting import trust_folder
 
 pytestmark = NEEDS_TMUX
 
@@ -41,6 +42,7 @@ async def _crew(workspace: Path) -> None:
 
 def test_fifty_agents_in_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
     asyncio.run(_crew(tmp_path / "ws"))
+    trust_folder(tmp_path / "ws", terminal.home)
     terminal.fly(f"--workspace {tmp_path / 'ws'}")
     terminal.tmux("resize-window", "-t", "t", "-x", "160", "-y", "45")
     terminal.shows("PAUSED", "1 request waits for you: F")

@@ -21,6 +21,7 @@ from app.cli.main import main
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from tests.patience import PATIENCE_S
+from tests.trusting import home, write_trusted
 
 PLAIN = Path(__file__).parents[2] / "engine/tools/mcp/servers" / "plain.py"
 SERVE = ["-m", "app.cli.main", "mcp", "--workspace"]
@@ -65,8 +66,9 @@ async def text(client: Client, name: str, /, **args: Any) -> tuple[bool, str]:
 async def test_another_agent_uses_the_sandbox_and_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "pilothouse.toml").write_text(RULES)
-    program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)])
+    write_trusted(tmp_path / "pilothouse.toml", RULES)
+    mine = {"PILOTHOUSE_HOME": str(home())}
+    program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)], env=mine)
     async with Client(program) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert {"simple_coder__write", "simple_coder__run", "memory__store"} <= set(tools)
@@ -118,8 +120,9 @@ async def test_another_agent_uses_the_sandbox_and_memory(
 async def test_what_rules_forbid_or_ask_about_is_refused_and_told_how_to_allow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "pilothouse.toml").write_text(RULES)
-    program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)])
+    write_trusted(tmp_path / "pilothouse.toml", RULES)
+    mine = {"PILOTHOUSE_HOME": str(home())}
+    program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)], env=mine)
     async with Client(program) as client:
         for path in ("keep/a", "b"):
             assert (await text(client, "simple_coder__write", path=path, content="first"))[0]
@@ -205,7 +208,7 @@ def test_tools_lists_servers_and_how_they_are(
         "plain": {"command": sys.executable, "args": [str(PLAIN)]},
         "gone": {"command": "nothing-such"},
     }
-    (tmp_path / "mcp.json").write_text(json.dumps(entries))
+    write_trusted(tmp_path / "mcp.json", json.dumps(entries))
     assert main(["tools", "--workspace", str(tmp_path)]) == 3, "the operator is needed"
     told = capsys.readouterr().out
     assert "plain: the MCP server plain\n  not there: waits for your leave\n" in told
@@ -220,8 +223,7 @@ def test_tools_lists_servers_and_how_they_are(
     assert main(["do", "--workspace", str(tmp_path), "mcp_trust plain ?"]) == 0
     assert f"starts: {sys.executable} {PLAIN}" in capsys.readouterr().out
 
-    (tmp_path / "recipes").mkdir()
-    (tmp_path / "recipes" / "shout.toml").write_text(SHOUT)
+    write_trusted(tmp_path / "recipes" / "shout.toml", SHOUT)
     assert main(["run", "--workspace", str(tmp_path), "--json", "shout hello"]) == 3
     ended = json.loads(capsys.readouterr().out)
     assert (ended["status"], ended["reason"]) == ("NEEDS_OPERATOR", "NO_LEAVE")

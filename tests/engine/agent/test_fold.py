@@ -197,6 +197,12 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     },
     ev.RuleGranted: {"grant": GRANTS, "rule": RULES, "scope": st.sampled_from(Scope)},
     ev.RuleRevoked: {"grant": GRANTS},
+    ev.GrantsNotCounted: {
+        "grants": st.tuples(GRANTS),
+        "once": st.tuples(STEPS),
+        "envelopes": st.tuples(GOALS),
+        "journal": st.booleans(),
+    },
     ev.PlanAccepted: {
         "plan": st.just("p1"),
         "goal": GOALS,
@@ -425,6 +431,7 @@ def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_set
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     without_state |= {"workspace.budget_set", "mcp.trusted", "mcp.distrusted"}
+    without_state |= {"journal.break_accepted", "journal.restored", "journal.redacted"}
     quiet = {"plan.generated", "action.held", "action.queued", "action.dropped", "command.refused"}
     quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {

@@ -18,9 +18,10 @@ from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core.agents import DistrustServer, TrustServer
 from engine.core.journal import WORKSPACE
+from engine.core.user_key import KEY_FILE
 from engine.inquiry.inbox import NeedKind
 from engine.tools.mcp.health import ServerState
-from engine.tools.mcp.permissions import KEY_FILE, command_line, entry_of, permission_question
+from engine.tools.mcp.permissions import command_line, entry_of, permission_question
 from engine.tools.mcp.settings import ServerSettings
 from engine.tools.mcp.workspace_servers import Servers
 

@@ -63,10 +63,13 @@ async def test_recall_only_reads(flight: Flight) -> None:
 
 
 async def test_a_memory_that_cannot_be_opened_keeps_nobody_from_flying(
-    tmp_path: Path, open_flight: Callable[..., Any]
+    tmp_path: Path, open_flight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("engine.memory.database.remove_cache", full)
     (tmp_path / ".pilothouse" / "memory.db").mkdir(parents=True)
-    (tmp_path / ".pilothouse" / "memory.db" / "full").touch()
     flight = await open_flight(tmp_path)
     with pytest.raises(MemoryUnavailable, match="could not be opened"):
         await flight.engine.recall("search", {"query": "x"})

@@ -24,6 +24,7 @@ from engine.core.journal import (
     JournalMissing,
     JournalTooNew,
     JournalTooOld,
+    JournalUnsound,
 )
 from engine.core.ports import SystemClock
 from engine.core.store.schema import SCHEMA_VERSION, to_row
@@ -376,7 +377,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path, co
     message = await refused(tmp_path, JournalCorrupt, "nothing was changed", read_only=read_only)
 
     assert str(database(tmp_path)) in message
-    assert "restore a backup" in message
+    assert "sessions repair" in message
     assert database(tmp_path).read_bytes() == content
 
 
@@ -414,13 +415,27 @@ async def test_the_database_of_another_program_is_refused_and_left_alone(tmp_pat
     assert files(tmp_path) == before
 
 
-async def test_a_journal_that_lacks_a_table_is_refused(tmp_path, new_chain):
-    await write(tmp_path, new_chain().take(1))
+async def test_a_journal_that_lacks_its_kept_states_is_written_anew_with_all_events(tmp_path, new_chain):
+    await write(tmp_path, new_chain().take(3))
     with closing(sqlite3.connect(database(tmp_path))) as connection:
         connection.execute("drop table snapshots")
         connection.commit()
 
-    await refused(tmp_path, JournalCorrupt, "no such table: snapshots")
+    store = await SqliteJournal.open(tmp_path, clock=CLOCK)
+
+    assert (await verify(store)).events == 3
+    (note,) = store.notes
+    assert "all 3 are in a new file, and the old one is journal.db.aside-" in note
+    await store.close()
+
+
+async def test_a_journal_that_lacks_its_events_is_refused(tmp_path, new_chain):
+    await write(tmp_path, new_chain().take(1))
+    with closing(sqlite3.connect(database(tmp_path))) as connection:
+        connection.execute("drop table events")
+        connection.commit()
+
+    await refused(tmp_path, JournalUnsound, "database of some other program")
 
 
 async def test_an_empty_file_becomes_a_journal(tmp_path, new_chain):
@@ -429,7 +444,7 @@ async def test_an_empty_file_becomes_a_journal(tmp_path, new_chain):
 
     await write(tmp_path, new_chain().take(1))
 
-    assert set(files(tmp_path)) == {"journal.db"}
+    assert set(files(tmp_path)) == {"journal.db", "journal.db.noted"}
 
 
 # ---------------------------------------------------------------- who wrote it

@@ -15,6 +15,7 @@ from engine.core.crew import CrewSettings
 from engine.core.crew_commands import Delegate, ForCrew
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
+from engine.core.trust import FolderTrust
 from engine.crew.command_handlers import run_crew_command
 from engine.crew.crew import Crew
 from engine.crew.handoffs.schedule import Permits
@@ -72,6 +73,7 @@ class Ground:
     servers: None = None
     session: str = "session-1"
     crew_settings: CrewSettings = field(default_factory=CrewSettings)
+    trust: FolderTrust | None = None
     standing: tuple[BudgetStatus, ...] = ()
     submitted: list[Command] = field(default_factory=list)
 
@@ -209,12 +211,14 @@ class Flight:
         self.crew: Crew
         self.sessions = 0
 
-    async def open(self, *, calls: int = 4, lacks: Lacks | None = None) -> Crew:
+    async def open(
+        self, *, calls: int = 4, lacks: Lacks | None = None, trust: FolderTrust | None = None
+    ) -> Crew:
         self.sessions += 1
         self.store = await SqliteJournal.open(self.workspace, clock=SystemClock())
         settings = CrewSettings(model_calls=calls)
         self.ground = Ground(
-            self.workspace, self.store, self.clock, None, f"session-{self.sessions}", settings
+            self.workspace, self.store, self.clock, None, f"session-{self.sessions}", settings, trust
         )
         self.crew = self.worker.crew = await Crew.open(self.ground, worker=self.worker, lacks=lacks)
         return self.crew

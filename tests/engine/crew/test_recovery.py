@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.api.engine import Engine
 from engine.core import crew_commands as cc
+from engine.core.trust import FolderTrust
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, RequestKind
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import OperatorQuestion
@@ -96,6 +97,28 @@ async def test_an_orderly_end_cancels_what_runs_and_keeps_the_rest(flight: Fligh
     result = flight.crew.state.handoffs[names[0]].result
     assert isinstance(result, HandoffResult)
     assert (result.output, result.partial) == ("half of it", True)
+
+
+async def test_nothing_that_is_queued_in_somebody_elses_journal_begins(flight: Flight) -> None:
+    await flight.close()
+    await flight.open(calls=1)
+    await flight.register("runs", "queued")
+
+    async def runs(job: Job) -> Any:
+        async with job.model():
+            await asyncio.Event().wait()
+
+    flight.worker.scripts = {"runs": runs, "queued": runs}
+    await flight.hand("runs")
+    await flight.until(lambda: flight.crew.permits.in_use == 1)
+    queued = await flight.hand("queued")
+    await flight.kill()
+    began = list(flight.worker.began)
+    trust = await asyncio.to_thread(FolderTrust, flight.workspace, flight.workspace / "home")
+    trust.foreign = True
+    await flight.open(trust=trust)
+    assert (flight.state(queued), flight.worker.began) == (D.FAILED, began)
+    assert flight.crew.state.handoffs[queued].moves[-1].reason.endswith("nor trust")
 
 
 async def test_commands_go_through_the_engine_and_requests_are_in_its_inbox(tmp_path: Path) -> None:

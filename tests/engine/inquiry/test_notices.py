@@ -15,6 +15,7 @@ from engine.core.journal import Event
 from engine.core.recovery import FailureKind
 from engine.core.state import AgentState
 from engine.inquiry.notices import Notice, NoticeFilter, Rule, notice_of
+from tests.trusting import write_trusted
 
 HOSTILE = "a;b\x07\x1b]0;title\x1b\\\x9c\u202e<b>&\nc"
 
@@ -112,8 +113,8 @@ def test_only_known_terminals_get_a_sequence_and_it_is_well_formed(
 def test_the_setting_is_read_and_a_wrong_one_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
     assert Settings.load(tmp_path).notify is Rule.DONE
-    (tmp_path / "pilothouse.toml").write_text('[cockpit]\nnotify = "needs-you"\n')
+    write_trusted(tmp_path / "pilothouse.toml", '[cockpit]\nnotify = "needs-you"\n')
     assert Settings.load(tmp_path).notify is Rule.NEEDS_YOU
-    (tmp_path / "pilothouse.toml").write_text('[cockpit]\nnotify = "always"\n')
+    write_trusted(tmp_path / "pilothouse.toml", '[cockpit]\nnotify = "always"\n')
     assert "cockpit.notify" in Settings.load(tmp_path).problems[0]
     assert os.environ["PILOTHOUSE_HOME"]

@@ -33,8 +33,11 @@ CASES = (
     Case(
         49,
         "Looking into the cockpit",
-        "ptrace attach and seize, process_vm_readv and _writev, pidfd_getfd, kcmp",
-        inside=(*("ptrace", "ptrace seize", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"),),
+        "ptrace attach and seize, process_vm_readv and _writev, pidfd_open and _getfd, kcmp",
+        inside=(
+            *("ptrace", "ptrace seize", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd"),
+            "kcmp",
+        ),
     ),
     Case(
         50,

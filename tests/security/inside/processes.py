@@ -45,6 +45,7 @@ def _moved(number: int) -> None:
 
 attempt("process_vm_readv")(lambda: _moved(on(310, 270)))
 attempt("process_vm_writev", control=False)(lambda: _moved(on(311, 271)))
+attempt("pidfd_open")(lambda: os.pidfd_open(COCKPIT))
 attempt("pidfd_getfd")(lambda: call(438, os.pidfd_open(COCKPIT), 0, 0))
 attempt("kcmp")(lambda: call(on(312, 272), COCKPIT, COCKPIT, 0, 0, 0))
 attempt("prlimit")(lambda: resource.prlimit(COCKPIT, resource.RLIMIT_NOFILE))

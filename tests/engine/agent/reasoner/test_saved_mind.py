@@ -14,6 +14,7 @@ from engine.agent.reasoner.saved_mind import make_reasoner, restore, save
 from engine.bdi.saved_state import SavedStateError
 from engine.core import commands as cmd
 from engine.core import events as ev
+from engine.core.fold import with_checksum, without_checksum
 from engine.core.journal import Event
 from engine.core.ports import SystemClock
 from engine.core.reasoner import MIND_FORMAT
@@ -123,7 +124,8 @@ async def test_a_wrong_kept_mind_is_passed_over(fly: Fly, doctored: Callable[[di
     store = await SqliteJournal.open(flight.workspace, clock=SystemClock())
     found = await store.load_snapshot(f"pilot{MIND}", None, MIND_FORMAT)
     assert found is not None
-    await store.save_snapshot(f"pilot{MIND}", found[0], MIND_FORMAT, doctored(json.loads(found[1])))
+    kept = json.loads(without_checksum(found[1]))
+    await store.save_snapshot(f"pilot{MIND}", found[0], MIND_FORMAT, with_checksum(doctored(kept)))
     await store.close()
     await flight.open()
     events: list[Event] = []

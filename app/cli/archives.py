@@ -1,0 +1,199 @@
+"""A journal as one file: an export that another machine reads, and a backup from which it is restored.
+
+The file is a gzipped tar of the journal and its blobs as they lie in a workspace, so that everything that
+reads a workspace reads it. A backup has the snapshots of files as well, and says which head it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+
+from engine.core.ports import Ports
+from engine.core.store.blobs import BlobStore
+from engine.core.store.port import DATA_DIRECTORY, DATABASE
+from engine.core.store.repair import check_rows
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import Verification, verify
+
+UNPACKED_LIMIT = 4 * 1024**3
+"""Bytes that an export may hold."""
+BACKUP_LIMIT = 64 * 1024**3
+BLOBS = "blobs"
+SNAPSHOTS = ("snapshots/snapshots", "snapshots/objects")
+"""Of the snapshots; what names others stands first, so that what it names is in the file too."""
+ABOUT = "backup.json"
+"""The first member of a backup: its head."""
+
+
+class ExportError(ValueError):
+    """A file that cannot be written or read; the message says why and what to do."""
+
+
+def export_journal(workspace: Path, target: Path) -> int:
+    """Write the journal and its blobs to a new file; gives the file's bytes. Also while an engine runs.
+
+    Raises:
+        ExportError: there is no journal, or the file cannot be written, or it exists.
+    """
+    _archive(workspace, target, (BLOBS,), backup=False)
+    return target.stat().st_size
+
+
+def write_backup(workspace: Path, target: Path) -> tuple[Verification, int]:
+    """Write journal, blobs and snapshots to a new file, also while agents run: what it has, and its bytes.
+
+    Raises:
+        ExportError: the journal is not sound, or the file cannot be written, or it exists.
+    """
+    check = _archive(workspace, target, (BLOBS, *SNAPSHOTS), backup=True)
+    return check, target.stat().st_size
+
+
+def _archive(workspace: Path, target: Path, parts: tuple[str, ...], *, backup: bool) -> Verification:
+    data = workspace / DATA_DIRECTORY
+    if not (data / DATABASE).is_file():
+        raise ExportError(f"{workspace}: there is no journal here")
+    try:
+        with tempfile.TemporaryDirectory() as room, target.open("xb") as file:
+            copy = Path(room) / DATABASE
+            _copy_database(data / DATABASE, copy)
+            check = check_rows(copy)
+            if backup and not check.ok:
+                why = f"the journal is not sound at {check.first_bad}: {check.reason}"
+            else:
+                why = ""
+                with tarfile.open(fileobj=file, mode="w:gz") as archive:
+                    if backup:
+                        _add_head(archive, check)
+                    archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
+                    for part in parts:
+                        _add_all(archive, data, part)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise ExportError(f"{target} exists already: choose another name") from None
+    except (OSError, sqlite3.Error) as error:
+        target.unlink(missing_ok=True)
+        raise ExportError(f"{target} cannot be written: {error}") from None
+    if why:
+        target.unlink(missing_ok=True)
+        raise ExportError(why)
+    return check
+
+
+def _add_head(archive: tarfile.TarFile, check: Verification) -> None:
+    about = json.dumps({"head": check.head, "events": check.events}).encode()
+    member = tarfile.TarInfo(ABOUT)
+    member.size = len(about)
+    archive.addfile(member, io.BytesIO(about))
+
+
+def _add_all(archive: tarfile.TarFile, data: Path, part: str) -> None:
+    for path in sorted((data / part).rglob("*")):
+        # what is cleared away meanwhile was needed by nothing that is in the file
+        with suppress(FileNotFoundError):
+            if path.is_file() and not path.is_symlink():
+                archive.add(path, f"{DATA_DIRECTORY}/{path.relative_to(data)}")
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old,
+        closing(sqlite3.connect(target)) as new,
+    ):
+        old.backup(new)
+
+
+@contextmanager
+def unpack_journal(source: Path) -> Iterator[Path]:
+    """An exported journal as a workspace, for as long as the block runs.
+
+    Raises:
+        ExportError: the file is none, holds what an export does not hold, or is too large.
+    """
+    with tempfile.TemporaryDirectory() as room:
+        _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS,))
+        (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
+        yield Path(room)
+
+
+def _unpack(source: Path, room: Path, limit: int, parts: tuple[str, ...]) -> None:
+    try:
+        with tarfile.open(source, mode="r:gz") as archive:
+            total = 0
+            for member in archive:
+                total += member.size
+                if total > limit or not _belongs(member, parts):
+                    raise ExportError(f"{source}: {member.name[:80]} does not belong in an export")
+                archive.extract(member, room, filter="data")
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise ExportError(f"{source} is no export of a journal: {error}") from None
+
+
+def _belongs(member: tarfile.TarInfo, parts: tuple[str, ...]) -> bool:
+    names = PurePosixPath(member.name).parts
+    if not member.isfile() or ".." in names:
+        return False
+    places = [(ABOUT,), (DATA_DIRECTORY, DATABASE)]
+    folders = [(DATA_DIRECTORY, *part.split("/")) for part in parts]
+    return names in places or any(names[: len(folder)] == folder != names for folder in folders)
+
+
+async def restore_backup(source: Path, workspace: Path) -> Verification:
+    """Make a workspace of a backup, once all of it is verified.
+
+    Args:
+        source: the file.
+        workspace: a directory that has no data of a workspace yet.
+
+    Raises:
+        ExportError: the file is no backup or is damaged, or there is data; nothing was changed.
+        JournalError: its journal cannot be read.
+    """
+    room, head = await asyncio.to_thread(_laid_out, source, workspace)
+    try:
+        store = await SqliteJournal.open(room, clock=Ports().clock, read_only=True)
+        try:
+            check = await verify(store, BlobStore(room / DATA_DIRECTORY / BLOBS))
+        finally:
+            await store.close()
+        if not check.ok or head != check.head:
+            raise ExportError(f"{source} is damaged ({check.reason or 'it has another head'})")
+        await asyncio.to_thread(_move_in, room / DATA_DIRECTORY, workspace / DATA_DIRECTORY)
+        return check
+    finally:
+        await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
+
+
+def _laid_out(source: Path, workspace: Path) -> tuple[Path, str]:
+    """A backup unpacked below a workspace that has no data yet, and the head that it says it has."""
+    target = workspace / DATA_DIRECTORY
+    if os.path.lexists(target):
+        raise ExportError(f"{target} is there already: restore into another directory")
+    workspace.mkdir(parents=True, exist_ok=True)
+    room = Path(tempfile.mkdtemp(dir=workspace, prefix=".restoring-"))
+    try:
+        _unpack(source, room, BACKUP_LIMIT, (BLOBS, *SNAPSHOTS))
+        return room, str(json.loads((room / ABOUT).read_bytes())["head"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        shutil.rmtree(room, ignore_errors=True)
+        if isinstance(error, ExportError):
+            raise
+        raise ExportError(f"{source} is no backup: it does not say which head it has") from None
+
+
+def _move_in(data: Path, target: Path) -> None:
+    for path in data.glob(f"{DATABASE}-*"):
+        path.unlink()
+    data.chmod(0o700)
+    data.rename(target)
