@@ -151,8 +151,8 @@ async def test_work_in_a_thread_is_cut_off_when_it_is_cancelled() -> None:
     loop = asyncio.get_running_loop()
 
     def endless() -> None:
-        loop.call_soon_threadsafe(begun.set)
         try:
+            loop.call_soon_threadsafe(begun.set)
             while True:
                 pass
         except CutOffError:
