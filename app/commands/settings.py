@@ -297,6 +297,7 @@ _TIGHTER: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "mastermind.seconds": (_CAMPAIGN.seconds, _amount),
     "mastermind.usd": (_CAMPAIGN.usd, _amount),
     "crew.model_calls": (CrewSettings().model_calls, _amount),
+    "keeping.disk_mb": (None, _amount),
 }
 """Settings by which a folder can only tighten: what holds without them, and their order from the tightest."""
 

@@ -247,6 +247,25 @@ class FolderTrust:
         """Note that this user's Pilothouse begins the folder's journal, with its first event's hash."""
         self._write(Mark(self._current().files, journal))
 
+    def seal_copy(self, head: str, journal: str) -> str:
+        """A seal on a copy of the user's own journal, which counts in any directory; empty for another's.
+
+        Args:
+            head: over all its streams.
+            journal: the hash of its first event.
+        """
+        own = self.home is not None and journal not in (GENESIS, UNREADABLE) and journal == self.mark.journal
+        return UserKey(self.home, self.home).seal("copy", head, journal) if own and self.home else ""
+
+    def take_copy(self, seal: str, head: str, journal: str) -> None:
+        """Note as the user's own a journal that was put here, where its copy bears this user's seal."""
+        if (
+            seal
+            and self.home is not None
+            and UserKey(self.home, self.home).bears(seal, "copy", head, journal)
+        ):
+            self.began(journal)
+
     def wrote(self, written: Mapping[str, bytes | None]) -> None:
         """Note what Pilothouse put into files for the user; None for those that it removed. Blocking."""
         files = {**self._current().files}
