@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from engine.core.ports import Ports
-from engine.core.store.blobs import BlobStore
+from engine.core.store.blobs import ARCHIVES, BlobStore
 from engine.core.store.origin import first_hash
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.repair import check_rows, connect_rows, write_journal
@@ -48,7 +48,7 @@ def export_journal(workspace: Path, target: Path) -> int:
     Raises:
         ExportError: there is no journal, or the file cannot be written, or it exists.
     """
-    _archive(workspace, target, (BLOBS,), backup=False)
+    _archive(workspace, target, (BLOBS, ARCHIVES), backup=False)
     return target.stat().st_size
 
 
@@ -60,7 +60,7 @@ def write_backup(workspace: Path, target: Path, trust: FolderTrust | None = None
     Raises:
         ExportError: the journal is not sound, or the file cannot be written, or it exists.
     """
-    check = _archive(workspace, target, (BLOBS, *SNAPSHOTS), backup=True, trust=trust)
+    check = _archive(workspace, target, (BLOBS, ARCHIVES, *SNAPSHOTS), backup=True, trust=trust)
     return check, target.stat().st_size
 
 
@@ -130,7 +130,7 @@ def unpack_journal(source: Path) -> Iterator[Path]:
         ExportError: the file is none, holds what an export does not hold, or is too large.
     """
     with tempfile.TemporaryDirectory() as room:
-        _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS,))
+        _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS, ARCHIVES))
         (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
         yield Path(room)
 
@@ -190,14 +190,14 @@ async def restore_backup(source: Path, workspace: Path, trust: FolderTrust | Non
 
 
 def _laid_out(source: Path, workspace: Path) -> tuple[Path, str, str]:
-    """A backup unpacked below a workspace that has no data yet, the head that it says it has, and its seal."""
+    """A backup unpacked below a workspace that has no data yet, the head it says it has, and its seal."""
     target = workspace / DATA_DIRECTORY
     if os.path.lexists(target):
         raise ExportError(f"{target} is there already: restore into another directory")
     workspace.mkdir(parents=True, exist_ok=True)
     room = Path(tempfile.mkdtemp(dir=workspace, prefix=".restoring-"))
     try:
-        _unpack(source, room, BACKUP_LIMIT, (BLOBS, *SNAPSHOTS))
+        _unpack(source, room, BACKUP_LIMIT, (BLOBS, ARCHIVES, *SNAPSHOTS))
         about = json.loads((room / ABOUT).read_bytes())
         return room, str(about["head"]), str(about.get("seal", ""))
     except (OSError, ValueError, KeyError, TypeError) as error:
