@@ -30,10 +30,10 @@ from typing import Any
 
 from engine.api.redaction import mapped
 from engine.core.actions import ActionFinished, ActionOutput
-from engine.core.journal import JournalError, Payload, canonical, chain_hash
+from engine.core.journal import MEMORY, JournalError, Payload, canonical, chain_hash
 from engine.core.offload import in_thread
 from engine.core.sandbox import JobOutput
-from engine.core.soundness import ArchiveRestored, ContentsArchived
+from engine.core.soundness import ArchiveRestored, BreakAccepted, ContentsArchived
 from engine.core.store.blobs import ARCHIVES, ZIP_ERRORS, BlobStore, blob_named
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.core.store.repair import connect_rows
@@ -156,7 +156,8 @@ class Archiver:
                     pass
                 self._take_blobs(database, made)
                 return made
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if target.parent == self._data / ARCHIVES:
+                target.parent.mkdir(mode=0o700, exist_ok=True)
             if os.path.lexists(target):
                 raise ArchiveError(f"{target} exists already: choose another name")
             for left in (self._data / ARCHIVES).glob("*.zip.part"):
@@ -195,11 +196,15 @@ class Archiver:
         """The lines of events that are archived; what they leave, and answers that may go, are noted."""
         seals = Seals.read(database)
         mark = f"[archived in {name}]"
+        # What was accepted as it was is sealed as a whole.
+        ((accepted,),) = database.execute(
+            "select coalesce(max(seq), 0) from events where kind = ?", (BreakAccepted.kind,)
+        )
         rows = database.execute(
-            f"""select {COLUMNS} from events where at < ? and (
+            f"""select {COLUMNS} from events where seq > ? and at < ? and (
                 kind in ({", ".join("?" * len(KINDS))}) and length(body) > ?
                 or kind = ? and instr(body, '"blob":"')) order by seq""",
-            (before, *KINDS, LONG, ActionFinished.kind),
+            (accepted, before, *KINDS, LONG, ActionFinished.kind),
         )
         blobs = dict[str, None]()
         for row in rows:
@@ -223,14 +228,14 @@ class Archiver:
         made.blobs = list(blobs)
 
     def _take_blobs(self, database: sqlite3.Connection, made: Archived) -> None:
-        """Leave out the answers that something else names."""
+        """Leave out the answers that something else names; memory keeps what it needs of them itself."""
         if not (left := set(made.blobs)):
             return
         beside = (*KINDS, ContentsArchived.kind)
         for (body,) in database.execute(
-            f"""select body from events where not (kind = ? and seq <= ?)
+            f"""select body from events where not (kind = ? and seq <= ?) and stream <> ?
                 and kind not in ({", ".join("?" * len(beside))})""",
-            (ActionFinished.kind, made.last, *beside),
+            (ActionFinished.kind, made.last, MEMORY, *beside),
         ):
             left -= set(_DIGEST.findall(body))
         made.saved -= sum(self._blobs.size(blob) for blob in made.blobs if blob not in left)
