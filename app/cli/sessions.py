@@ -23,7 +23,7 @@ from engine.core.store.blobs import ARCHIVES, BlobStore
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
 from engine.core.store.repair import look, repair
 from engine.core.store.sqlite import SqliteJournal
-from engine.core.store.verify import redacted_events, verify, workspace_head
+from engine.core.store.verify import read_seals, verify, workspace_head
 from engine.core.streams import StreamLog
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
@@ -262,8 +262,11 @@ async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Rep
         except BlobError:
             return None
 
-    redacted = await redacted_events(store)
-    return await replay_stream(await store.read(agent), blob, store.writers, redacted)
+    seals = await read_seals(store)
+    replay = await replay_stream(await store.read(agent), blob, store.writers, seals.seals)
+    files = {file for digest, file in seals.blobs.items() if digest in replay.difference}
+    how = "".join(f" (archived in {file}: sessions archive --restore {file})" for file in files)
+    return replace(replay, difference=f"{replay.difference}{how}")
 
 
 # ------------------------------------------------------------------ repair

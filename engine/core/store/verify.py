@@ -147,8 +147,8 @@ class Seals:
     def __init__(self, bodies: Iterable[str] = ()) -> None:
         self.seals: dict[str, str] = {}
         """SHA-256 of present bodies by reference."""
-        self.blobs: set[str] = set()
-        """Digests of blobs that were archived."""
+        self.blobs: dict[str, str] = {}
+        """The file of each blob that was archived, by its digest."""
         self._files: dict[str, str] = {}
         self._digests: dict[str, str] = {}
         self._counts: dict[str, int] = {}
@@ -160,7 +160,7 @@ class Seals:
                 self._files.update(dict.fromkeys(events, file))
             if file:
                 self._digests[file] = str(sealed.get("digest"))
-                self.blobs.update(map(str, sealed.get("blobs") or ()))
+                self.blobs.update(dict.fromkeys(map(str, sealed.get("blobs") or ()), file))
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> Self:
@@ -189,13 +189,13 @@ class Seals:
         return tuple((file, self._digests[file], count) for file, count in self._counts.items())
 
 
-async def redacted_events(store: JournalStore) -> set[str]:
-    """References of the events whose contents were redacted or archived.
+async def read_seals(store: JournalStore) -> Seals:
+    """What was redacted and archived.
 
     Raises:
         JournalError: the journal cannot be read.
     """
-    return set(Seals(event.body for event in await store.of_kinds(SEALING, 0, _MANY)).seals)
+    return Seals(event.body for event in await store.of_kinds(SEALING, 0, _MANY))
 
 
 def verify_rows(connection: sqlite3.Connection) -> Verification:
