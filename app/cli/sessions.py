@@ -280,6 +280,18 @@ from a backup   pilothouse backup --restore FILE, into another directory
 The old file is kept under another name."""
 
 
+def _settings(workspace: Path) -> Settings:
+    """The settings of a workspace whose data are to be changed; blocking.
+
+    Raises:
+        JournalError: its data directory is a link that is not trusted.
+    """
+    settings = Settings.load(workspace)
+    if settings.trust is not None:
+        settings.trust.refuse_link()
+    return settings
+
+
 async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Answer:
     """Say what is wrong with a journal and what can be done, or do it.
 
@@ -295,7 +307,7 @@ async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Ans
         offers = OFFERS.format(sound=check.events)
         text = f"NOT sound at {check.first_bad or 'its beginning'}: {check.reason}\n{offers}"
         return 1, {**answer, "reason": check.reason, "offers": ["look", "restore", "accept-break"]}, text
-    operator = (await asyncio.to_thread(Settings.load, workspace)).operator
+    operator = (await asyncio.to_thread(_settings, workspace)).operator
     check, done = await asyncio.to_thread(repair, workspace, accept=accept, operator=operator, at=at)
     answer = {"ok": True, "events": done.events, "left": done.left, "kept": done.kept, "event": done.event}
     how = f"the break at {check.first_bad or 'its beginning'} is accepted" if accept else "restored"
@@ -312,7 +324,7 @@ async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
     """
     from engine.api.redaction import Pattern, RedactionError, redact  # late: with the store of snapshots
 
-    operator, at = (await asyncio.to_thread(Settings.load, workspace)).operator, Ports().clock.now()
+    operator, at = (await asyncio.to_thread(_settings, workspace)).operator, Ports().clock.now()
     try:
         pattern = Pattern(text)
         done = await asyncio.to_thread(redact, workspace, pattern, operator=operator, at=at, dry=dry)
@@ -339,7 +351,7 @@ async def archive_contents(
     """
     from engine.api.archiving import Archiver, days_before  # late: with the store of snapshots
 
-    settings = await asyncio.to_thread(Settings.load, workspace)
+    settings = await asyncio.to_thread(_settings, workspace)
     clock = Ports().clock
     store = await SqliteJournal.open(workspace, clock=clock, create=False)
     try:

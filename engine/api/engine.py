@@ -117,6 +117,8 @@ class Engine(WorkspaceQueries):
         """
         ports = ports or Ports()
         config = config or EngineConfig()
+        if config.trust is not None:
+            await asyncio.to_thread(config.trust.refuse_link)
         store = await open_store(workspace, ports.clock, create=config.create)
         try:
             await asyncio.to_thread(layers)  # finding out what this kernel offers takes trial processes

@@ -74,6 +74,9 @@ def read_content(workspace: Path) -> FolderContent:
     files: dict[str, str] = {}
     texts: dict[str, bytes] = {}
     left = BYTES_LIMIT
+    with suppress(OSError):
+        texts[DATA_DIRECTORY] = os.fsencode(os.readlink(workspace / DATA_DIRECTORY))  # noqa: PTH115 - bytes
+        files[DATA_DIRECTORY] = sha256(texts[DATA_DIRECTORY])
     for path in sorted(islice(_paths(workspace), FILES_LIMIT + 1)):
         content = _read(workspace / path, left) if len(files) < FILES_LIMIT else None
         files[path] = UNREADABLE if content is None else sha256(content)
@@ -164,6 +167,21 @@ class FolderTrust:
     def admits(self, path: str, content: bytes) -> bool:
         """Whether a file counts as it was read just now; blocking."""
         return self._current().files.get(path) == sha256(content)
+
+    def refuse_link(self) -> None:
+        """See that the data are in the folder itself, or where a trusted link says. Blocking.
+
+        Raises:
+            TrustError: the folder came with a link in the place of its data directory.
+        """
+        place = self.workspace / DATA_DIRECTORY
+        with suppress(OSError):
+            target = os.readlink(place)  # noqa: PTH115 - as it is written
+            if not self.admits(DATA_DIRECTORY, os.fsencode(target)):
+                raise TrustError(
+                    f"{place} is a link to {target[:200]!r}, which you did not trust, so nothing there is "
+                    "opened: remove the link, or look at it with pilothouse trust and trust it"
+                )
 
     def admits_tree(self, directory: str) -> bool:
         """Whether a directory counts with all that is in it now; blocking."""
