@@ -7,7 +7,6 @@ import io
 import random
 import shutil
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -34,6 +33,14 @@ PROGRAM = """import pathlib
 (pathlib.Path.home() / "kept").write_text("x")
 print("a long line of output\\n" * 400)
 """
+KINDS = {
+    *(f".pilothouse/{name}" for name in ("archives", "blobs", "journal.db", "lock", "memory.db", "index.db")),
+    *(f".pilothouse/{name}.db.noted" for name in ("journal", "memory", "index")),
+    *(f".pilothouse/snapshots/{name}" for name in ("objects", "snapshots", "lock", "stat-cache")),
+    *("pilothouse.toml", "thresholds.toml", "mcp.json", "recipes/own.toml", "prompts/own.md"),
+    *("sandbox/.home", "sandbox/a.txt", "leave.key"),
+}
+"""Kinds of files that are damaged; marks of trust besides."""
 JOURNAL = (".pilothouse/journal.db", ".pilothouse/journal.db-wal")
 
 
@@ -79,14 +86,20 @@ def events(database: Path) -> set[tuple[str, int, str, str]]:
         return set()
 
 
-def mutated(workspace: Path, home: Path, canary: Path, dice: random.Random) -> str:
-    """Damage one file of a workspace, or of what its user keeps about it; what was done."""
+def grouped(workspace: Path, home: Path) -> dict[str, list[Path]]:
+    """The files by their kind."""
     within = (path for top in (workspace, home) for path in top.rglob("*"))
-    files = sorted(path for path in within if path.is_file() and not path.is_symlink())
     groups: dict[str, list[Path]] = {}
-    for path in files:
+    for path in sorted(path for path in within if path.is_file() and not path.is_symlink()):
         parts = path.relative_to(workspace.parent).parts[1:]
         groups.setdefault("/".join(parts[:3] if parts[1:2] == ("snapshots",) else parts[:2]), []).append(path)
+    return groups
+
+
+def mutated(workspace: Path, home: Path, canary: Path, dice: random.Random) -> str:
+    """Damage one file of a workspace, or of what its user keeps about it; what was done."""
+    groups = grouped(workspace, home)
+    files = [path for group in groups.values() for path in group]
     path = dice.choice(groups[dice.choice(sorted(groups))])
     how = dice.choice(["flip", "flip", "page", "truncate", "empty", "swap", "delete", "link", "dir", "mode"])
     content = bytearray(path.read_bytes())
@@ -141,7 +154,6 @@ def kept_aside(workspace: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("part", range(4))
 async def test_whatever_is_damaged_it_opens_or_is_refused_with_offers(bases, tmp_path, monkeypatch, part):
     outcomes: dict[str, int] = {}
-    kinds: Counter[str] = Counter()
     for number in range(part, ROUNDS, 4):
         dice = random.Random(f"mutations {number}")
         base = bases[dice.random() < 0.4]
@@ -154,8 +166,8 @@ async def test_whatever_is_damaged_it_opens_or_is_refused_with_offers(bases, tmp
         home = tmp_path / f"home{number}"
         monkeypatch.setenv("PILOTHOUSE_HOME", str(home))
         trust_folder(workspace)
+        assert grouped(workspace, home).keys() >= KINDS
         what = f"{number}: {mutated(workspace, home, canary, dice)}"
-        kinds[what.split("/")[-1] if "home" in what else "/".join(what.split("/")[1:3])] += 1
         readable = events(workspace / ".pilothouse" / "journal.db") & durable
         outcome = "opened"
         try:
@@ -176,7 +188,7 @@ async def test_whatever_is_damaged_it_opens_or_is_refused_with_offers(bases, tmp
         assert [path.name for path in canary.parent.iterdir()] == ["file"], what
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         shutil.rmtree(workspace)
-    print(outcomes, dict(kinds))
+    print(outcomes)
 
 
 async def _durable(base: Path, copy: Path) -> set[tuple[str, int, str, str]]:
