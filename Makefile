@@ -20,19 +20,30 @@ $(VENV)/bin/python:
 	  { echo "Pilothouse needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+# $(call install,FILE,EXTRAS): what is in requirements/FILE.txt by its hashes and as wheels, so that no code of
+# theirs runs while they install; then the project alone, built with what is there.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+ifdef UNHASHED
+install = echo "installing without hashes, as UNHASHED is set: what the index serves is believed" >&2; \
+  $(PIP) -e '.$(2)'
+else
+install = $(PIP) --require-hashes --only-binary :all: -r requirements/$(1).txt || \
+  { cat requirements/refused.txt >&2; exit 1; }; $(PIP) --no-index --no-deps --no-build-isolation -e .
+endif
+
+$(VENV)/.installed: pyproject.toml requirements/run.txt | $(VENV)/bin/python
 	@echo "installing Pilothouse into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(call install,run)
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-test: pyproject.toml requirements/test.txt | $(VENV)/bin/python
 	@echo "installing Pilothouse with its test tools into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@$(call install,test,[test,lint])
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-bench: $(VENV)/.installed-test
+$(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
 	@echo "installing what the benchmarks compare with into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,bench]'
+	@$(call install,bench,[test,lint,bench])
 	@touch $@
 
 run: setup
