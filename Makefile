@@ -26,6 +26,7 @@ $(VENV)/bin/python:
 # runs while they install; then the project alone, built with what is there.
 PIP := -m pip install --quiet --disable-pip-version-check
 HASHED := --require-hashes --only-binary :all:
+COMMA := ,
 REFUSED = { cat requirements/refused.txt >&2; exit 1; }
 ifdef UNHASHED
 install = echo "UNHASHED is set: what the index serves is taken as it is" >&2; $(BIN)/python $(PIP) -e '.$(2)'
@@ -41,12 +42,12 @@ $(VENV)/.installed: pyproject.toml requirements/run.txt requirements/build.txt |
 
 $(VENV)/.installed-test: pyproject.toml requirements/test.txt | $(VENV)/bin/python
 	@echo "installing Pilothouse with its test tools into $(VENV) …" >&2
-	@$(call install,test,[test,lint])
+	@$(call install,test,[test$(COMMA)lint])
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
 	@echo "installing what the benchmarks compare with into $(VENV) …" >&2
-	@$(call install,bench,[test,lint,bench])
+	@$(call install,bench,[test$(COMMA)lint$(COMMA)bench])
 	@touch $@
 
 run: setup
@@ -105,14 +106,16 @@ dist: setup-test
 	@rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' engine/__init__.py)
 # Of an environment that has what a release needs to run, and nothing else.
 sbom: dist $(SUPPLY)/.installed
 	@rm -rf $(VENV)/sbom
 	@$(VENV)/bin/python -m venv --without-pip $(VENV)/sbom
 	@$(SUPPLY)/bin/python -m pip --python $(VENV)/sbom/bin/python install --quiet $(HASHED) -r requirements/run.txt || $(REFUSED)
 	@$(SUPPLY)/bin/python -m pip --python $(VENV)/sbom/bin/python install --quiet --no-index --no-deps dist/*.whl
-	$(SUPPLY)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
-	  -o $$(ls dist/*.tar.gz | sed 's/tar.gz$$/cdx.json/') $(VENV)/sbom
+	@sed 's/^dynamic = .*/version = "$(VERSION)"/' pyproject.toml > $(VENV)/sbom/pyproject.toml
+	$(SUPPLY)/bin/cyclonedx-py environment --pyproject $(VENV)/sbom/pyproject.toml --output-reproducible \
+	  -o dist/pilothouse-$(VERSION).cdx.json $(VENV)/sbom
 
 clean:
 	rm -rf $(VENV) dist build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
