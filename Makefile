@@ -87,9 +87,10 @@ $(SUPPLY)/.installed: requirements/supply.txt | $(VENV)/bin/python
 	@$(SUPPLY)/bin/python $(PIP) $(if $(UNHASHED),,$(HASHED)) -r $< || $(REFUSED)
 	@touch $@
 
-# One file for every Python and machine. Releases younger than a week are left out: a bad one is often found by then.
+# One file for every Python and machine. Releases younger than AGE are left out: a bad one is often found by then.
+AGE ?= 7 days
 COMPILE = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-  --exclude-newer "7 days" --python $(SUPPLY)/bin/python --no-python-downloads
+  --exclude-newer "$(AGE)" --python $(SUPPLY)/bin/python --no-python-downloads
 requirements: $(SUPPLY)/.installed
 	$(COMPILE) --upgrade pyproject.toml --extra test --extra lint --group build -o requirements/test.txt
 	$(COMPILE) pyproject.toml -c requirements/test.txt -o requirements/run.txt

@@ -38,8 +38,8 @@ def outcome(packages: list[dict[str, Any]]) -> int:
     known = {(each["name"], each["version"]): each["vulns"] for each in packages if each.get("vulns")}
     for (name, version), flaws in sorted(known.items()):
         for flaw in flaws:
-            mended = ", ".join(flaw.get("fix_versions", ())) or "no version yet"
-            print(f"{name} {version}: {flaw['id']} {' '.join(flaw.get('aliases', ()))}; mended by {mended}")
+            fixed = ", ".join(flaw.get("fix_versions", ())) or "no version yet"
+            print(f"{name} {version}: {flaw['id']} {' '.join(flaw.get('aliases', ()))}; fixed in {fixed}")
     skipped = sorted({each["name"] for each in packages if "skip_reason" in each})
     asked = {each["name"] for each in packages} - set(skipped)
     print(
