@@ -48,6 +48,8 @@ SLICE_S = 0.004
 """How long the reasoner keeps the event loop at a time."""
 LOOP_S = 0.005
 """How long the event loop waits for the reasoner's thread; then it goes on, and the thread beside it."""
+STUCK = "run.stuck.reasoner"
+"""Why an agent is paused whose reasoner was cut off."""
 STUCK_S = 0.15
 """How long a part of the reasoner's cycle may still go on after the operator has told the agent to stop."""
 CLOSING_S = 0.3
@@ -335,6 +337,8 @@ class ReasonerDeliberation(Deliberation):
         state, mind = self._state, self._state.mind
         if not may_think(state, free=True):
             return False
+        if state.run is RunState.PAUSED and not state.grants and state.run_reason.is_a(STUCK):
+            return False  # even to stand before its next step, as it did not come there
         if mind is None or not (mind.idle or mind.poised):
             return True
         return not mind.idle and (state.run is RunState.RUNNING or state.grants > 0)
@@ -419,7 +423,7 @@ class ReasonerDeliberation(Deliberation):
     def _record_cut(self, cut: ev.ReasonerCut) -> None:
         event = self._append(cut, "system", self._state.run_event)
         if self._state.run in (RunState.RUNNING, RunState.PAUSED):
-            reason = Reason("run.stuck.reasoner", seconds=cut.seconds)
+            reason = Reason(STUCK, seconds=cut.seconds)
             self._append(ev.AgentPaused(reason=reason), "system", event.ref)
 
     async def _do_again(self, run: ReasonerRun, recorded: Busy) -> bool:
