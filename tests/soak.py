@@ -19,6 +19,7 @@ import shutil
 import signal
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -37,6 +38,8 @@ PROGRAM = """!go(0).
 -!go(N) <- .wait(3000); !go(N + 1).
 """
 EVERY_S = 15.0
+NOTES = 20
+"""Files of each sort, which are written again and again, so that the sandbox does not grow."""
 WARM = 0.25
 """The part of the samples that counts as warming up, of which no slope is taken."""
 MOST_WARM_S = 1_800.0
@@ -51,6 +54,8 @@ CLAUSES = (
     "run 'python -c \"print({n})\"'",
     "copy notes{m}.txt to copy{m}.txt",
 )
+TURNS = {"goal": 60, "skip": 15, "pause": 5, "step": 5, "undo": 4, "rewind": 3, "look": 5, "drop": 3}
+"""What an operator does, and how often."""
 COUNT = "import sys\nfor n in range(int(sys.argv[1]) % 200):\n    print('counted', n)\n"
 
 
@@ -143,9 +148,12 @@ class Operator:
         """One thing for one agent; a goal more often than not."""
         say, dice = self.cockpit.enter, self.dice
         say(f"agent {dice.choice(AGENTS)}")
-        match dice.choices(("goal", "pause", "step", "undo", "rewind", "look", "drop"), (70, 6, 6, 5, 4, 5, 4))[0]:
+        match dice.choices(list(TURNS), list(TURNS.values()))[0]:
             case "goal":
                 say(f"goal {self.goal()}")
+                say("run")
+            case "skip":
+                say("skip")
                 say("run")
             case "pause":
                 say("pause")
@@ -171,14 +179,13 @@ class Operator:
                 say("recap")
             case "drop":
                 say("drop")
-                say("skip")
                 say("run")
 
     def goal(self) -> str:
         """Some clauses that the recipes understand."""
         self.goals += 1
         chosen = self.dice.sample(CLAUSES, self.dice.randint(2, 5))
-        return ", ".join(clause.format(n=self.goals, m=self.goals % 20) for clause in chosen)
+        return ", ".join(clause.format(n=self.goals, m=self.goals % NOTES) for clause in chosen)
 
 
 def sample(cockpit: Cockpit, workspace: Path, number: int, began: float) -> dict[str, float]:
@@ -249,12 +256,17 @@ def soak(minutes: float, written: Path, workspace: Path, *, seed: int, every_s: 
     """Let a cockpit work so long; its exit code. Samples are appended to the file as they come."""
     (workspace / "sandbox").mkdir(parents=True)
     (workspace / "sandbox" / "count.py").write_text(COUNT)
+    for number in range(NOTES):
+        (workspace / "sandbox" / f"notes{number}.txt").write_text("notes\n")
+        (workspace / "sandbox" / f"log{number}.txt").write_text("log\n")
     (workspace / "robot.asl").write_text(PROGRAM)
+    robot = f"asl_agent robot file={workspace / 'robot.asl'}"
+    for agent in (*(f"bdi_agent {name}" for name in AGENTS), robot):
+        made = pilothouse("do", "--workspace", str(workspace), f"agent_create {agent}")
+        subprocess.run(made, check=True, capture_output=True)
     cockpit, began = Cockpit(workspace), time.monotonic()
     cockpit.shows(b"6 Mind")
-    for agent in AGENTS[1:]:
-        cockpit.enter(f"agent_create bdi_agent {agent}")
-    cockpit.enter(f"agent_create asl_agent robot file={workspace / 'robot.asl'}")
+    cockpit.shows(b"PAUSED")
     cockpit.enter("agent robot")
     cockpit.enter("run")
     operator, due, number = Operator(cockpit, random.Random(seed)), began + every_s, 0
