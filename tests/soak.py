@@ -176,7 +176,8 @@ class Operator:
                 say("run")
             case "look":
                 say("status")
-                say("recap")
+                say("agent robot")
+                say("run")
             case "drop":
                 say("drop")
                 say("run")
@@ -267,8 +268,6 @@ def soak(minutes: float, written: Path, workspace: Path, *, seed: int, every_s: 
     cockpit, began = Cockpit(workspace), time.monotonic()
     cockpit.shows(b"6 Mind")
     cockpit.shows(b"PAUSED")
-    cockpit.enter("agent robot")
-    cockpit.enter("run")
     operator, due, number = Operator(cockpit, random.Random(seed)), began + every_s, 0
     end = began + minutes * 60
     with written.open("a", encoding="utf-8") as file:
