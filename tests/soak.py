@@ -22,15 +22,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 from engine.core.store.schema import read_only_uri
-from tests.benchmarks.cockpit import Screen, pilothouse
-from tests.patience import PATIENCE_S
+from tests.benchmarks.cockpit import pilothouse
+from tests.pseudo_terminal import Cockpit
 
 AGENTS = ("pilot-1", "pilot-2", "pilot-3")
 PROGRAM = """!go(0).
@@ -57,83 +56,6 @@ CLAUSES = (
 TURNS = {"goal": 60, "skip": 15, "pause": 5, "step": 5, "undo": 4, "rewind": 3, "look": 5, "drop": 3}
 """What an operator does, and how often."""
 COUNT = "import sys\nfor n in range(int(sys.argv[1]) % 200):\n    print('counted', n)\n"
-
-
-class Cockpit:
-    """The program on a terminal whose output is read all the time."""
-
-    def __init__(self, workspace: Path) -> None:
-        self._screen = Screen(pilothouse("--workspace", str(workspace)), columns=100, lines=30)
-        self._seen = b""
-        self._came = threading.Condition()
-        self.ended = False
-        threading.Thread(target=self._read, daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        return self._screen.pid
-
-    def _read(self) -> None:
-        while not self.ended:
-            try:
-                piece = os.read(self._screen.fd, 1 << 16)
-            except OSError:
-                piece = b""
-            with self._came:
-                self.ended = not piece
-                self._seen = (self._seen + piece)[-(1 << 16) :]
-                self._came.notify_all()
-
-    def shows(self, text: bytes, limit_s: float = PATIENCE_S) -> float:
-        """Wait until something is printed; the moment when it was."""
-        with self._came:
-            if not self._came.wait_for(lambda: text in self._seen or self.ended, limit_s) or self.ended:
-                raise TimeoutError(f"{text!r} did not appear; the last output: {self._seen[-2000:]!r}")
-            return time.monotonic()
-
-    def press(self, keys: bytes) -> float:
-        """Type keys, with what came before them forgotten; the moment of doing so."""
-        with self._came:
-            self._seen = b""
-        now = time.monotonic()
-        os.write(self._screen.fd, keys)
-        return now
-
-    def enter(self, line: str) -> None:
-        """Type a line into the command bar and leave it."""
-        self.press(b"\x1b")
-        time.sleep(0.15)  # else the terminal takes escape and colon for one key
-        self.press(b":")
-        time.sleep(0.05)
-        self.press(b"\x15" + line.encode() + b"\r")
-        time.sleep(0.3)
-        self.press(b"\x1b")
-        time.sleep(0.15)
-
-    def latency_ms(self, number: int) -> float:
-        """From typing a word to its being on the screen."""
-        word = f"zq{number:06}z"
-        self.press(b"\x1b")
-        time.sleep(0.15)
-        self.press(b":")
-        time.sleep(0.1)
-        began = self.press(word.encode())
-        waited = self.shows(word.encode()) - began
-        self.press(b"\x15\x1b")
-        time.sleep(0.15)
-        return waited * 1000
-
-    def leave(self) -> int:
-        """Ask it to end; its exit code, or the negative number of a signal."""
-        os.kill(self.pid, signal.SIGTERM)
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.05)
-        os.kill(self.pid, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class Operator:
@@ -201,7 +123,7 @@ def sample(cockpit: Cockpit, workspace: Path, number: int, began: float) -> dict
     with closing(sqlite3.connect(read_only_uri(data / "journal.db"), uri=True)) as journal:
         events = journal.execute("select max(seq) from events").fetchone()[0]
         ended = journal.execute("select count(*) from events where kind = 'action.finished'").fetchone()[0]
-    latencies = [cockpit.latency_ms(3 * number + each) for each in range(3)]
+    latencies = [cockpit.latency_s(f"zq{3 * number + each:06}z") * 1000 for each in range(3)]
     return {
         "hours": (time.monotonic() - began) / 3600,
         "memory MB": int(status["VmRSS"].split()[0]) / 1024,
@@ -266,18 +188,17 @@ def soak(minutes: float, written: Path, workspace: Path, *, seed: int, every_s: 
         made = pilothouse("do", "--workspace", str(workspace), f"agent_create {agent}")
         subprocess.run(made, check=True, capture_output=True)
     cockpit, began = Cockpit(workspace), time.monotonic()
-    cockpit.shows(b"6 Mind")
-    cockpit.shows(b"PAUSED")
+    cockpit.shows(b"6 Mind", b"PAUSED")
     operator, due, number = Operator(cockpit, random.Random(seed)), began + every_s, 0
     end = began + minutes * 60
     with written.open("a", encoding="utf-8") as file:
-        while (now := time.monotonic()) < end:
+        while (now := time.monotonic()) < end and not cockpit.ended:
             operator.turn()
             if now >= due:
                 number, due = number + 1, due + every_s
                 file.write(json.dumps(sample(cockpit, workspace, number, began)) + "\n")
                 file.flush()
-    return cockpit.leave()
+    return cockpit.end(signal.SIGTERM)
 
 
 def read(written: Path) -> list[dict[str, float]]:

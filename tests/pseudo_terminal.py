@@ -1,0 +1,95 @@
+"""A cockpit on a pseudo-terminal whose output is read all the time, so that it never waits for a reader."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.benchmarks.cockpit import Screen, pilothouse
+from tests.patience import PATIENCE_S
+
+KEPT = 1 << 16
+"""Bytes of output that are looked through."""
+KEY_S = 0.15
+"""Between escape and what follows; else a terminal takes both for one key."""
+
+
+class Cockpit:
+    """The program in a process of its own: keys in, output out."""
+
+    def __init__(self, workspace: Path, *arguments: str, columns: int = 100, lines: int = 30) -> None:
+        command = pilothouse("--workspace", str(workspace), *arguments)
+        self._screen = Screen(command, columns=columns, lines=lines)
+        self.pid = self._screen.pid
+        self.ended = False
+        """Whether its terminal was closed."""
+        self._seen = b""
+        self._came = threading.Condition()
+        self._status: int | None = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while not self.ended:
+            try:
+                piece = os.read(self._screen.fd, 1 << 16)
+            except OSError:
+                piece = b""
+            with self._came:
+                self.ended = not piece
+                self._seen = (self._seen + piece)[-KEPT:]
+                self._came.notify_all()
+
+    def shows(self, *texts: bytes, limit_s: float = PATIENCE_S) -> float:
+        """Wait until all texts were printed since the last key; the moment when they were."""
+        with self._came:
+            self._came.wait_for(lambda: self.ended or all(text in self._seen for text in texts), limit_s)
+            if not all(text in self._seen for text in texts):
+                raise TimeoutError(f"{texts!r} did not appear; the last output: {self._seen[-2000:]!r}")
+            return time.monotonic()
+
+    def press(self, keys: bytes) -> float:
+        """Type keys, with what came before them forgotten; the moment of doing so."""
+        with self._came:
+            self._seen = b""
+        now = time.monotonic()
+        os.write(self._screen.fd, keys)
+        return now
+
+    def enter(self, line: str) -> None:
+        """Type a line into the command bar and leave it."""
+        for keys, pause in ((b"\x1b", KEY_S), (b":", 0.05), (b"\x15" + line.encode() + b"\r", 0.3)):
+            self.press(keys)
+            time.sleep(pause)
+        self.press(b"\x1b")
+        time.sleep(KEY_S)
+
+    def latency_s(self, word: str) -> float:
+        """From typing a word into the command bar to its being on the screen."""
+        for keys, pause in ((b"\x1b", KEY_S), (b":", 0.1)):
+            self.press(keys)
+            time.sleep(pause)
+        began = self.press(word.encode())
+        waited = self.shows(word.encode()) - began
+        self.press(b"\x15\x1b")
+        time.sleep(KEY_S)
+        return waited
+
+    def end(self, number: int = signal.SIGKILL) -> int:
+        """Send a signal and wait for the end; its exit code, or the negative number of the signal."""
+        if self._status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+            end = time.monotonic() + PATIENCE_S
+            while not (waited := os.waitpid(self.pid, os.WNOHANG))[0]:
+                if time.monotonic() > end:
+                    os.kill(self.pid, signal.SIGKILL)
+                time.sleep(0.01)
+            self._status = os.waitstatus_to_exitcode(waited[1])
+            self._reader.join(PATIENCE_S)
+            os.close(self._screen.fd)
+        return self._status
