@@ -62,22 +62,25 @@ class Cockpit:
 
     def enter(self, line: str) -> None:
         """Type a line into the command bar and leave it."""
-        for keys, pause in ((b"\x1b", KEY_S), (b":", 0.05), (b"\x15" + line.encode() + b"\r", 0.3)):
-            self.press(keys)
-            time.sleep(pause)
+        self._go_to_bar()
+        self.press(b"\x15" + line.encode() + b"\r")
+        time.sleep(2 * KEY_S)
         self.press(b"\x1b")
         time.sleep(KEY_S)
 
     def latency_s(self, word: str) -> float:
         """From typing a word into the command bar to its being on the screen."""
-        for keys, pause in ((b"\x1b", KEY_S), (b":", 0.1)):
-            self.press(keys)
-            time.sleep(pause)
+        self._go_to_bar()
         began = self.press(word.encode())
         waited = self.shows(word.encode()) - began
         self.press(b"\x15\x1b")
         time.sleep(KEY_S)
         return waited
+
+    def _go_to_bar(self) -> None:
+        for keys in (b"\x1b", b":"):
+            self.press(keys)
+            time.sleep(KEY_S)
 
     def end(self, number: int = signal.SIGKILL) -> int:
         """Send a signal and wait for the end; its exit code, or the negative number of the signal."""

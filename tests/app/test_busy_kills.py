@@ -23,6 +23,7 @@ from typing import IO
 
 import pytest
 
+from engine.core import events as ev
 from engine.core.store.schema import read_only_uri
 from tests import forking
 from tests.engine.agent.kill_flight import journal_of
@@ -37,6 +38,7 @@ time.sleep(float(sys.argv[2]))
 """
 AT_WORK_S = 0.4
 """How long an action takes, most of which it is in flight."""
+KEY_EVERY_S = 3.0
 LIVES = 25
 """Kills of one workspace; several keep the journals short, so that checking is cheap."""
 Durable = frozenset[tuple[str, int, str]]
@@ -104,9 +106,36 @@ class Killed:
             ).fetchall()
         return events, {action for (action,) in began.difference(ended)}
 
-    def kill(self, pid: int, marks: int, killed: Callable[[], int], seen: Callable[[], Durable]) -> None:
+    def press_until(self, cockpit: Cockpit, key: bytes, kind: str) -> None:
+        """Press a key, again where it came too early, until an event of its kind is durable."""
+        before = self.count(kind)
+        for _ in range(int(PATIENCE_S / KEY_EVERY_S)):
+            cockpit.press(key)
+            end = time.monotonic() + KEY_EVERY_S
+            while time.monotonic() < end:
+                if self.count(kind) > before:
+                    return
+                time.sleep(0.02)
+        cockpit.shows(b"the key's effect", limit_s=0)
+
+    def count(self, kind: str) -> int:
+        """Durable events of a kind."""
+        uri = read_only_uri(self.workspace / ".pilothouse" / "journal.db")
+        with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE_S)) as journal:
+            counted = journal.execute("select count(*) from events where kind = ?", (kind,)).fetchone()
+            return int(counted[0])
+
+    def kill(
+        self,
+        pid: int,
+        marks: int,
+        killed: Callable[[], int],
+        seen: Callable[[], Durable],
+        err: Path | None = None,
+    ) -> None:
         """Kill the program once so many marks were made, while its agent is at work; check what it left."""
-        until(lambda: len(self.witnessed) >= marks, "an action's mark")
+        until(lambda: len(self.witnessed) >= marks or not alive(pid), "an action's mark")
+        assert alive(pid), f"it ended: {err.read_text() if err is not None else ''}"
         time.sleep(self.dice.uniform(0, AT_WORK_S))  # the moment of the kill is what is tried here
         os.kill(pid, signal.SIGSTOP)
         until(lambda: state_of(pid) in "tTZ", "the program standing still")
@@ -197,15 +226,15 @@ def test_a_busy_cockpit_that_is_killed_loses_and_repeats_nothing(tmp_path: Path)
     kills = rounds(2, full=250)
     tally, lives = places(tmp_path, kills, 20261126)
     for life in lives:
+        life.do(f"goal {life.goal()}")
+        marks = life.marks_to_come()
         cockpit = Cockpit(life.workspace)
         try:
-            cockpit.shows(b"6 Mind", AGENT.encode())
+            cockpit.shows(b"6 Mind", AGENT.encode(), *([b"unknown"] if life.unknown else []))
+            cockpit.press(b"\x1b")
             if life.unknown:
-                cockpit.shows(b"unknown")
-                cockpit.enter("skip")
-            marks = life.marks_to_come()
-            cockpit.enter(f"goal {life.goal()}")
-            cockpit.enter("run")
+                life.press_until(cockpit, b"x", ev.InterventionClosed.kind)
+            life.press_until(cockpit, b" ", ev.AgentResumed.kind)
             life.kill(cockpit.pid, marks, cockpit.end, frozenset)
         finally:
             cockpit.end()
@@ -238,8 +267,9 @@ def test_a_busy_run_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> 
             life.do("skip")
         reading, writing = os.pipe()
         words = ("run", life.goal(), "--events", "--workspace", str(life.workspace))
-        with open(os.devnull, "r+b") as nothing, os.fdopen(reading, "rb") as pipe:
-            files = (nothing.fileno(), writing, nothing.fileno())
+        err = tmp_path / "err"
+        with open(os.devnull, "rb") as nothing, err.open("wb") as said, os.fdopen(reading, "rb") as pipe:
+            files = (nothing.fileno(), writing, said.fileno())
             run = forking.start(forking.CLI, *words, cwd=life.workspace, files=files)
             os.close(writing)
             printed = Printed(pipe)
@@ -249,7 +279,7 @@ def test_a_busy_run_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> 
                 return run.wait()
 
             try:
-                life.kill(run.pid, life.marks_to_come(), killed, printed.events)
+                life.kill(run.pid, life.marks_to_come(), killed, printed.events, err)
             finally:
                 run.kill()
     checked(tally, kills)
