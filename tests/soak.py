@@ -123,7 +123,7 @@ def sample(cockpit: Cockpit, workspace: Path, number: int, began: float) -> dict
     with closing(sqlite3.connect(read_only_uri(data / "journal.db"), uri=True)) as journal:
         events = journal.execute("select max(seq) from events").fetchone()[0]
         ended = journal.execute("select count(*) from events where kind = 'action.finished'").fetchone()[0]
-    latencies = [cockpit.latency_s(f"zq{3 * number + each:06}z") * 1000 for each in range(3)]
+    latencies = [cockpit.latency_s(f"zq{3 * number + each:06}z") for each in range(3)]
     return {
         "hours": (time.monotonic() - began) / 3600,
         "memory MB": int(status["VmRSS"].split()[0]) / 1024,
@@ -133,7 +133,8 @@ def sample(cockpit: Cockpit, workspace: Path, number: int, began: float) -> dict
         "data MB": sum(sizes.values()) / 1e6,
         "events": events,
         "actions": ended,
-        "key ms": statistics.median(latencies),
+        "key ms": statistics.median(waited * 1000 for waited, _ in latencies),
+        "keys lost": sum(lost for _, lost in latencies),
     }
 
 
