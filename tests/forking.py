@@ -136,7 +136,10 @@ def _server(preload: str) -> socket.socket:
         environment = {**os.environ, "PYTHONPATH": str(root)}
         if preload:
             environment["LD_PRELOAD"] = preload
-        server = subprocess.Popen(command, pass_fds=[its.fileno()], env=environment, cwd=root)
+        # A pipe that nothing is written to: what is forked may get one, in which there is no place to seek.
+        server = subprocess.Popen(
+            command, pass_fds=[its.fileno()], env=environment, cwd=root, stdout=subprocess.PIPE
+        )
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
 
     def end() -> None:
