@@ -50,7 +50,11 @@ LONG = 256
 AT_ONCE = 500
 """Changed events that one event names."""
 RESTORED_AT_ONCE = 50
+"""Events that are brought back at a time."""
 MOST_DAYS = 36_500
+"""The longest time that is counted back."""
+ROW_BYTES = 350
+"""What an event takes besides its body, about, with its part of the indexes."""
 LINE_LIMIT = 256 * 1024 * 1024
 """Bytes of a line of `events.jsonl`, and of a blob."""
 EVENTS, MANIFEST, BLOBS = "events.jsonl", "manifest.json", "blobs/"
@@ -81,8 +85,12 @@ class Archived:
     def words(self) -> str:
         """What is in the file, in a sentence."""
         name = self.file.name if self.file is not None else ""
-        count = f"{len(self.bodies):,} events and {len(self.blobs):,} blobs"
-        return f"contents of {count} ({self.saved:,} bytes) are archived in {name}"
+        return f"{self.counts} are archived in {name}"
+
+    @property
+    def counts(self) -> str:
+        """How much there is."""
+        return f"{amounts(len(self.bodies), len(self.blobs))} ({self.saved:,} bytes)"
 
 
 class Archiver:
@@ -139,9 +147,8 @@ class Archiver:
         while (some := list(islice(places, AT_ONCE))) or blobs:
             bodies = {place: made.bodies[place] for place in some}
             seals = {ref: _sha256(body) for ref, body in bodies.values()}
-            await self._record(
-                ContentsArchived(file=target.name, digest=made.digest, events=seals, blobs=blobs)
-            )
+            about = {"file": target.name, "digest": made.digest, "total": len(made.bodies)}
+            await self._record(ContentsArchived(**about, events=seals, blobs=blobs))
             await self._store.replace_bodies({place: body for place, (_, body) in bodies.items()})
             blobs = ()
         await asyncio.to_thread(self._blobs.remove, made.blobs)
@@ -304,6 +311,11 @@ class Archiver:
                 yield seq, body if event.body == body or seals.archived(event.ref) else ""
 
 
+def amounts(events: int, blobs: int) -> str:
+    """Counts in words."""
+    return f"contents of {events:,} event{'s' * (events != 1)}, {blobs:,} blob{'s' * (blobs != 1)}"
+
+
 def check_archive(path: Path) -> None:
     """See that an archive is complete and all of it as its manifest says; blocking.
 
@@ -344,14 +356,14 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def live_bytes(path: Path, blobs: BlobStore) -> int:
-    """Bytes of a journal and its blobs that hold something; blocking."""
+def live_bytes(path: Path, blobs: BlobStore | None = None) -> int:
+    """About how many bytes the events of a journal take, and its blobs; blocking.
+
+    The file is larger where contents were archived: their room is used again.
+    """
     with closing(connect_rows(path)) as database:
-        pages, free, size = (
-            int(database.execute(f"pragma {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-    return (pages - free) * size + sum(place.stat().st_size for place in blobs.files())
+        ((size,),) = database.execute(f"select coalesce(sum(length(body) + {ROW_BYTES}), 0) from events")
+    return int(size) + sum(place.stat().st_size for place in (blobs.files() if blobs is not None else ()))
 
 
 def days_before(now: str, days: int) -> str:
