@@ -349,12 +349,7 @@ async def archive_contents(
     Raises:
         JournalError: there is no journal, an engine has it open, or the disk refused.
     """
-    from engine.api.archiving import (
-        Archiver,
-        amounts,
-        days_before,
-        live_bytes,
-    )  # late
+    from engine.api.archiving import Archiver, amounts, days_before, live_bytes  # late
 
     settings = await asyncio.to_thread(_settings, workspace)
     clock = Ports().clock

@@ -30,7 +30,7 @@ from typing import Any
 
 from engine.api.redaction import mapped
 from engine.core.actions import ActionFinished, ActionOutput
-from engine.core.journal import MEMORY, JournalError, Payload, canonical, chain_hash
+from engine.core.journal import MEMORY, BlobError, JournalError, Payload, canonical, chain_hash
 from engine.core.offload import in_thread
 from engine.core.sandbox import JobOutput
 from engine.core.soundness import ArchiveRestored, BreakAccepted, ContentsArchived
@@ -57,6 +57,8 @@ ROW_BYTES = 350
 """What an event takes besides its body, about, with its part of the indexes."""
 LINE_LIMIT = 256 * 1024 * 1024
 """Bytes of a line of `events.jsonl`, and of a blob."""
+PART = ".zip-part"
+"""The end of the name of a file that is not complete."""
 EVENTS, MANIFEST, BLOBS = "events.jsonl", "manifest.json", "blobs/"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.zip")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -167,35 +169,52 @@ class Archiver:
                 target.parent.mkdir(mode=0o700, exist_ok=True)
             if os.path.lexists(target):
                 raise ArchiveError(f"{target} exists already: choose another name")
-            for left in (self._data / ARCHIVES).glob("*.zip.part"):
+            for left in (self._data / ARCHIVES).glob(f"*{PART}"):
                 left.unlink(missing_ok=True)
-            part, members = target.with_name(f"{target.name}.part"), {}
-            with part.open("xb") as file:
-                part.chmod(0o600)
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                    digest = hashlib.sha256()
-                    with archive.open(EVENTS, "w", force_zip64=True) as lines:
-                        for line in self._take(database, made, target.name, facts["before"], excess):
-                            digest.update(line)
-                            lines.write(line)
-                    members[EVENTS] = digest.hexdigest()
-                    self._take_blobs(database, made)
-                    for blob in made.blobs:
+            part = target.with_name(f".{target.name}.{secrets.token_hex(3)}{PART}")
+            try:
+                self._fill(part, database, made, target.name, facts, excess)
+                if made.bodies or made.blobs:
+                    check_archive(part)
+                    made.digest = file_digest(part)
+                    part.replace(target)
+                    sync_directory(target.parent)
+                    made.file = target
+            finally:
+                part.unlink(missing_ok=True)
+        return made
+
+    def _fill(
+        self,
+        part: Path,
+        database: sqlite3.Connection,
+        made: Archived,
+        name: str,
+        facts: Mapping[str, Any],
+        excess: int | None,
+    ) -> None:
+        """Write the members, and press them to the disk."""
+        members = dict[str, str]()
+        with part.open("xb") as file:
+            part.chmod(0o600)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                digest = hashlib.sha256()
+                with archive.open(EVENTS, "w", force_zip64=True) as lines:
+                    for line in self._take(database, made, name, facts["before"], excess):
+                        digest.update(line)
+                        lines.write(line)
+                members[EVENTS] = digest.hexdigest()
+                self._take_blobs(database, made)
+                for blob in tuple(made.blobs):
+                    try:
                         archive.writestr(f"{BLOBS}{blob}", self._blobs.read(blob))
                         members[f"{BLOBS}{blob}"] = blob
-                    manifest = {**facts, "events": len(made.bodies), "members": members}
-                    archive.writestr(MANIFEST, canonical(manifest))
-                file.flush()
-                os.fsync(file.fileno())
-        if not made.bodies and not made.blobs:
-            part.unlink()
-            return made
-        check_archive(part)
-        made.digest = file_digest(part)
-        part.replace(target)
-        sync_directory(target.parent)
-        made.file = target
-        return made
+                    except BlobError:  # a damaged one stays where it is
+                        made.blobs.remove(blob)
+                manifest = {**facts, "events": len(made.bodies), "members": members}
+                archive.writestr(MANIFEST, canonical(manifest))
+            file.flush()
+            os.fsync(file.fileno())
 
     def _take(
         self, database: sqlite3.Connection, made: Archived, name: str, before: str, excess: int | None

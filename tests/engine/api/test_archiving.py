@@ -141,6 +141,16 @@ async def test_what_stands_in_the_place_of_archived_contents_is_sealed(tmp_path)
         await archive(tmp_path)
 
 
+async def test_a_damaged_answer_stays_where_it_is(tmp_path):
+    await fill(tmp_path)
+    (blob,) = BlobStore(tmp_path / ".pilothouse" / "blobs").files()
+    blob.write_bytes(WHOLE[:-1])
+
+    assert "31 events, 0 blobs" in await archive(tmp_path)
+
+    assert blob.read_bytes() == WHOLE[:-1]
+
+
 async def test_what_was_accepted_with_a_break_stays_as_it_was_accepted(tmp_path):
     await fill(tmp_path)
     with closing(sqlite3.connect(tmp_path / ".pilothouse" / "journal.db")) as database:
@@ -274,7 +284,7 @@ async def test_a_kill_at_any_step_loses_nothing(tmp_path, restoring):
         assert rows(work)[: len(before)] == before, (owner, name, nth)
         assert bulk(work) == blobs
         await archive(work, target=tmp_path / f"{number}.zip")
-        assert not list((work / ".pilothouse" / "archives").glob("*.part"))
+        assert not list((work / ".pilothouse" / "archives").glob(".*"))
         shutil.rmtree(work)
     assert killed == len(steps)
 
