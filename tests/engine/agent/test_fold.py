@@ -444,6 +444,8 @@ def test_every_kind_of_event_is_generated_here() -> None:
         "shell.resized",
         "shell.returned",
         "tool.offered",
+        "reasoner.busy",
+        "reasoner.cut",
     }
     generated = {kind.kind for kind in FIELDS}
     told = {name for name in ev.kinds() if not name.startswith(("memory.", "mastermind.", "crew."))}
