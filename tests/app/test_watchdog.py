@@ -125,7 +125,8 @@ def ended(body: str, reaction: str = "None") -> int:
         "while True: pass",
         "import time; time.sleep(3600)",
         "await asyncio.sleep(3600)",
-        "__import__('threading').Thread(target=__import__('time').sleep, args=(3600,)).start(); await asked.wait()",
+        "__import__('threading').Thread(target=__import__('time').sleep, args=(3600,)).start(); "
+        "await asked.wait()",
         "await asyncio.to_thread(__import__('time').sleep, 3600)",
     ],
 )
