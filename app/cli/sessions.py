@@ -322,7 +322,7 @@ async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
     Raises:
         JournalError: there is no journal, an engine has it open, or the disk refused.
     """
-    from engine.api.redaction import Pattern, RedactionError, redact  # late: with the store of snapshots
+    from engine.api.redaction import Pattern, RedactionError, redact  # late
 
     operator, at = (await asyncio.to_thread(_settings, workspace)).operator, Ports().clock.now()
     try:
@@ -349,7 +349,7 @@ async def archive_contents(
     Raises:
         JournalError: there is no journal, an engine has it open, or the disk refused.
     """
-    from engine.api.archiving import Archiver, days_before  # late: with the store of snapshots
+    from engine.api.archiving import Archiver, amounts, days_before, live_bytes  # late
 
     settings = await asyncio.to_thread(_settings, workspace)
     clock = Ports().clock
@@ -359,12 +359,13 @@ async def archive_contents(
         archiver = Archiver(workspace, store, log, f"operator:{settings.operator}")
         if source is not None:
             events, blobs, left = await archiver.restore(source)
-            words = f"restored from {source}: {events} events, {blobs} blobs"
-            words += f"; {left} events were redacted since, and stay so" if left else ""
+            words = f"restored from {source}: {amounts(events, blobs)}"
+            words += f"; what was redacted since stays so: {left:,}" if left else ""
             return 0, {"ok": True, "events": events, "blobs": blobs, "left": left}, words
         now, days = clock.now(), days if days is not None else settings.keep_days or ARCHIVE_DAYS
         made = await archiver.archive(days_before(now, days), now, target=target, dry=dry)
-        if made.file is not None:
+        used = await asyncio.to_thread(live_bytes, store.path)
+        if made.file is not None or (not dry and used * 2 < store.path.stat().st_size):
             await store.shrink()
     finally:
         await store.close()
@@ -373,8 +374,7 @@ async def archive_contents(
     if not made.bodies and not made.blobs:
         return 0, answer, f"nothing to archive is older than {days} days"
     if made.file is None:
-        words = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-        return 0, answer, f"would be archived: {words}"
+        return 0, answer, f"would be archived: {made.counts}"
     return 0, answer, f"{made.words}\nit is {made.file}: keep it, or bring all back with --restore"
 
 
@@ -387,7 +387,7 @@ def _archive_words(workspace: Path, file: str, digest: str, count: int) -> str:
         how = "sound" if file_digest(place) == digest else "NOT the file that was written"
     else:
         how = f"which is not in {DATA_DIRECTORY}/{ARCHIVES} (SHA-256 {digest})"
-    return f"{count} events archived in {file}, {how}"
+    return f"{count} event{'s' * (count != 1)} archived in {file}, {how}"
 
 
 # ------------------------------------------------------------------ reports

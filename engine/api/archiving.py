@@ -30,7 +30,7 @@ from typing import Any
 
 from engine.api.redaction import mapped
 from engine.core.actions import ActionFinished, ActionOutput
-from engine.core.journal import MEMORY, JournalError, Payload, canonical, chain_hash
+from engine.core.journal import MEMORY, BlobError, JournalError, Payload, canonical, chain_hash
 from engine.core.offload import in_thread
 from engine.core.sandbox import JobOutput
 from engine.core.soundness import ArchiveRestored, BreakAccepted, ContentsArchived
@@ -50,9 +50,15 @@ LONG = 256
 AT_ONCE = 500
 """Changed events that one event names."""
 RESTORED_AT_ONCE = 50
+"""Events that are brought back at a time."""
 MOST_DAYS = 36_500
+"""The longest time that is counted back."""
+ROW_BYTES = 350
+"""What an event takes besides its body, about, with its part of the indexes."""
 LINE_LIMIT = 256 * 1024 * 1024
 """Bytes of a line of `events.jsonl`, and of a blob."""
+PART = ".zip-part"
+"""The end of the name of a file that is not complete."""
 EVENTS, MANIFEST, BLOBS = "events.jsonl", "manifest.json", "blobs/"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.zip")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -81,8 +87,12 @@ class Archived:
     def words(self) -> str:
         """What is in the file, in a sentence."""
         name = self.file.name if self.file is not None else ""
-        count = f"{len(self.bodies):,} events and {len(self.blobs):,} blobs"
-        return f"contents of {count} ({self.saved:,} bytes) are archived in {name}"
+        return f"{self.counts} are archived in {name}"
+
+    @property
+    def counts(self) -> str:
+        """How much there is."""
+        return f"{amounts(len(self.bodies), len(self.blobs))} ({self.saved:,} bytes)"
 
 
 class Archiver:
@@ -139,9 +149,8 @@ class Archiver:
         while (some := list(islice(places, AT_ONCE))) or blobs:
             bodies = {place: made.bodies[place] for place in some}
             seals = {ref: _sha256(body) for ref, body in bodies.values()}
-            await self._record(
-                ContentsArchived(file=target.name, digest=made.digest, events=seals, blobs=blobs)
-            )
+            about = {"file": target.name, "digest": made.digest, "total": len(made.bodies)}
+            await self._record(ContentsArchived(**about, events=seals, blobs=blobs))
             await self._store.replace_bodies({place: body for place, (_, body) in bodies.items()})
             blobs = ()
         await asyncio.to_thread(self._blobs.remove, made.blobs)
@@ -160,35 +169,52 @@ class Archiver:
                 target.parent.mkdir(mode=0o700, exist_ok=True)
             if os.path.lexists(target):
                 raise ArchiveError(f"{target} exists already: choose another name")
-            for left in (self._data / ARCHIVES).glob("*.zip.part"):
+            for left in (self._data / ARCHIVES).glob(f"*{PART}"):
                 left.unlink(missing_ok=True)
-            part, members = target.with_name(f"{target.name}.part"), {}
-            with part.open("xb") as file:
-                part.chmod(0o600)
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                    digest = hashlib.sha256()
-                    with archive.open(EVENTS, "w", force_zip64=True) as lines:
-                        for line in self._take(database, made, target.name, facts["before"], excess):
-                            digest.update(line)
-                            lines.write(line)
-                    members[EVENTS] = digest.hexdigest()
-                    self._take_blobs(database, made)
-                    for blob in made.blobs:
+            part = target.with_name(f".{target.name}.{secrets.token_hex(3)}{PART}")
+            try:
+                self._fill(part, database, made, target.name, facts, excess)
+                if made.bodies or made.blobs:
+                    check_archive(part)
+                    made.digest = file_digest(part)
+                    part.replace(target)
+                    sync_directory(target.parent)
+                    made.file = target
+            finally:
+                part.unlink(missing_ok=True)
+        return made
+
+    def _fill(
+        self,
+        part: Path,
+        database: sqlite3.Connection,
+        made: Archived,
+        name: str,
+        facts: Mapping[str, Any],
+        excess: int | None,
+    ) -> None:
+        """Write the members, and press them to the disk."""
+        members = dict[str, str]()
+        with part.open("xb") as file:
+            part.chmod(0o600)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                digest = hashlib.sha256()
+                with archive.open(EVENTS, "w", force_zip64=True) as lines:
+                    for line in self._take(database, made, name, facts["before"], excess):
+                        digest.update(line)
+                        lines.write(line)
+                members[EVENTS] = digest.hexdigest()
+                self._take_blobs(database, made)
+                for blob in tuple(made.blobs):
+                    try:
                         archive.writestr(f"{BLOBS}{blob}", self._blobs.read(blob))
                         members[f"{BLOBS}{blob}"] = blob
-                    manifest = {**facts, "events": len(made.bodies), "members": members}
-                    archive.writestr(MANIFEST, canonical(manifest))
-                file.flush()
-                os.fsync(file.fileno())
-        if not made.bodies and not made.blobs:
-            part.unlink()
-            return made
-        check_archive(part)
-        made.digest = file_digest(part)
-        part.replace(target)
-        sync_directory(target.parent)
-        made.file = target
-        return made
+                    except BlobError:  # a damaged one stays where it is
+                        made.blobs.remove(blob)
+                manifest = {**facts, "events": len(made.bodies), "members": members}
+                archive.writestr(MANIFEST, canonical(manifest))
+            file.flush()
+            os.fsync(file.fileno())
 
     def _take(
         self, database: sqlite3.Connection, made: Archived, name: str, before: str, excess: int | None
@@ -304,6 +330,11 @@ class Archiver:
                 yield seq, body if event.body == body or seals.archived(event.ref) else ""
 
 
+def amounts(events: int, blobs: int) -> str:
+    """Counts in words."""
+    return f"contents of {events:,} event{'s' * (events != 1)}, {blobs:,} blob{'s' * (blobs != 1)}"
+
+
 def check_archive(path: Path) -> None:
     """See that an archive is complete and all of it as its manifest says; blocking.
 
@@ -344,14 +375,14 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def live_bytes(path: Path, blobs: BlobStore) -> int:
-    """Bytes of a journal and its blobs that hold something; blocking."""
+def live_bytes(path: Path, blobs: BlobStore | None = None) -> int:
+    """About how many bytes the events of a journal take, and its blobs; blocking.
+
+    The file is larger where contents were archived: their room is used again.
+    """
     with closing(connect_rows(path)) as database:
-        pages, free, size = (
-            int(database.execute(f"pragma {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-    return (pages - free) * size + sum(place.stat().st_size for place in blobs.files())
+        ((size,),) = database.execute(f"select coalesce(sum(length(body) + {ROW_BYTES}), 0) from events")
+    return int(size) + sum(place.stat().st_size for place in (blobs.files() if blobs is not None else ()))
 
 
 def days_before(now: str, days: int) -> str:

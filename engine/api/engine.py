@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
@@ -407,7 +408,7 @@ class Engine(WorkspaceQueries):
                 for each in made:
                     if each.file is not None:
                         self.archived = each.words
-            except JournalError as error:
+            except (JournalError, OSError, sqlite3.Error) as error:
                 self.archived = f"old contents were not archived: {error}"
             await self.clock.sleep(ARCHIVE_EVERY_S)
 

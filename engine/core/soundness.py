@@ -63,7 +63,9 @@ class ContentsArchived(Payload, kind="journal.archived"):
     digest: str
     """SHA-256 of the file."""
     events: dict[str, str]
-    """SHA-256 of the present body of each event that was changed, by its reference."""
+    """SHA-256 of the present body of some of the events that are changed, by their references."""
+    total: int
+    """Events with contents in the file."""
     blobs: tuple[str, ...] = ()
     """Digests of the blobs that are in the file."""
 

@@ -82,9 +82,10 @@ class BlobStore:
             return 0
 
     def remove(self, digests: Iterable[str]) -> None:
-        """Remove blobs that are kept elsewhere. Blocking."""
+        """Remove blobs that are kept elsewhere; what cannot be removed stays. Blocking."""
         for digest in digests:
-            self._path(digest).unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path(digest).unlink()
 
     def _archived(self, digest: str) -> bytes | None:
         """A blob out of an archive of the workspace."""

@@ -281,7 +281,7 @@ class SqliteJournal(JournalReader):
             await self._writing().write(((sql, (json.dumps(bodies),)),))
 
     async def shrink(self) -> None:
-        """Give room that nothing takes any more back to the disk; takes as long as all is large.
+        """Give the room within the file back to the disk; takes as long as all is large.
 
         Raises:
             JournalError: as `commit`; the journal is as it was.

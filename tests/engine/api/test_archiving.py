@@ -15,7 +15,7 @@ import pytest
 
 from app.cli.sessions import archive_contents, query_sessions, redact_contents
 from app.commands.settings import Settings
-from engine.api.archiving import ArchiveError
+from engine.api.archiving import ArchiveError, live_bytes
 from engine.api.engine import Engine
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
@@ -98,13 +98,13 @@ async def test_contents_go_into_one_file_and_come_back_byte_for_byte(tmp_path):
     before, blobs, folded = rows(tmp_path), bulk(tmp_path), await state(tmp_path)
     sound = (await query_sessions(tmp_path, "verify", ""))[1]["head"]
 
-    assert "31 events, 1 blobs" in await archive(tmp_path, dry=True)
+    assert "31 events, 1 blob (" in await archive(tmp_path, dry=True)
     assert rows(tmp_path) == before
     words = await archive(tmp_path)
 
     (file,) = archives(tmp_path)
     now = rows(tmp_path)
-    assert "31 events and 1 blobs" in words
+    assert "31 events, 1 blob (" in words
     assert [row[-1] for row in now[: len(before)]] == [row[-1] for row in before]
     assert sum(f"[archived in {file.name}]" in str(row[8]) for row in now) == 31
     assert bulk(tmp_path) == {}
@@ -139,6 +139,16 @@ async def test_what_stands_in_the_place_of_archived_contents_is_sealed(tmp_path)
     assert (code, answer["first_bad"]) == (1, "a:9")
     with pytest.raises(JournalUnsound):
         await archive(tmp_path)
+
+
+async def test_a_damaged_answer_stays_where_it_is(tmp_path):
+    await fill(tmp_path)
+    (blob,) = BlobStore(tmp_path / ".pilothouse" / "blobs").files()
+    blob.write_bytes(WHOLE[:-1])
+
+    assert "31 events, 0 blobs" in await archive(tmp_path)
+
+    assert blob.read_bytes() == WHOLE[:-1]
 
 
 async def test_what_was_accepted_with_a_break_stays_as_it_was_accepted(tmp_path):
@@ -274,14 +284,14 @@ async def test_a_kill_at_any_step_loses_nothing(tmp_path, restoring):
         assert rows(work)[: len(before)] == before, (owner, name, nth)
         assert bulk(work) == blobs
         await archive(work, target=tmp_path / f"{number}.zip")
-        assert not list((work / ".pilothouse" / "archives").glob("*.part"))
+        assert not list((work / ".pilothouse" / "archives").glob(".*"))
         shutil.rmtree(work)
     assert killed == len(steps)
 
 
 @pytest.mark.parametrize("text", ["days = 30", "journal_mb = 1", ""])
 async def test_it_is_archived_by_itself_where_the_settings_say_so(tmp_path, text):
-    await fill(tmp_path, 2000)
+    await fill(tmp_path, 1500)
     (tmp_path / "pilothouse.toml").write_text(f"[keeping]\n{text}\n")
     settings = Settings.load(tmp_path)
     assert (settings.keep_days, settings.journal_mb) == (None, None), "a folder that is not trusted says so"
@@ -296,6 +306,12 @@ async def test_it_is_archived_by_itself_where_the_settings_say_so(tmp_path, text
         assert (await verify(engine.store, engine.blobs)).ok
     finally:
         await engine.close()
+    if text == "journal_mb = 1":
+        path = tmp_path / ".pilothouse" / "journal.db"
+        size = path.stat().st_size
+        assert live_bytes(path, BlobStore(tmp_path / ".pilothouse" / "blobs")) < 1_000_000 < size
+        assert "nothing to archive" in await archive(tmp_path, days=36_500)
+        assert path.stat().st_size < size / 2
     whole = sum("line 1" in str(row[8]) for row in rows(tmp_path))
-    assert whole == {"days = 30": 0, "": 1111}.get(text, whole)
+    assert whole == {"days = 30": 0, "": 611}.get(text, whole)
     assert len(archives(tmp_path)) == bool(text)
