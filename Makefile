@@ -2,6 +2,7 @@
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
 # make test-fast  runs the part that needs no terminal and no cockpit, in about a minute
 # make endurance  repeats at full length what the suite repeats a few times
+# make soak  lets a cockpit work for MINUTES (a day), and says what grows in it by the hour
 # make security  tries the hundred cases of the jail's catalogue and prints each result
 # make requirements  pins anew what installs, with its hashes; make audit asks for known vulnerabilities of it
 # make sbom  builds what a release has into dist/, with the list of what it needs
@@ -11,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-fast endurance security bench lint screenshots requirements audit dist sbom clean
+.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench lint screenshots requirements audit dist sbom clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -70,6 +71,10 @@ test-fast: setup-test
 # The files that import tests/rounds.py: a hundred kills, two hundred goals, two thousand loops.
 endurance: setup-test
 	PILOTHOUSE_FULL_ROUNDS=1 $(BIN)/python -m pytest -s $$(grep -rl 'from tests.rounds import' tests)
+
+MINUTES ?= 1440
+soak: setup-test
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 security: setup-test
 	@$(BIN)/python -m tests.security

@@ -85,8 +85,13 @@ def start(
     cwd: Path,
     files: tuple[int, int, int],
     environment: Mapping[str, str] | None = None,
+    preload: str = "",
 ) -> Forked:
-    """Run a program in a process of its own; `files` are its standard input, output and error."""
+    """Run a program in a process of its own; `files` are its standard input, output and error.
+
+    A library that is to be preloaded is loaded into the server, and so into what it forks, not into programs
+    that those start.
+    """
     ours, report = socket.socketpair()
     wanted = {
         "code": code,
@@ -97,7 +102,7 @@ def start(
     with report:
         rights = array.array("i", [*files, report.fileno()])
         data = json.dumps(wanted).encode()
-        _server().sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        _server(preload).sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
     ours.settimeout(PATIENCE_S)
     return Forked(ours, int.from_bytes(ours.recv(8), "big"))
 
@@ -122,14 +127,19 @@ def run(
 
 
 @functools.cache
-def _server() -> socket.socket:
+def _server(preload: str) -> socket.socket:
     """The end of the server's socket, which is started with the first process that is wanted."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         command = [sys.executable, "-c", "from tests.forking import serve; exec(serve())", str(its.fileno())]
         root = Path(__file__).parents[1]
         environment = {**os.environ, "PYTHONPATH": str(root)}
-        server = subprocess.Popen(command, pass_fds=[its.fileno()], env=environment, cwd=root)
+        if preload:
+            environment["LD_PRELOAD"] = preload
+        # A pipe that nothing is written to: what is forked may get one, in which there is no place to seek.
+        server = subprocess.Popen(
+            command, pass_fds=[its.fileno()], env=environment, cwd=root, stdout=subprocess.PIPE
+        )
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
 
     def end() -> None:

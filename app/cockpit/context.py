@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime
 from functools import wraps
@@ -22,6 +21,7 @@ from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.journal import Event
+from engine.core.ports import time_of_day
 from engine.core.state import AgentState
 from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
@@ -110,7 +110,7 @@ class CockpitContext:
     def shown_time(self) -> float:
         """What time it is in the panes, in seconds since 1970."""
         at = self.looked_at
-        return time.time() if at is None else datetime.fromisoformat(at.at).timestamp()
+        return time_of_day() if at is None else datetime.fromisoformat(at.at).timestamp()
 
     @property
     def in_past(self) -> bool:

@@ -349,6 +349,8 @@ _WORDS: Words = {
     ev.BreakAccepted: "! operator a break of the journal at {p.event} was accepted: {p.problem}",
     ev.JournalRestored: "! operator the journal was restored up to seq {p.upto}: {p.problem}",
     ev.ContentsRedacted: lambda p: f"! operator contents of {len(p.events):,} events were redacted",
+    ev.ContentsArchived: lambda p: f"! archive contents of {len(p.events):,} events are archived in {p.file}",
+    ev.ArchiveRestored: "! archive contents of {p.events} events are back from {p.file}",
     ev.ServerTrusted: "! operator the server {p.server} may start: {p.what}",
     ev.ServerDistrusted: "- operator the server {p.server} may not start",
     ev.AgentCreated: "+ session agent {p.agent_id} created ({p.agent_type})",

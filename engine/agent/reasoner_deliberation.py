@@ -73,6 +73,9 @@ class Busy:
 class ReasonerTiming:
     """How far a reasoner continues at a time, and what it waits for: as the clock allows."""
 
+    in_thread = True
+    """Whether the reasoner continues in a thread, as it may not end; what is on record did."""
+
     def __init__(self, recorder: AgentRecorder, clock: Clock) -> None:
         self._recorder, self._clock = recorder, clock
 
@@ -392,6 +395,9 @@ class ReasonerDeliberation(Deliberation):
             """Whether there may be another phase; what has come meanwhile is not kept waiting for more."""
             return in_time(phases) and (phases == first or not self._busy)
 
+        if not self._timing.in_thread:
+            self.reasoner.advance(run, in_time)
+            return True
         self._slice = current = Slice(partial(self.reasoner.advance, run, goes_on))
         try:
             if not current.wait(LOOP_S):

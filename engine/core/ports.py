@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
@@ -57,12 +58,24 @@ class Randomness(Protocol):
         """A number between low and high."""
 
 
+_BEGAN_NS = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def time_of_day() -> float:
+    """Seconds since 1970: the machine's clock when the program began, and what has passed since.
+
+    A clock that is set while agents run (by hand, by a time server) must not use up budgets, or let waits and
+    beliefs end years too early or an hour too late.
+    """
+    return (_BEGAN_NS + time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / 1e9
+
+
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> str:
         """The current UTC time."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return datetime.fromtimestamp(time_of_day(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def monotonic(self) -> float:
         """The loop's clock."""

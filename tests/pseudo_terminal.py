@@ -1,0 +1,106 @@
+"""A cockpit on a pseudo-terminal whose output is read all the time, so that it never waits for a reader."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.benchmarks.cockpit import Screen, pilothouse
+from tests.patience import PATIENCE_S
+
+KEPT = 1 << 16
+"""Bytes of output that are looked through."""
+KEY_S = 0.15
+"""Between escape and what follows; else a terminal takes both for one key."""
+LOST_S = 5.0
+"""When a key counts as lost."""
+
+
+class Cockpit:
+    """The program in a process of its own: keys in, output out."""
+
+    def __init__(self, workspace: Path, *arguments: str, columns: int = 100, lines: int = 30) -> None:
+        command = pilothouse("--workspace", str(workspace), *arguments)
+        self._screen = Screen(command, columns=columns, lines=lines)
+        self.pid = self._screen.pid
+        self.ended = False
+        """Whether its terminal was closed."""
+        self._seen = b""
+        self._came = threading.Condition()
+        self._status: int | None = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while not self.ended:
+            try:
+                piece = os.read(self._screen.fd, 1 << 16)
+            except OSError:
+                piece = b""
+            with self._came:
+                self.ended = not piece
+                self._seen = (self._seen + piece)[-KEPT:]
+                self._came.notify_all()
+
+    def shows(self, *texts: bytes, limit_s: float = PATIENCE_S) -> float:
+        """Wait until all texts were printed since the last key; the moment when they were."""
+        with self._came:
+            self._came.wait_for(lambda: self.ended or all(text in self._seen for text in texts), limit_s)
+            if not all(text in self._seen for text in texts):
+                raise TimeoutError(f"{texts!r} did not appear; the last output: {self._seen[-2000:]!r}")
+            return time.monotonic()
+
+    def press(self, keys: bytes) -> float:
+        """Type keys, with what came before them forgotten; the moment of doing so."""
+        with self._came:
+            self._seen = b""
+        now = time.monotonic()
+        os.write(self._screen.fd, keys)
+        return now
+
+    def enter(self, line: str) -> None:
+        """Type a line into the command bar and leave it."""
+        self._go_to_bar()
+        self.press(b"\x15" + line.encode() + b"\r")
+        time.sleep(2 * KEY_S)
+        self.press(b"\x1b")
+        time.sleep(KEY_S)
+
+    def latency_s(self, word: str) -> tuple[float, int]:
+        """From typing a word into the command bar to its being on the screen, and how often that was in vain.
+
+        It is where a dialog opens meanwhile, which takes the keys.
+        """
+        for lost in range(int(PATIENCE_S / LOST_S)):
+            self._go_to_bar()
+            began = self.press(word.encode())
+            with suppress(TimeoutError):
+                waited = self.shows(word.encode(), limit_s=LOST_S) - began
+                self.press(b"\x15\x1b")
+                time.sleep(KEY_S)
+                return waited, lost
+        raise TimeoutError(f"no key is answered; the last output: {self._seen[-2000:]!r}")
+
+    def _go_to_bar(self) -> None:
+        for keys in (b"\x1b", b":"):
+            self.press(keys)
+            time.sleep(KEY_S)
+
+    def end(self, number: int = signal.SIGKILL) -> int:
+        """Send a signal and wait for the end; its exit code, or the negative number of the signal."""
+        if self._status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+            end = time.monotonic() + PATIENCE_S
+            while not (waited := os.waitpid(self.pid, os.WNOHANG))[0]:
+                if time.monotonic() > end:
+                    os.kill(self.pid, signal.SIGKILL)
+                time.sleep(0.01)
+            self._status = os.waitstatus_to_exitcode(waited[1])
+            self._reader.join(PATIENCE_S)
+            os.close(self._screen.fd)
+        return self._status
