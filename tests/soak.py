@@ -33,8 +33,8 @@ from tests.pseudo_terminal import Cockpit
 
 AGENTS = ("pilot-1", "pilot-2", "pilot-3")
 PROGRAM = """!go(0).
-+!go(N) <- .concat("turn", N mod 10, P); write(P, N); read(P, X); .wait(3000); !go(N + 1).
--!go(N) <- .wait(3000); !go(N + 1).
++!go(N) <- .concat("turn", N mod 10, P); write(P, N); read(P, X); .wait(3000); !!go(N + 1).
+-!go(N) <- .wait(3000); !!go(N + 1).
 """
 EVERY_S = 15.0
 NOTES = 20
