@@ -86,6 +86,14 @@ def test_a_log_that_leads_elsewhere_is_neither_read_nor_written(workspace: Path,
     assert elsewhere.read_text() == '["a", 1, 1, "x"]\n'
 
 
+def test_nothing_is_written_where_the_data_directory_leads_elsewhere(workspace: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".pilothouse").symlink_to(workspace / ".pilothouse")
+    LoopWatch(folder)._note(Held("now", 1.0, 1.0, ("f",)))
+    assert list((workspace / ".pilothouse").iterdir()) == []
+
+
 STUBBORN = """
 import asyncio, signal, sys, threading, time
 from app.commands import watchdog
