@@ -95,7 +95,7 @@ def test_nothing_is_written_where_the_data_directory_leads_elsewhere(workspace: 
 
 
 STUBBORN = """
-import asyncio, signal, sys
+import asyncio, signal, sys, threading, time
 from app.commands import watchdog
 watchdog.END_S = watchdog.EndGuard.__init__.__defaults__[0]
 watchdog.EndGuard.__init__.__defaults__ = (0.3, watchdog.EndGuard.__init__.__defaults__[1])
@@ -131,11 +131,10 @@ def ended(body: str, reaction: str = "None") -> int:
     "body",
     [
         "while True: pass",
-        "import time; time.sleep(3600)",
+        "time.sleep(3600)",
         "await asyncio.sleep(3600)",
-        "__import__('threading').Thread(target=__import__('time').sleep, args=(3600,)).start(); "
-        "await asked.wait()",
-        "await asyncio.to_thread(__import__('time').sleep, 3600)",
+        "threading.Thread(target=time.sleep, args=(3600,)).start(); await asked.wait()",
+        "await asyncio.to_thread(time.sleep, 3600)",
     ],
 )
 def test_a_program_that_does_not_end_when_it_is_asked_is_ended_by_force(body: str) -> None:
