@@ -18,6 +18,7 @@ from engine.bdi.syntax import Program
 from engine.bdi.system import System
 from engine.bdi.trace import TraceEvent
 from engine.core.text import clean, clean_line
+from engine.core.trust import read_plain
 from engine.value import dataclass, field, fields
 
 POLICIES = {
@@ -91,10 +92,7 @@ def _pairs(
 
 
 def _text(path: str) -> str:
-    file = Path(path)
-    if file.stat().st_size > LARGEST:
-        raise ValueError(f"larger than {LARGEST} bytes")
-    return file.read_text(encoding="utf-8")
+    return read_plain(Path(path), LARGEST).decode("utf-8")
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -167,7 +165,7 @@ def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> Agent
     system = System(
         semantics=POLICIES[options.policy],
         seed=options.seed,
-        read=lambda path: Path(path).read_text(encoding="utf-8"),
+        read=_text,
         say=say,
         warn=warn,
         tracer=_tracer(err) if options.trace else None,

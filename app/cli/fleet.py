@@ -36,8 +36,11 @@ from app.commands.settings import Settings
 from engine.api.engine import Engine
 from engine.core.journal import Event
 from engine.core.text import clean_line
+from engine.core.trust import read_plain
 from engine.value import dataclass, replace
 
+LARGEST = 20_000_000
+"""Bytes of a fleet file."""
 MOST = 1_000
 """Agents of one fleet."""
 WORST_FIRST = (
@@ -84,7 +87,7 @@ def load_fleet(path: Path) -> tuple[Member, ...]:
         FleetError: the file cannot be read or is not valid.
     """
     try:
-        read = _File.model_validate(tomllib.loads(path.read_bytes().decode("utf-8")))
+        read = _File.model_validate(tomllib.loads(read_plain(path, LARGEST).decode("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FleetError(f"{path}: cannot be read: {error}: correct the file") from error
     except ValidationError as error:

@@ -12,6 +12,7 @@ from app.commands.preview import VALUE_LIMIT, default_preview, preview_improve, 
 from app.projection.improve_text import Preview
 from engine.core.command import Receipt
 from engine.core.text import clean_line
+from engine.core.trust import read_plain
 from engine.improve.agent_creation import AgentService, RemovalError
 from engine.improve.agent_specification import Specification, settings_in, split_request
 from engine.improve.agent_types import TYPES, CreationError
@@ -52,11 +53,7 @@ def with_program_text(config: dict[str, Any]) -> dict[str, Any]:
         return config
     path = Path(str(named)).expanduser()
     try:
-        with path.open("rb") as file:
-            content = file.read(PROGRAM_LIMIT + 1)
-        if len(content) > PROGRAM_LIMIT:
-            raise GrammarError(f"{path}: larger than {PROGRAM_LIMIT} bytes")
-        text = content.decode("utf-8")
+        text = read_plain(path, PROGRAM_LIMIT).decode("utf-8")
     except OSError as error:
         raise GrammarError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:

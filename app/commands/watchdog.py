@@ -20,6 +20,7 @@ import sys
 import termios
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -64,6 +65,9 @@ class Held:
         return clean_line(f"{self.seconds:.2f} s{computed}, in {' < '.join(self.where)}", limit=500)
 
 
+HELD_KEPT = 100
+
+
 class LoopWatch:
     """Watches the running loop, from `begin` to `end` or as `with`.
 
@@ -73,8 +77,8 @@ class LoopWatch:
 
     def __init__(self, workspace: Path) -> None:
         self._log = workspace / DATA_DIRECTORY / LOOP_LOG
-        self.held: list[Held] = []
-        """What has held the loop so far."""
+        self.held: deque[Held] = deque(maxlen=HELD_KEPT)
+        """What has held the loop last."""
         self._over = threading.Event()
 
     def begin(self) -> None:

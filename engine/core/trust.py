@@ -8,6 +8,7 @@ event; what it grants counts under the user's seal alone.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -106,14 +107,25 @@ def _paths(workspace: Path) -> Iterator[str]:
                 yield Path(place, name).relative_to(workspace).as_posix()
 
 
+def read_plain(path: Path, limit: int) -> bytes:
+    """A plain file's content, through links as those read it who use it. Blocking.
+
+    Raises:
+        OSError: it cannot be read, is no plain file (a pipe or a device might never end), or is larger.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "no plain file", str(path))
+        content = file.read(limit + 1)
+        if len(content) > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit} bytes", str(path))
+        return content
+
+
 def _read(path: Path, limit: int) -> bytes | None:
-    """A plain file's content, through links as those read it who use it; None where it is none."""
     with suppress(OSError):
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(number, "rb") as file:
-            if stat.S_ISREG(os.fstat(number).st_mode):
-                content = file.read(limit + 1)
-                return content if len(content) <= limit else None
+        return read_plain(path, limit)
     return None
 
 

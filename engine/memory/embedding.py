@@ -39,7 +39,7 @@ _SPREAD = tuple(
 )
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=10_000)
 def _signs(feature: str) -> int:
     """248 bits of the feature's hash, each in a lane of its own, so that adding numbers adds all of them."""
     digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=31).digest()

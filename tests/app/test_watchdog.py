@@ -57,6 +57,14 @@ async def test_what_holds_the_loop_is_named_with_function_and_line(workspace: Pa
     assert "loop" in text
 
 
+async def test_what_held_the_loop_for_days_does_not_fill_the_memory(workspace: Path) -> None:
+    watch = LoopWatch(workspace)
+    for number in range(3 * watchdog.HELD_KEPT):
+        watch._note(Held("2026-11-26T12:00:00.000+00:00", float(number), 0.0, ("f (a.py:1)",)))
+    assert len(watch.held) == watchdog.HELD_KEPT
+    assert watch.held[-1].seconds == 3 * watchdog.HELD_KEPT - 1
+
+
 async def test_a_loop_that_waits_is_not_woken_and_not_named(workspace: Path) -> None:
     asked: list[object] = []
     with LoopWatch(workspace) as watch:
