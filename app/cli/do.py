@@ -1,11 +1,21 @@
-"""`pilothouse do`: one line, as typed in the command bar."""
+"""`pilothouse do`: one line, as typed in the command bar; in the engine that runs here, or alone."""
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
-from app.cli.options import accepted_tier, add_tier_option, add_trust_option, flag, run_answer, workspace_of
-from app.commands.command_runner import run_command
+from app.cli.beside import answer_in_engine, refused_beside
+from app.cli.options import (
+    Answer,
+    accepted_tier,
+    add_tier_option,
+    add_trust_option,
+    flag,
+    run_answer,
+    workspace_of,
+)
+from app.gateways.engine_client import EngineClient
 
 
 def add_arguments(do: argparse.ArgumentParser) -> None:
@@ -19,14 +29,30 @@ def add_arguments(do: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry the line out."""
-    line, accept = " ".join(options.line), accepted_tier(options)
-    work = run_command(
+    beside, alone = partial(_beside, options), partial(_alone, options)
+    return run_answer(options, answer_in_engine(workspace_of(options), beside, alone))
+
+
+async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
+    for name, option in (("accept_tier", "--accept-tier"), ("trust", "--trust")):
+        if getattr(options, name, None):
+            return refused_beside(client, option)
+    line = " ".join(options.line)
+    given = await client.ask("line", line=line, agent=options.agent, dry=options.dry_run)
+    return given["code"], given["answer"], given["text"]
+
+
+async def _alone(options: argparse.Namespace) -> Answer:
+    from app.commands.command_runner import run_command  # late: beside a running engine it is not needed
+    from app.gateways.socket_server import served
+
+    return await run_command(
         workspace_of(options),
-        line,
+        " ".join(options.line),
         agent=options.agent,
-        accept=accept,
+        accept=accepted_tier(options),
         dry=options.dry_run,
         quiet=flag(options, "quiet"),
         trust=options.trust,
+        serving=partial(served, kind="do"),
     )
-    return run_answer(options, work)

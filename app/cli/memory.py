@@ -1,18 +1,23 @@
 """`pilothouse memory`: what agents remember, from the command line.
 
-Looking continues beside an engine that has the workspace open; adding opens an engine for its command.
+Looking continues beside an engine that has the workspace open; adding is done by it, or by an engine of this
+program's own.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.cli.beside import answer_in_engine
 from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
+from app.gateways.engine_client import EngineClient
+from app.gateways.socket_server import served
 from app.projection.event_lines import short_duration
 from engine.core import commands as cmd
 from engine.core.ports import Ports
@@ -134,12 +139,8 @@ def _note(memory: MemoryReader) -> list[str]:
     return [f"({memory.note})"] if memory.note else []
 
 
-async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
-    """Remember something as the operator; exit code 1 when it was refused.
-
-    Raises:
-        JournalError: the workspace cannot be opened; where another process holds it, the message says which.
-    """
+async def remember(submit: Callable[[cmd.Command], Awaitable[cmd.Receipt]], options: MemoryOptions) -> Answer:
+    """Remember something as the operator; exit code 1 when it was refused."""
     memory: dict[str, Any] = {
         "content": options.text,
         "memory_type": options.type or "user_input",
@@ -150,19 +151,38 @@ async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
         "source": "operator",
     }
     memory = {name: value for name, value in memory.items() if value is not None}
-    config = Settings.load(workspace).engine_config()
-    async with open_engine(workspace, config) as engine:
-        if not (options.workflow or options.agent):
-            notes = await engine.submit(cmd.Remember(verb="begin_workflow", arguments=NOTES))
-            if not notes.ok:
-                return 1, {"ok": False, "message": notes.message}, notes.message
-            memory["workflow_id"] = notes.data["id"]
-        receipt = await engine.submit(cmd.Remember(agent=options.agent, verb="store", arguments=memory))
+    receipt = await _remember(submit, memory, options)
     if not receipt.ok:
         return 1, {"ok": False, "message": receipt.message}, receipt.message
     stored = receipt.data
     answer = {"ok": True, "memory": stored, "event": receipt.event}
     return 0, answer, f"{stored['id']} remembered in {stored['workflow']}"
+
+
+async def _remember(
+    submit: Callable[[cmd.Command], Awaitable[cmd.Receipt]], memory: dict[str, Any], options: MemoryOptions
+) -> cmd.Receipt:
+    if not (options.workflow or options.agent):
+        notes = await submit(cmd.Remember(verb="begin_workflow", arguments=NOTES))
+        if not notes.ok:
+            return notes
+        memory["workflow_id"] = notes.data["id"]
+    return await submit(cmd.Remember(agent=options.agent, verb="store", arguments=memory))
+
+
+async def _add_beside(options: MemoryOptions, client: EngineClient) -> Answer:
+    return await remember(client.submit, options)
+
+
+async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
+    """Remember something by an engine of this program's own; see `remember`.
+
+    Raises:
+        JournalError: the workspace cannot be opened; where another process holds it, the message says which.
+    """
+    config = Settings.load(workspace).engine_config()
+    async with open_engine(workspace, config, partial(served, kind="do")) as engine:
+        return await remember(engine.submit, options)
 
 
 # ------------------------------------------------------------------ the subcommand
@@ -198,5 +218,6 @@ def run(options: argparse.Namespace) -> int:
     """Ask or add to the memory of agents."""
     workspace, asked = workspace_of(options), filled(MemoryOptions, options)
     if options.what == "add":
-        return run_answer(options, add_memory(workspace, asked))
+        beside, alone = partial(_add_beside, asked), partial(add_memory, workspace, asked)
+        return run_answer(options, answer_in_engine(workspace, beside, alone))
     return run_answer(options, query_memory(workspace, options.what, asked))

@@ -11,7 +11,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from engine.core.journal import JournalError
 from engine.core.text import clean, clean_line
 
 if TYPE_CHECKING:
@@ -161,6 +160,8 @@ def print_error(text: str) -> int:
 
 def run_answer(options: argparse.Namespace, work: Coroutine[Any, Any, Answer]) -> int:
     """Await `(exit code, answer, text)` and print it."""
+    from engine.core.journal import JournalError  # late: it imports pydantic
+
     try:
         code, answer, text = asyncio.run(work)
     except JournalError as error:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
+from app.cli.beside import UNUSABLE, in_engine, refused_beside
 from app.cli.fleet import exit_code, fleet_table, run_fleet
 from app.cli.options import (
     accepted_tier,
@@ -25,6 +28,9 @@ from app.cli.options import (
 )
 from app.cli.sessions import replay_export
 from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
+from app.gateways.engine_client import EngineClient
+from app.gateways.remote_engine import refused_option, run_goal_beside
+from app.gateways.socket_server import served
 from engine.agent.steering.rules import RuleError, read_rule
 from engine.core.journal import JournalError
 
@@ -103,11 +109,23 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.fleet is not None:
             return _run_fleet(options, run)
-        result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
-    except (JournalError, ValueError) as error:
+        work = in_engine(run.workspace, partial(_beside, run), partial(_alone, run))
+        result = asyncio.run(work)
+    except (JournalError, ValueError, *UNUSABLE) as error:
         return print_error(_one_line(error))
     status = Status(result["status"])
     return print_result(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
+
+
+async def _beside(run: RunOptions, client: EngineClient) -> dict[str, Any]:
+    """Run the goal in the engine that has the workspace open."""
+    if option := refused_option(run):
+        raise JournalError(refused_beside(client, option)[2])
+    return await run_goal_beside(client, run, out=sys.stdout, err=sys.stderr)
+
+
+async def _alone(run: RunOptions) -> dict[str, Any]:
+    return await run_goal(run, out=sys.stdout, err=sys.stderr, serving=partial(served, kind="run"))
 
 
 def _run_fleet(options: argparse.Namespace, usual: RunOptions) -> int:

@@ -33,6 +33,7 @@ from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
+from app.gateways.socket_server import EngineServer
 from app.projection import pane_views as views
 from app.projection.event_lines import line_of
 from engine.api.engine import Engine
@@ -203,6 +204,8 @@ class Cockpit(TerminalApp[None]):
             await self._first_agent()
         self._announce_state()
         await self._drawn.wait()
+        context.server = EngineServer(engine, "cockpit")
+        context.run(context.server.begin(), "engine server")
         context.run(controllers.review.begin_recap(), "recap")
         controllers.approvals.offer_no_jail()
         controllers.approvals.announce_servers()

@@ -16,6 +16,7 @@ from textual.worker import Worker
 from app.cockpit import keymap
 from app.commands.command_runner import log_fault
 from app.commands.settings import Settings, untrusted_line
+from app.gateways.socket_server import EngineServer
 from app.projection.projector import Projector
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -59,6 +60,8 @@ class CockpitContext:
         self.settings = settings
         self.engine: Engine | None = None
         """None while the workspace is opening and once it is closed."""
+        self.server: EngineServer | None = None
+        """Lets other programs use the engine, once the first screen is there."""
         self.live = Projector()
         """What happens now."""
         self.projector = self.live

@@ -7,7 +7,7 @@ import os
 import secrets
 import traceback
 from collections.abc import Awaitable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
@@ -25,7 +25,7 @@ from app.commands.command import (
     Values,
     late,
 )
-from app.commands.headless import EXIT_CODES, Status, open_engine
+from app.commands.headless import EXIT_CODES, Serving, Status, open_engine
 from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
 from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
@@ -85,6 +85,7 @@ async def run_command(
     dry: bool = False,
     quiet: bool = False,
     trust: str = "",
+    serving: Serving = nullcontext,
 ) -> Answer:
     """Carry out one line; exit code 0 when done, 1 when refused or failed, 2 when not understood.
 
@@ -99,30 +100,46 @@ async def run_command(
         dry: show only what it would do.
         quiet: show no progress on standard error.
         trust: the digest of what is in the folder, to be trusted from now on.
+        serving: what serves the engine meanwhile.
 
     Raises:
         JournalError: the workspace cannot be opened.
     """
     bare = preview_asked(line)
-    line, dry = (bare, True) if bare is not None else (line, dry)
+    asked = line if bare is None else bare
     try:
-        if not is_improvement_request(line):
-            command_of(line)
+        if not is_improvement_request(asked):
+            command_of(asked)
     except GrammarError as error:
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
     try:
         config = Settings.load(workspace, trust=trust).engine_config(accept=accept)
-        async with open_engine(workspace, config) as engine:
-            return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet)
+        async with open_engine(workspace, config, serving) as engine:
+            return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet)
     except JournalError:
         raise
     except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
         return _refused(Status.FAULT, log_fault(workspace, error))
 
 
+async def run_line(
+    engine: Engine, line: str, *, agent: str, dry: bool, quiet: bool, operator: str = "cli"
+) -> Answer:
+    """Carry out one line in an open workspace, or show what it would do where ` ?` is behind it."""
+    bare = preview_asked(line)
+    line, dry = (bare, True) if bare is not None else (line, dry)
+    return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet, operator=operator)
+
+
 async def run_command_in(
-    engine: Engine, line: str, *, agent: str = "", dry: bool = False, quiet: bool = False
+    engine: Engine,
+    line: str,
+    *,
+    agent: str = "",
+    dry: bool = False,
+    quiet: bool = False,
+    operator: str = "cli",
 ) -> Answer:
     """Carry out one line in an open workspace; see `run_command`."""
     chosen = agent or (engine.agents[0] if engine.agents else "")
@@ -131,7 +148,7 @@ async def run_command_in(
     context = context_of(engine, chosen, await engine.view(chosen) if chosen else None)
     improves = is_improvement_request(line)
     context = await with_needed_state(engine, f"evolve {line}" if improves else line, context)
-    host = HeadlessHost(engine, context, quiet=quiet)
+    host = HeadlessHost(engine, context, quiet, operator)
     if dry or improves:
         preview = await preview_line(host, line)
         return preview_answer(preview) if dry else _not_done(preview)

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from app.commands.breakpoints import break_command
 from app.commands.command import Context, GrammarError
+from app.commands.goal_engine import GoalEngine
 from app.commands.missions import AgentFaultError, install_mission, is_idle, mission_agent, wait_until
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import LoopWatch, ending_on
@@ -127,7 +128,7 @@ class Run:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: GoalEngine,
         options: RunOptions,
         out: TextIO,
         err: TextIO,
@@ -427,7 +428,7 @@ class _Lines:
             loop.call_soon_threadsafe(self._ready.put_nowait, False)
 
 
-def print_problems(engine: Engine, err: TextIO) -> None:
+def print_problems(engine: GoalEngine, err: TextIO) -> None:
     """Print what a workspace has that cannot be used."""
     health = engine.health
     parts = {"recipes": health.library, "prompts": health.prompts, "states": health.states}
@@ -446,8 +447,14 @@ def on_interrupt(then: Callable[[], None]) -> Iterator[None]:
         yield
 
 
+Serving = Callable[[Engine], AbstractAsyncContextManager[object]]
+"""Lets other programs use an engine while it is open."""
+
+
 @asynccontextmanager
-async def open_engine(workspace: Path, config: EngineConfig | None = None) -> AsyncIterator[Engine]:
+async def open_engine(
+    workspace: Path, config: EngineConfig | None = None, serving: Serving = nullcontext
+) -> AsyncIterator[Engine]:
     """An engine on the workspace, closed in the end."""
     engine = await Engine.open(workspace, config=config or Settings.load(workspace).engine_config())
     if left_out := untrusted_line(engine.trust):
@@ -456,12 +463,15 @@ async def open_engine(workspace: Path, config: EngineConfig | None = None) -> As
         if engine.servers is not None:
             await engine.servers.settled()  # whoever acts at once should find their tools
         with LoopWatch(workspace):
-            yield engine
+            async with serving(engine):
+                yield engine
     finally:
         await engine.close()
 
 
-async def run_goal(options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str, Any]:
+async def run_goal(
+    options: RunOptions, *, out: TextIO, err: TextIO, serving: Serving = nullcontext
+) -> dict[str, Any]:
     """Run one agent on a goal; the answer is what `run --json` prints.
 
     Raises:
@@ -470,6 +480,6 @@ async def run_goal(options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str
     needed = options.mission is not None and options.mission.network
     settings = Settings.load(options.workspace, trust=options.trust)
     config = settings.engine_config(network=needed, accept=options.accept)
-    async with open_engine(options.workspace, config) as engine:
+    async with open_engine(options.workspace, config, serving) as engine:
         result = await Run(engine, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from importlib.resources import files
 
 from app.commands.command import Answer, CommandHost, GrammarError, Values, answer_message, chosen_agent
-from engine.api.engine import Engine
+from app.commands.goal_engine import GoalEngine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.state import AgentState
@@ -40,7 +40,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(each for each in names if each not in taken)
 
 
-async def install_mission(engine: Engine, agent: str, mission: Mission) -> cmd.Receipt:
+async def install_mission(engine: GoalEngine, agent: str, mission: Mission) -> cmd.Receipt:
     """Write the mission's files through the agent's pipeline, recorded as the operator's.
 
     Answers the first refusal, or the last receipt; the writes are done before the agent acts again.
@@ -96,7 +96,7 @@ class AgentFaultError(Exception):
     """The agent that was waited for ended by a fault of the program; the text says by what."""
 
 
-async def wait_until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
+async def wait_until(engine: GoalEngine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
     """The agent's state as soon as something holds of it.
 
     Raises:
@@ -115,7 +115,7 @@ async def wait_until(engine: Engine, agent: str, holds: Callable[[AgentState], b
         await asyncio.gather(watch, fault, return_exceptions=True)
 
 
-async def _until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
+async def _until(engine: GoalEngine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
     since = await engine.head()
     state = await engine.view(agent)
     if holds(state):

@@ -6,7 +6,6 @@ That is why pydantic-settings does not read them: it refuses all sources where o
 
 from __future__ import annotations
 
-import getpass
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.commands.user import operator_name, user_home
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.rules import PRESETS, RuleError, read_policy
@@ -159,7 +159,7 @@ class Settings(EngineConfig):
     """Name under which commands are recorded."""
     network: Network = Network.OFF
     accept_paths: bool = False
-    home: Path = field(default_factory=lambda: _home(os.environ))
+    home: Path = field(default_factory=user_home)
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
 
@@ -175,7 +175,7 @@ class Settings(EngineConfig):
         Raises:
             TrustError: it has not that digest, or cannot be trusted.
         """
-        home = _home(os.environ)
+        home = user_home()
         problems: list[str] = []
         folder = FolderTrust(workspace, home)
         if trust:
@@ -201,7 +201,7 @@ class Settings(EngineConfig):
             approvals=_approvals(file.approvals, problems),
             folder_approvals=beside,
             trust=folder,
-            operator=_operator(),
+            operator=operator_name(),
             model=_model(file.model, problems),
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
@@ -343,25 +343,6 @@ def _model(table: _ModelTable, problems: list[str]) -> ModelChoice | None:
     return replace(
         choice, budget=budget, name=name, repairs=REPAIRS if table.repairs is None else table.repairs
     )
-
-
-def _home(environ: Any) -> Path:
-    chosen = environ.get("PILOTHOUSE_HOME")
-    if chosen:
-        return Path(chosen)
-    try:
-        config = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    except RuntimeError:  # no HOME, and a user that the system does not know
-        config = "/nonexistent"
-    return Path(config) / "pilothouse"
-
-
-def _operator() -> str:
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        return "operator"
-    return "".join(char for char in name if char.isalnum() or char in "-_.")[:32] or "operator"
 
 
 def user_table(home: Path | None) -> dict[str, Any]:

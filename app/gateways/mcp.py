@@ -16,12 +16,10 @@ import signal
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from app.commands.headless import open_engine
-from app.commands.settings import Settings
 from app.commands.watchdog import ending_on
+from app.gateways.engine_client import PIECE_BYTES
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.rules import narrowest_rule, rule_text
 from engine.api.engine import Engine
@@ -32,12 +30,12 @@ from engine.core.journal import JournalError
 from engine.core.reasons import WORDS
 from engine.core.text import clean_line
 from engine.planning.thinkers.procedural import ProceduralThinker
-from engine.sandbox.policy import Tier
 from engine.tools.mcp.tool_server import (
     CallReply,
     ServedCommand,
     build_server,
     loopback_socket,
+    own_streams,
     serve_http,
     serve_streams,
 )
@@ -61,34 +59,43 @@ _UNSERVED = frozenset({("simple_coder", "policy"), ("simple_coder", "help")})
 """What is of use to a person only."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """What to serve and how."""
-
-    workspace: Path
-    port: int | None = None
-    """For HTTP on this machine; None for standard streams, 0 for any port that is free."""
-    read_only: bool = False
-    """Serve only what changes nothing."""
-    accept: Tier | None = None
-
-
-async def serve(options: ServeOptions) -> int:
-    """Serve until the client leaves or a signal comes; the exit code.
+async def server_of(engine: Engine, *, read_only: bool) -> Any:
+    """The server of an engine's commands, with the agent that it serves for.
 
     Raises:
-        JournalError: the workspace cannot be opened, or the port cannot be had.
+        JournalError: there is no such agent, and none can be made.
     """
-    settings = Settings.load(options.workspace)
-    config = settings.engine_config(accept=options.accept)
-    async with open_engine(options.workspace, config) as engine:
-        if AGENT not in engine.agents:
-            made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
-            if not made.ok:
-                raise JournalError(f"no agent can be made to serve for: {made.message}")
-        server = build_server(served_commands(engine, read_only=options.read_only), _EngineCaller(engine))
-        work = serve_streams(server) if options.port is None else _over_http(server, options.port)
-        return await _until_signal(work)
+    if AGENT not in engine.agents:
+        made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
+        if not made.ok:
+            raise JournalError(f"no agent can be made to serve for: {made.message}")
+    return build_server(served_commands(engine, read_only=read_only), _EngineCaller(engine))
+
+
+async def serve_connection(
+    engine: Engine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, read_only: bool
+) -> None:
+    """Serve a client of the engine over its connection, until it leaves."""
+    await serve_streams(await server_of(engine, read_only=read_only), (reader, writer))
+
+
+async def carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Bytes in both directions, until either end has none any more."""
+    async with own_streams() as (source, target):
+        ways = [asyncio.create_task(_copy(source, writer)), asyncio.create_task(_copy(reader, target))]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while piece := await source.read(PIECE_BYTES):
+            target.write(piece)
+            await target.drain()
 
 
 def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCommand]:
@@ -105,7 +112,12 @@ def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCo
     return served
 
 
-async def _over_http(server: Any, port: int) -> None:
+async def serve_over_http(server: Any, port: int) -> None:
+    """Serve over HTTP on this machine until cancelled.
+
+    Raises:
+        JournalError: the port cannot be had.
+    """
     try:
         listening = loopback_socket(port)
     except OSError as error:
@@ -121,7 +133,7 @@ async def _over_http(server: Any, port: int) -> None:
     await serve_http(server, listening, token, ready)
 
 
-async def _until_signal(work: Any) -> int:
+async def until_signal(work: Any) -> int:
     """Await the work; 0 at its end, 130 or 143 where a signal came before."""
     came: list[int] = []
     task = asyncio.ensure_future(work)

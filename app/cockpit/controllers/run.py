@@ -10,6 +10,7 @@ from textual.widgets import Input, TextArea
 from app.cockpit.context import CockpitContext
 from app.commands import breakpoints as stopping
 from app.projection.event_lines import ending_jobs_text
+from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.sandbox import StopReceipt
@@ -180,9 +181,14 @@ class RunControl:
         """Close the engine once; who asks again, as by a second signal, waits for the same end."""
         engine, self._context.engine = self._context.engine, None
         if engine is not None:
-            self._engine_closed = asyncio.ensure_future(engine.close())
+            self._engine_closed = asyncio.ensure_future(self._close_engine(engine))
         if self._engine_closed is not None:
             await asyncio.shield(self._engine_closed)
+
+    async def _close_engine(self, engine: Engine) -> None:
+        if self._context.server is not None:
+            await self._context.server.close("the operator left the cockpit")
+        await engine.close()
 
     async def on_unmount(self) -> None:
         """However the screen ended, the engine is closed in good order."""

@@ -143,6 +143,11 @@ class JournalStore(Protocol):
             follow: continue with new events as they become durable, until the store is closed.
         """
 
+    def pages(
+        self, since: int = 0, *, stream: str | None = None, follow: bool = False
+    ) -> AsyncIterator[list[Event]]:
+        """The same, as many at a time as are at hand."""
+
     async def read(self, stream: str, from_version: int = 1, to_version: int | None = None) -> list[Event]:
         """Events of a stream, from one version to another, both included."""
 

@@ -317,15 +317,23 @@ class SqliteJournal(JournalReader):
             JournalClosed: the store was closed before everything was handed on.
             JournalReadError, JournalCorrupt: the file could not be read.
         """
+        async for page in self.pages(since, stream=stream, follow=follow):
+            for event in page:
+                yield event
+
+    async def pages(
+        self, since: int = 0, *, stream: str | None = None, follow: bool = False
+    ) -> AsyncIterator[list[Event]]:
+        """The same, as many at a time as are at hand; see `events`."""
         place = since
         until = None if follow else await self.head_seq()
         while until is None or place < until:
             news = self._news
             page, reached = await self._page(place, stream)
-            for event in page:
-                if until is not None and event.seq > until:
-                    return
-                yield event
+            if until is not None and reached > until:
+                page = [event for event in page if event.seq <= until]
+            if page:
+                yield page
             if reached > place:
                 place = reached
                 # A page from memory costs no wait, so others would not get their turn.

@@ -131,20 +131,29 @@ def _result(reply: CallReply) -> types.CallToolResult:
 # ------------------------------------------------------------------ standard streams
 
 
-async def serve_streams(server: Server[Any]) -> None:
-    """Serve whoever started this program, until they close its input.
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def serve_streams(server: Server[Any], streams: Streams | None = None) -> None:
+    """Serve whoever started this program, or is at the other end of these streams, until they close them.
 
     While it serves, only the protocol reaches standard output; all other output goes to standard error.
 
     Raises:
         OSError: standard input or output is neither a pipe, a socket nor a terminal.
     """
-    async with _own_streams() as (reader, writer), message_streams(reader, writer) as (incoming, outgoing):
+    ends = own_streams() if streams is None else contextlib.nullcontext(streams)
+    async with ends as (reader, writer), message_streams(reader, writer) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 @asynccontextmanager
-async def _own_streams() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def own_streams() -> AsyncIterator[Streams]:
+    """Standard input and output, from now on for nothing else.
+
+    Raises:
+        OSError: one of them is neither a pipe, a socket nor a terminal.
+    """
     for number, name in ((0, "input"), (1, "output")):
         if stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(f"standard {name} is a file; it has to be a pipe to whoever calls")
