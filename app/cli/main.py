@@ -30,6 +30,8 @@ SUBCOMMANDS = {
     "asl": "run AgentSpeak(L) programs, several agents together",
     "tools": "the tools that agents have, and how MCP servers are",
     "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
+    "serve": "the engine of a workspace without a screen, for other programs of yours",
+    "ps": "the engines that run: workspaces, agents, who needs you",
     "trust": "what in the workspace's folder counts once you trust it",
     "doctor": "what works on this machine",
     "explorer": "plans for the explorer robot, run and measured",

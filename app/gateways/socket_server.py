@@ -279,6 +279,7 @@ class Connection:
         self._tasks[ident] = task
         if question.outlives:
             self._outliving.add(ident)
+        if question.outlives or name == "stop":
             self._server.working.add(task)
             task.add_done_callback(self._server.note_change)
         return False

@@ -1,0 +1,70 @@
+"""`pilothouse ps`: all engines of this user, with their agents and what needs the operator."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import Any
+
+from app.cli.beside import UNUSABLE
+from app.cli.options import Answer, run_answer
+from app.gateways.addresses import Address, EngineRecord, connect, engines
+from app.gateways.engine_client import EngineClient
+from engine.core.text import clean_line
+
+ANSWER_S = 5.0
+"""How long an engine may take to say how it is."""
+LINE = 100
+
+
+def add_arguments(_ps: argparse.ArgumentParser) -> None:
+    """It takes what every subcommand takes."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """List them."""
+    return run_answer(options, list_engines())
+
+
+async def list_engines() -> Answer:
+    """A row for each engine; exit code 1 where one does not answer."""
+    there = await asyncio.to_thread(engines)
+    rows = await asyncio.gather(*(engine_row(*each) for each in there))
+    text = "\n".join(line for row in rows for line in row_lines(row))
+    return int(any(row["trouble"] for row in rows)), {"engines": rows}, text or "no engine runs"
+
+
+async def engine_row(address: Address, record: EngineRecord) -> dict[str, Any]:
+    """How an engine is."""
+    row: dict[str, Any] = {**record._asdict(), "agents": [], "needs": [], "cost_usd": 0.0, "trouble": ""}
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            connection = await asyncio.to_thread(connect, address)
+            client = await EngineClient.greet(address, connection, watch=True) if connection else None
+            if client is None:
+                return {**row, "trouble": "it has just ended"}
+            try:
+                row["agents"] = await client.ask("agents")
+                row["needs"] = await client.ask("inbox")
+            finally:
+                await client.close()
+    except TimeoutError:
+        row["trouble"] = f"it does not answer within {ANSWER_S:g} s"
+    except UNUSABLE as error:
+        row["trouble"] = str(error)
+    row["cost_usd"] = round(sum(agent.get("cost_usd", 0.0) for agent in row["agents"]), 6)
+    return row
+
+
+def row_lines(row: dict[str, Any]) -> list[str]:
+    """An engine in lines for people."""
+    needs = len(row["needs"])
+    parts = [f"{row['kind']} {row['version']}", f"process {row['pid']}", f"${row['cost_usd']:.2f}"]
+    parts += [f"{needs} need{'s' * (needs == 1)} you"] * bool(needs) + [row["trouble"]] * bool(row["trouble"])
+    lines = [f"{clean_line(row['workspace'], limit=300)}  {' · '.join(parts)}"]
+    for agent in row["agents"]:
+        mode = agent.get("mode") or f"ended: {agent['fault']}"
+        lines.append(clean_line(f"  {agent['agent']} {mode} {agent.get('goal', '')}", limit=LINE))
+    for need in row["needs"]:
+        lines.append(clean_line(f"  ! {need['agent']} {need['kind']}: {need['what']}", limit=LINE))
+    return [lines[0], *(f"  {line}" for line in lines[1:])]
