@@ -56,8 +56,8 @@ async def answer_in_engine(
     try:
         return await in_engine(workspace, beside, alone)
     except UNUSABLE as error:
-        if isinstance(error, ProtocolError) and error.code == "fault":
-            return EX_SOFTWARE, {"ok": False, "status": "FAULT", "message": error.message}, error.message
+        if isinstance(error, EngineLostError) or (isinstance(error, ProtocolError) and error.code == "fault"):
+            return EX_SOFTWARE, {"ok": False, "status": "FAULT", "message": str(error)}, str(error)
         return 2, {}, str(error)
 
 

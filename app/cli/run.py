@@ -28,7 +28,7 @@ from app.cli.options import (
 )
 from app.cli.sessions import replay_export
 from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
-from app.gateways.engine_client import EngineClient
+from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.remote_engine import refused_option, run_goal_beside
 from app.gateways.socket_server import served
 from engine.agent.steering.rules import RuleError, read_rule
@@ -111,6 +111,9 @@ def run(options: argparse.Namespace) -> int:
             return _run_fleet(options, run)
         work = in_engine(run.workspace, partial(_beside, run), partial(_alone, run))
         result = asyncio.run(work)
+    except EngineLostError as error:
+        lost = f"{error}; what is done the journal says, and `run` resumes what is open"
+        result = {"status": Status.FAULT.value, "goal": run.goal, "agent": run.agent, "message": lost}
     except (JournalError, ValueError, *UNUSABLE) as error:
         return print_error(_one_line(error))
     status = Status(result["status"])

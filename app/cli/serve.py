@@ -32,6 +32,7 @@ from app.commands.settings import Settings
 from app.commands.watchdog import ending_on
 from app.gateways.addresses import AddressError, addresses_of, find_engine, name_of, new_address, read_record
 from app.gateways.engine_client import EngineClient
+from app.gateways.protocol import RESTARTING
 from app.gateways.socket_server import EngineServer
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
@@ -93,7 +94,9 @@ def run(options: argparse.Namespace) -> int:
         refuse_second(workspace)
         if options.what == "background":
             return _in_background(partial(_serve, options, workspace), workspace)
-        return _serve(options, workspace, lambda: print(f"serving {workspace} (process {os.getpid()})"))
+        return _serve(
+            options, workspace, partial(print, f"serving {workspace} (process {os.getpid()})", flush=True)
+        )
     except (JournalError, OSError, *UNUSABLE) as error:
         return print_error(str(error))
 
@@ -125,6 +128,7 @@ class Ending:
     def __init__(self) -> None:
         self.engine: Engine | None = None
         """None while it is opening."""
+        self.reason = "the engine was told to end"
         self.code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         """The exit code, once the end was asked for."""
 
@@ -136,6 +140,7 @@ class Ending:
     async def asked(self, hand_over: bool) -> dict[str, Any]:
         """A client asks for it; which agents were running, with how they are set running again."""
         running = await self._settled(self.engine) if hand_over and self.engine is not None else []
+        self.reason = RESTARTING if hand_over else self.reason
         self.by(signal.SIGTERM)
         return {"pid": os.getpid(), "running": [each.model_dump(mode="json") for each in running]}
 
@@ -156,7 +161,13 @@ class Ending:
             for command in running:
                 await asyncio.shield(engine.submit(command, operator="serve"))
             raise
-        return running
+        return [each for each in running if await _is_to_go_on(engine, each)]
+
+
+async def _is_to_go_on(engine: Engine, command: cmd.Run) -> bool:
+    """Whether the goal up to which an agent runs has not ended meanwhile."""
+    goal = (await engine.view(command.agent)).goals.get(command.until or "")
+    return goal is None or not goal.status.terminal
 
 
 async def _rested(engine: Engine, agent: str) -> None:
@@ -188,7 +199,7 @@ async def serve(workspace: Path, config: EngineConfig, ready: Callable[[], objec
             try:
                 return await ending.code
             finally:
-                await server.close("the engine was told to end")
+                await server.close(ending.reason)
 
 
 def _in_background(work: Callable[[Callable[[], object]], int], workspace: Path) -> int:

@@ -16,8 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.commands.user import operator_name
-from app.gateways.addresses import Address, AddressError, connect, find_engine, read_record
-from app.gateways.protocol import ANSWER_BYTES, OLDEST, PROTOCOL, LineSplitter, ProtocolError, encode
+from app.gateways.addresses import Address, AddressError, connect, find_engine
+from app.gateways.protocol import (
+    ANSWER_BYTES,
+    OLDEST,
+    PROTOCOL,
+    RESTARTING,
+    LineSplitter,
+    ProtocolError,
+    encode,
+)
 from engine import __version__
 
 if TYPE_CHECKING:
@@ -211,9 +219,9 @@ class EngineClient:
         async with self._lock:
             if self._wire is not None and not self._reading.done():
                 return self._wire
-            if (connection := await asyncio.to_thread(connect, self._address)) is None:
+            if (wire := await self._again()) is None:
                 raise EngineLostError(self.ended or "the engine has gone")
-            self._wire = await _greeted(connection, self._hello)
+            self._wire = wire
             self._reading = asyncio.create_task(self._read(self._wire), name="engine client")
             return self._wire
 
@@ -310,13 +318,14 @@ class EngineClient:
                 wire.close()
 
     async def _again(self) -> _Wire | None:
-        """Another connection to the same engine; None once it has gone."""
+        """Another connection to the engine, or to the one that takes its place; None where there is none."""
         until = asyncio.get_running_loop().time() + RESUME_S
         while True:
-            try:
-                connection = await asyncio.to_thread(connect, self._address)
-                return await _greeted(connection, self._hello) if connection is not None else None
-            except (AddressError, EngineLostError):
-                if asyncio.get_running_loop().time() > until or read_record(self._address) is None:
+            with suppress(AddressError, EngineLostError):
+                if (connection := await asyncio.to_thread(connect, self._address)) is not None:
+                    return await _greeted(connection, self._hello)
+                if self.ended != RESTARTING:
                     return None
-                await asyncio.sleep(AGAIN_S)
+            if asyncio.get_running_loop().time() > until:
+                return None
+            await asyncio.sleep(AGAIN_S)

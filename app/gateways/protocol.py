@@ -20,6 +20,9 @@ ANSWER_BYTES = 64 * 1024 * 1024
 BEHIND = 5_000
 """Events from which on a follower is told how far behind it is."""
 
+RESTARTING = "the engine starts again"
+"""With which an engine ends whose successor answers at the same place in a moment."""
+
 
 class ProtocolError(Exception):
     """A message that is refused.

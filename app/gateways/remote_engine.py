@@ -7,7 +7,8 @@ from typing import TextIO
 
 from app.commands.goal_engine import Jail
 from app.commands.headless import Run, RunOptions
-from app.gateways.engine_client import EngineClient
+from app.gateways.engine_client import EngineClient, EngineLostError
+from app.gateways.protocol import RESTARTING
 from engine.core import commands as cmd
 from engine.core.agents import Health
 from engine.core.journal import Event
@@ -73,7 +74,12 @@ class RemoteEngine:
 
     async def faulted(self, agent: str) -> str:
         """Wait until an agent's cycle has ended."""
-        return str(await self._client.ask("faulted", agent=agent))
+        while True:
+            try:
+                return str(await self._client.ask("faulted", agent=agent))
+            except EngineLostError as error:
+                if str(error) != RESTARTING:
+                    raise
 
     def sandbox(self, agent: str = "") -> Jail:
         """Why an agent could run no programs when this was made."""

@@ -77,7 +77,7 @@ class EngineServer:
         """Why no other program can reach this engine; empty where they can."""
         self.working: set[asyncio.Task[None]] = set()
         """Commands under way that end even when their client has gone."""
-        self._connections: dict[asyncio.Task[Any], Connection] = {}
+        self._connections: dict[asyncio.Task[None], Connection] = {}
         self._encoded: dict[int, bytes] = {}
         self._address: Address | None = None
         self._server: asyncio.Server | None = None
@@ -108,6 +108,7 @@ class EngineServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # connections are closed by callbacks of their tasks
 
     async def unused(self) -> None:
         """Wait until nobody works with the engine; who only watches is not waited for."""
@@ -134,13 +135,19 @@ class EngineServer:
                 del self._encoded[next(iter(self._encoded))]
         return line
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(self, reader, writer)
+        task = asyncio.create_task(self._serve(connection, writer), name="client")
+        self._connections[task] = connection
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._connections.pop(task).end()
+        self.note_change()
+
+    async def _serve(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         try:
             self._admit(writer.get_extra_info("socket"))
-            self._connections[task] = connection
             await connection.serve()
         except ProtocolError as error:
             self.refused[error.code] += 1
@@ -149,13 +156,9 @@ class EngineServer:
             pass  # the client has gone
         except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
             writer.write(error_line(ProtocolError("fault", log_fault(self.engine.workspace, error))))
-        finally:
-            self._connections.pop(task, None)
-            connection.end()
-            self.note_change()
 
     def _admit(self, connection: socket.socket) -> None:
-        if len(self._connections) >= CONNECTIONS:
+        if len(self._connections) > CONNECTIONS:
             raise ProtocolError("connections", f"there are {CONNECTIONS} connections already: end some")
         if peer_of(connection)[1] != os.getuid():
             raise ProtocolError("user", "this engine answers the user who runs it, and nobody else")
