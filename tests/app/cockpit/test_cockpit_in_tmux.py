@@ -41,6 +41,7 @@ def test_a_stepped_session(terminal: Terminal, tmp_path: Path) -> None:
     terminal.tmux("resize-window", "-t", "t", "-x", "80", "-y", "24")
     terminal.shows("5 Session", "6 Mind", "✓ run python -m unittest")
     terminal.keys("Escape")
+    terminal.shows("✓ exit 0")  # nothing runs any more that leaving would ask about
     terminal.keys("C-q")
     assert terminal.ends() == 0
     assert terminal.in_order()
