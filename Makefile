@@ -4,13 +4,15 @@
 # make endurance  repeats at full length what the suite repeats a few times
 # make soak  lets a cockpit work for MINUTES (a day), and says what grows in it by the hour
 # make security  tries the hundred cases of the jail's catalogue and prints each result
+# make requirements  pins anew what installs, with its hashes; make audit asks for known vulnerabilities of it
+# make sbom  builds what a release has into dist/, with the list of what it needs
 PYTHON ?= python3
 # Tests start many programs; each would compile this one anew where no bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench lint screenshots clean
+.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench lint screenshots requirements audit dist sbom clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -21,19 +23,32 @@ $(VENV)/bin/python:
 	  { echo "Pilothouse needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+# $(call install,FILES,EXTRAS): what is in requirements/ by its hashes and as wheels, so that no code of theirs
+# runs while they install; then the project alone, built with what is there.
+PIP := -m pip install --quiet --disable-pip-version-check
+HASHED := --require-hashes --only-binary :all:
+COMMA := ,
+REFUSED = { cat requirements/refused.txt >&2; exit 1; }
+ifdef UNHASHED
+install = echo "UNHASHED is set: what the index serves is taken as it is" >&2; $(BIN)/python $(PIP) -e '.$(2)'
+else
+install = $(BIN)/python $(PIP) $(HASHED) $(1:%=-r requirements/%.txt) || $(REFUSED); \
+  $(BIN)/python $(PIP) --no-index --no-deps --no-build-isolation -e .
+endif
+
+$(VENV)/.installed: pyproject.toml requirements/run.txt requirements/build.txt | $(VENV)/bin/python
 	@echo "installing Pilothouse into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(call install,run build)
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-test: pyproject.toml requirements/test.txt | $(VENV)/bin/python
 	@echo "installing Pilothouse with its test tools into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@$(call install,test,[test$(COMMA)lint])
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-bench: $(VENV)/.installed-test
+$(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
 	@echo "installing what the benchmarks compare with into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,bench]'
+	@$(call install,bench,[test$(COMMA)lint$(COMMA)bench])
 	@touch $@
 
 run: setup
@@ -69,6 +84,44 @@ bench: setup-bench
 
 screenshots: setup-test
 	$(BIN)/python -m tests.screenshots
+
+# Tools about the dependencies, apart from what they look at.
+SUPPLY := $(VENV)/supply
+$(SUPPLY)/.installed: requirements/supply.txt | $(VENV)/bin/python
+	@$(VENV)/bin/python -m venv $(SUPPLY)
+	@$(SUPPLY)/bin/python $(PIP) $(if $(UNHASHED),,$(HASHED)) -r $< || $(REFUSED)
+	@touch $@
+
+# One file for every Python and machine. Releases younger than AGE are left out: a bad one is often found by then.
+AGE ?= 7 days
+COMPILE = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+  --exclude-newer "$(AGE)" --python $(SUPPLY)/bin/python --no-python-downloads
+requirements: $(SUPPLY)/.installed
+	$(COMPILE) --upgrade pyproject.toml --extra test --extra lint --group build -o requirements/test.txt
+	$(COMPILE) pyproject.toml -c requirements/test.txt -o requirements/run.txt
+	$(COMPILE) --group pyproject.toml:build -c requirements/test.txt -o requirements/build.txt
+	$(BIN)/python -c 'import tomllib; from pathlib import Path; \
+	  print(*tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"])' | \
+	  $(COMPILE) - -c requirements/test.txt -o requirements/bench.txt
+	$(COMPILE) --upgrade --group pyproject.toml:supply -o requirements/supply.txt
+
+audit: $(SUPPLY)/.installed
+	@$(SUPPLY)/bin/python requirements/audit.py
+
+dist: setup-test
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' engine/__init__.py)
+# Of an environment that has what a release needs to run, and nothing else.
+sbom: dist $(SUPPLY)/.installed
+	@rm -rf $(VENV)/sbom
+	@$(VENV)/bin/python -m venv --without-pip $(VENV)/sbom
+	@$(SUPPLY)/bin/python -m pip --python $(VENV)/sbom/bin/python install --quiet $(HASHED) -r requirements/run.txt || $(REFUSED)
+	@$(SUPPLY)/bin/python -m pip --python $(VENV)/sbom/bin/python install --quiet --no-index --no-deps dist/*.whl
+	@sed 's/^dynamic = .*/version = "$(VERSION)"/' pyproject.toml > $(VENV)/sbom/pyproject.toml
+	$(SUPPLY)/bin/cyclonedx-py environment --pyproject $(VENV)/sbom/pyproject.toml --output-reproducible \
+	  -o dist/pilothouse-$(VERSION).cdx.json $(VENV)/sbom
 
 clean:
 	rm -rf $(VENV) dist build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,11 +19,14 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from engine.core.ports import Ports
-from engine.core.store.blobs import BlobStore
+from engine.core.store.blobs import ARCHIVES, BlobStore
+from engine.core.store.origin import first_hash
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
-from engine.core.store.repair import check_rows
+from engine.core.store.repair import check_rows, connect_rows, write_journal
+from engine.core.store.schema import COLUMNS
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import Verification, verify
+from engine.core.trust import FolderTrust
 
 UNPACKED_LIMIT = 4 * 1024**3
 """Bytes that an export may hold."""
@@ -45,21 +48,25 @@ def export_journal(workspace: Path, target: Path) -> int:
     Raises:
         ExportError: there is no journal, or the file cannot be written, or it exists.
     """
-    _archive(workspace, target, (BLOBS,), backup=False)
+    _archive(workspace, target, (BLOBS, ARCHIVES), backup=False)
     return target.stat().st_size
 
 
-def write_backup(workspace: Path, target: Path) -> tuple[Verification, int]:
+def write_backup(workspace: Path, target: Path, trust: FolderTrust | None = None) -> tuple[Verification, int]:
     """Write journal, blobs and snapshots to a new file, also while agents run: what it has, and its bytes.
+
+    Where the journal is the user's own the file says so under the user's seal.
 
     Raises:
         ExportError: the journal is not sound, or the file cannot be written, or it exists.
     """
-    check = _archive(workspace, target, (BLOBS, *SNAPSHOTS), backup=True)
+    check = _archive(workspace, target, (BLOBS, ARCHIVES, *SNAPSHOTS), backup=True, trust=trust)
     return check, target.stat().st_size
 
 
-def _archive(workspace: Path, target: Path, parts: tuple[str, ...], *, backup: bool) -> Verification:
+def _archive(
+    workspace: Path, target: Path, parts: tuple[str, ...], *, backup: bool, trust: FolderTrust | None = None
+) -> Verification:
     data = workspace / DATA_DIRECTORY
     if not (data / DATABASE).is_file():
         raise ExportError(f"{workspace}: there is no journal here")
@@ -74,7 +81,8 @@ def _archive(workspace: Path, target: Path, parts: tuple[str, ...], *, backup: b
                 why = ""
                 with tarfile.open(fileobj=file, mode="w:gz") as archive:
                     if backup:
-                        _add_head(archive, check)
+                        seal = trust.seal_copy(check.head, first_hash(copy)) if trust is not None else ""
+                        _add_head(archive, check, seal)
                     archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
                     for part in parts:
                         _add_all(archive, data, part)
@@ -91,8 +99,8 @@ def _archive(workspace: Path, target: Path, parts: tuple[str, ...], *, backup: b
     return check
 
 
-def _add_head(archive: tarfile.TarFile, check: Verification) -> None:
-    about = json.dumps({"head": check.head, "events": check.events}).encode()
+def _add_head(archive: tarfile.TarFile, check: Verification, seal: str) -> None:
+    about = json.dumps({"head": check.head, "events": check.events, "seal": seal}).encode()
     member = tarfile.TarInfo(ABOUT)
     member.size = len(about)
     archive.addfile(member, io.BytesIO(about))
@@ -122,7 +130,7 @@ def unpack_journal(source: Path) -> Iterator[Path]:
         ExportError: the file is none, holds what an export does not hold, or is too large.
     """
     with tempfile.TemporaryDirectory() as room:
-        _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS,))
+        _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS, ARCHIVES))
         (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
         yield Path(room)
 
@@ -149,18 +157,19 @@ def _belongs(member: tarfile.TarInfo, parts: tuple[str, ...]) -> bool:
     return names in places or any(names[: len(folder)] == folder != names for folder in folders)
 
 
-async def restore_backup(source: Path, workspace: Path) -> Verification:
+async def restore_backup(source: Path, workspace: Path, trust: FolderTrust | None = None) -> Verification:
     """Make a workspace of a backup, once all of it is verified.
 
     Args:
         source: the file.
         workspace: a directory that has no data of a workspace yet.
+        trust: gets the journal as the user's own, where it was when this user's backup was written.
 
     Raises:
         ExportError: the file is no backup or is damaged, or there is data; nothing was changed.
         JournalError: its journal cannot be read.
     """
-    room, head = await asyncio.to_thread(_laid_out, source, workspace)
+    room, head, seal = await asyncio.to_thread(_laid_out, source, workspace)
     try:
         store = await SqliteJournal.open(room, clock=Ports().clock, read_only=True)
         try:
@@ -169,27 +178,41 @@ async def restore_backup(source: Path, workspace: Path) -> Verification:
             await store.close()
         if not check.ok or head != check.head:
             raise ExportError(f"{source} is damaged ({check.reason or 'it has another head'})")
+        database = room / DATA_DIRECTORY / DATABASE
+        first = await asyncio.to_thread(first_hash, database)
+        await asyncio.to_thread(_keep_events_alone, database)
         await asyncio.to_thread(_move_in, room / DATA_DIRECTORY, workspace / DATA_DIRECTORY)
+        if trust is not None:
+            await asyncio.to_thread(trust.take_copy, seal, head, first)
         return check
     finally:
         await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
 
 
-def _laid_out(source: Path, workspace: Path) -> tuple[Path, str]:
-    """A backup unpacked below a workspace that has no data yet, and the head that it says it has."""
+def _laid_out(source: Path, workspace: Path) -> tuple[Path, str, str]:
+    """A backup unpacked below a workspace that has no data yet, the head it says it has, and its seal."""
     target = workspace / DATA_DIRECTORY
     if os.path.lexists(target):
         raise ExportError(f"{target} is there already: restore into another directory")
     workspace.mkdir(parents=True, exist_ok=True)
     room = Path(tempfile.mkdtemp(dir=workspace, prefix=".restoring-"))
     try:
-        _unpack(source, room, BACKUP_LIMIT, (BLOBS, *SNAPSHOTS))
-        return room, str(json.loads((room / ABOUT).read_bytes())["head"])
+        _unpack(source, room, BACKUP_LIMIT, (BLOBS, ARCHIVES, *SNAPSHOTS))
+        about = json.loads((room / ABOUT).read_bytes())
+        return room, str(about["head"]), str(about.get("seal", ""))
     except (OSError, ValueError, KeyError, TypeError) as error:
         shutil.rmtree(room, ignore_errors=True)
         if isinstance(error, ExportError):
             raise
         raise ExportError(f"{source} is no backup: it does not say which head it has") from None
+
+
+def _keep_events_alone(database: Path) -> None:
+    """Copy the events into a new database: nothing else in the file is under its head, as kept states."""
+    with closing(connect_rows(database)) as old:
+        rows = old.execute(f"select {COLUMNS} from events order by seq")
+        fresh, _ = write_journal(database, Ports().clock.now(), old, rows)
+    fresh.replace(database)
 
 
 def _move_in(data: Path, target: Path) -> None:

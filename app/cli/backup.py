@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.cli.archives import ExportError, restore_backup, write_backup
 from app.cli.options import Answer, run_answer, workspace_of
+from app.commands.settings import Settings
 
 
 def add_arguments(backup: argparse.ArgumentParser) -> None:
@@ -27,12 +28,13 @@ async def back_up(workspace: Path, file: Path, *, restore: bool) -> Answer:
     Raises:
         JournalError: the journal in the backup cannot be read.
     """
+    trust = (await asyncio.to_thread(Settings.load, workspace)).trust
     try:
         if restore:
-            check = await restore_backup(file, workspace)
+            check = await restore_backup(file, workspace, trust)
             words = f"{workspace}: {check.events} events, sound, head {check.head}"
             return 0, {"ok": True, "events": check.events, "head": check.head}, words
-        check, size = await asyncio.to_thread(write_backup, workspace, file)
+        check, size = await asyncio.to_thread(write_backup, workspace, file, trust)
     except ExportError as error:
         return 2, {}, str(error)
     answer = {"ok": True, "file": str(file), "bytes": size, "events": check.events, "head": check.head}

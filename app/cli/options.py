@@ -77,6 +77,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def days(text: str) -> int:
+    """A whole number of days."""
+    if not text.isdigit() or len(text) > 5:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of days")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """A number of seconds above 0."""
     try:

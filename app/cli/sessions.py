@@ -1,4 +1,4 @@
-"""`pilothouse sessions`: the journal read as sessions, verified, replayed, repaired and redacted."""
+"""`pilothouse sessions`: the journal as sessions, verified, replayed, repaired, redacted and archived."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.cli.archives import BLOBS, ExportError, export_journal, unpack_journal
-from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
+from app.cli.options import Answer, Parser, common_options, days, run_answer, workspace_of
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
 from app.projection.event_lines import line_of
@@ -19,14 +19,18 @@ from engine.core.fold import fold
 from engine.core.goals import GoalStatus
 from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
-from engine.core.store.blobs import BlobStore
+from engine.core.store.blobs import ARCHIVES, BlobStore
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
 from engine.core.store.repair import look, repair
 from engine.core.store.sqlite import SqliteJournal
-from engine.core.store.verify import redacted_events, verify, workspace_head
+from engine.core.store.verify import read_seals, verify, workspace_head
+from engine.core.streams import StreamLog
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
+
+ARCHIVE_DAYS = 30
+"""Days after which contents are archived where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +210,13 @@ async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
     check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / BLOBS))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
-        more = {"accepted": check.accepted, "redacted": check.redacted}
+        archived = {file: count for file, _, count in check.archived}
+        more = {"accepted": check.accepted, "redacted": check.redacted, "archived": archived}
         words = f"sound: {check.events} events, head {check.head}"
         words += f"; behind {check.accepted}" if check.accepted else ""
         words += f"; {check.redacted} events are redacted" if check.redacted else ""
+        for archive in check.archived:
+            words += f"; {await asyncio.to_thread(_archive_words, workspace, *archive)}"
         return 0, {**answer, **{name: value for name, value in more.items() if value}}, words
     return 1, {**answer, "reason": check.reason}, f"NOT sound at {check.first_bad}: {check.reason}"
 
@@ -255,8 +262,11 @@ async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Rep
         except BlobError:
             return None
 
-    redacted = await redacted_events(store)
-    return await replay_stream(await store.read(agent), blob, store.writers, redacted)
+    seals = await read_seals(store)
+    replay = await replay_stream(await store.read(agent), blob, store.writers, seals.seals)
+    files = {file for digest, file in seals.blobs.items() if digest in replay.difference}
+    how = "".join(f" (archived in {file}: sessions archive --restore {file})" for file in files)
+    return replace(replay, difference=f"{replay.difference}{how}")
 
 
 # ------------------------------------------------------------------ repair
@@ -268,6 +278,18 @@ accept          pilothouse sessions repair --accept-break: a new journal with al
                 is recorded as accepted by you
 from a backup   pilothouse backup --restore FILE, into another directory
 The old file is kept under another name."""
+
+
+def _settings(workspace: Path) -> Settings:
+    """The settings of a workspace whose data are to be changed; blocking.
+
+    Raises:
+        JournalError: its data directory is a link that is not trusted.
+    """
+    settings = Settings.load(workspace)
+    if settings.trust is not None:
+        settings.trust.refuse_link()
+    return settings
 
 
 async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Answer:
@@ -285,7 +307,7 @@ async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Ans
         offers = OFFERS.format(sound=check.events)
         text = f"NOT sound at {check.first_bad or 'its beginning'}: {check.reason}\n{offers}"
         return 1, {**answer, "reason": check.reason, "offers": ["look", "restore", "accept-break"]}, text
-    operator = (await asyncio.to_thread(Settings.load, workspace)).operator
+    operator = (await asyncio.to_thread(_settings, workspace)).operator
     check, done = await asyncio.to_thread(repair, workspace, accept=accept, operator=operator, at=at)
     answer = {"ok": True, "events": done.events, "left": done.left, "kept": done.kept, "event": done.event}
     how = f"the break at {check.first_bad or 'its beginning'} is accepted" if accept else "restored"
@@ -300,9 +322,9 @@ async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
     Raises:
         JournalError: there is no journal, an engine has it open, or the disk refused.
     """
-    from engine.api.redaction import Pattern, RedactionError, redact  # late: with the store of snapshots
+    from engine.api.redaction import Pattern, RedactionError, redact  # late
 
-    operator, at = (await asyncio.to_thread(Settings.load, workspace)).operator, Ports().clock.now()
+    operator, at = (await asyncio.to_thread(_settings, workspace)).operator, Ports().clock.now()
     try:
         pattern = Pattern(text)
         done = await asyncio.to_thread(redact, workspace, pattern, operator=operator, at=at, dry=dry)
@@ -314,6 +336,58 @@ async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
     lines = [f"{'would be redacted' if dry else 'redacted'}: {words}{f' ({done.event})' * bool(done.event)}"]
     lines += [f"still in {name}: remove it there yourself" for name in done.still]
     return (0 if any(counts.values()) else 1), answer, "\n".join(lines)
+
+
+# ------------------------------------------------------------------ archives
+
+
+async def archive_contents(
+    workspace: Path, *, days: int | None, target: Path | None, dry: bool, source: Path | None = None
+) -> Answer:
+    """Archive old and bulky contents in one file, or bring those of a file back.
+
+    Raises:
+        JournalError: there is no journal, an engine has it open, or the disk refused.
+    """
+    from engine.api.archiving import Archiver, amounts, days_before, live_bytes  # late
+
+    settings = await asyncio.to_thread(_settings, workspace)
+    clock = Ports().clock
+    store = await SqliteJournal.open(workspace, clock=clock, create=False)
+    try:
+        log = StreamLog(WORKSPACE, *await store.head(WORKSPACE), clock, store.commit)
+        archiver = Archiver(workspace, store, log, f"operator:{settings.operator}")
+        if source is not None:
+            events, blobs, left = await archiver.restore(source)
+            words = f"restored from {source}: {amounts(events, blobs)}"
+            words += f"; what was redacted since stays so: {left:,}" if left else ""
+            return 0, {"ok": True, "events": events, "blobs": blobs, "left": left}, words
+        now, days = clock.now(), days if days is not None else settings.keep_days or ARCHIVE_DAYS
+        made = await archiver.archive(days_before(now, days), now, target=target, dry=dry)
+        used = await asyncio.to_thread(live_bytes, store.path)
+        if made.file is not None or (not dry and used * 2 < store.path.stat().st_size):
+            await store.shrink()
+    finally:
+        await store.close()
+    counts = {"events": len(made.bodies), "blobs": len(made.blobs), "bytes": made.saved}
+    answer = {"ok": True, **counts, "file": str(made.file or "")}
+    if not made.bodies and not made.blobs:
+        return 0, answer, f"nothing to archive is older than {days} days"
+    if made.file is None:
+        return 0, answer, f"would be archived: {made.counts}"
+    return 0, answer, f"{made.words}\nit is {made.file}: keep it, or bring all back with --restore"
+
+
+def _archive_words(workspace: Path, file: str, digest: str, count: int) -> str:
+    """How many events an archive has, and how it is; blocking."""
+    from engine.api.archiving import file_digest
+
+    place = workspace / DATA_DIRECTORY / ARCHIVES / Path(file).name
+    if place.is_file():
+        how = "sound" if file_digest(place) == digest else "NOT the file that was written"
+    else:
+        how = f"which is not in {DATA_DIRECTORY}/{ARCHIVES} (SHA-256 {digest})"
+    return f"{count} event{'s' * (count != 1)} archived in {file}, {how}"
 
 
 # ------------------------------------------------------------------ reports
@@ -411,12 +485,17 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
         "pattern", metavar="PATTERN", help="a text; * stands for letters up to a space or quote"
     )
     erase.add_argument("--dry-run", action="store_true", help="only say how much there is")
+    keep = what.add_parser("archive", parents=[common], help="old and bulky contents into one file")
+    keep.add_argument("--older-than", type=days, metavar="DAYS", help=f"by default {ARCHIVE_DAYS}")
+    keep.add_argument("--to", type=Path, metavar="FILE", help="a new .zip; by default in the data directory")
+    keep.add_argument("--dry-run", action="store_true", help="only say how much there is")
+    keep.add_argument("--restore", type=Path, metavar="FILE", help="bring the contents of an archive back")
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
     out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer from the journal, replay, report, export, repair or redact."""
+    """Answer from the journal, replay, report, export, repair, redact or archive."""
     if options.what == "repair":
         mending = repair_journal(workspace_of(options), restore=options.restore, accept=options.accept_break)
         return run_answer(options, mending)
@@ -424,6 +503,9 @@ def run(options: argparse.Namespace) -> int:
         return run_answer(
             options, redact_contents(workspace_of(options), options.pattern, dry=options.dry_run)
         )
+    if options.what == "archive":
+        chosen = {"days": options.older_than, "target": options.to, "source": options.restore}
+        return run_answer(options, archive_contents(workspace_of(options), dry=options.dry_run, **chosen))
     name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
     work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
     return run_answer(options, work)

@@ -34,9 +34,11 @@ from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
 from app.projection import pane_views as views
+from app.projection.event_lines import line_of
 from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, JournalUnsound, of_agent
+from engine.core.soundness import ContentsArchived
 from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
@@ -262,6 +264,8 @@ class Cockpit(TerminalApp[None]):
             self.controllers.panes.memory_written()
             if event.stream == WORKSPACE:
                 self.controllers.crew.announce_change()
+            if event.kind == ContentsArchived.kind and (line := line_of(event)) is not None:
+                self.context.say(line.text, "note")
         payload = self.context.live.take(event)
         if payload is not None:
             self.controllers.announcements.take(event.stream, payload)

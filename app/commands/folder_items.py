@@ -11,6 +11,7 @@ from engine.agent.settings import FILE as THRESHOLDS
 from engine.agent.settings import ThresholdsError, read_thresholds
 from engine.agent.steering.rules import RuleError, read_policy, rule_text
 from engine.core.store.origin import UNREADABLE, count_kinds
+from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
 from engine.core.trust import JOURNAL, FolderTrust, changes
 from engine.crew.builder.agent_files import SPEC
@@ -69,7 +70,9 @@ def _would(trust: FolderTrust, path: str) -> tuple[str, ...]:
 def _described(trust: FolderTrust, path: str, content: bytes) -> Iterator[str]:
     top, _, name = path.partition("/")
     text = content.decode("utf-8", "replace")
-    if path == FILE:
+    if path == DATA_DIRECTORY:
+        yield f"a link: all data of the workspace are read and written in {text!r}"
+    elif path == FILE:
         yield from _settings(content, trust)
     elif path == THRESHOLDS:
         yield from _thresholds(text)

@@ -128,6 +128,10 @@ class _KeepingTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     disk_mb: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """Megabytes that the data of the workspace may take; agents are held at it."""
+    days: int | None = Field(default=None, ge=1, le=36_500)
+    """Days after which long texts and large answers are archived."""
+    journal_mb: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """Megabytes that journal and blobs may take before the oldest of these are archived."""
 
 
 class _File(BaseModel, metaclass=LateModel):
@@ -202,6 +206,8 @@ class Settings(EngineConfig):
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
             disk_mb=file.keeping.disk_mb,
+            keep_days=file.keeping.days,
+            journal_mb=file.keeping.journal_mb,
             mastermind=_mastermind(file.mastermind),
             crew=replace(CrewSettings(), **_given(file.crew)),
             home=home,
@@ -297,6 +303,7 @@ _TIGHTER: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "mastermind.seconds": (_CAMPAIGN.seconds, _amount),
     "mastermind.usd": (_CAMPAIGN.usd, _amount),
     "crew.model_calls": (CrewSettings().model_calls, _amount),
+    "keeping.disk_mb": (None, _amount),
 }
 """Settings by which a folder can only tighten: what holds without them, and their order from the tightest."""
 

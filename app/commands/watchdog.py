@@ -131,6 +131,8 @@ class LoopWatch:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         line = json.dumps([held.at, held.seconds, held.processor_s, *held.where]) + "\n"
         with suppress(OSError):
+            if self._log.parent.is_symlink():
+                return  # it watches before it is known whether the link is trusted
             end = os.open(self._log, flags, 0o600)
             try:
                 if os.fstat(end).st_size > LOG_BYTES:

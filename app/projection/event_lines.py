@@ -342,6 +342,10 @@ def _because(reason: str) -> str:
     return f": {reason}" if reason else ""
 
 
+def _events(count: int) -> str:
+    return f"{count:,} {'event' if count == 1 else 'events'}"
+
+
 _WORDS: Words = {
     ev.SessionOpened: "○ session session {p.session} opened",
     ev.SessionClosed: "○ session session {p.session} closed",
@@ -349,6 +353,8 @@ _WORDS: Words = {
     ev.BreakAccepted: "! operator a break of the journal at {p.event} was accepted: {p.problem}",
     ev.JournalRestored: "! operator the journal was restored up to seq {p.upto}: {p.problem}",
     ev.ContentsRedacted: lambda p: f"! operator contents of {len(p.events):,} events were redacted",
+    ev.ContentsArchived: lambda p: f"! archive contents of {_events(p.total)} are archived in {p.file}",
+    ev.ArchiveRestored: lambda p: f"! archive contents of {_events(p.events)} are back from {p.file}",
     ev.ServerTrusted: "! operator the server {p.server} may start: {p.what}",
     ev.ServerDistrusted: "- operator the server {p.server} may not start",
     ev.AgentCreated: "+ session agent {p.agent_id} created ({p.agent_type})",

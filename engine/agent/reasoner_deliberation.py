@@ -73,6 +73,9 @@ class Busy:
 class ReasonerTiming:
     """How far a reasoner continues at a time, and what it waits for: as the clock allows."""
 
+    in_thread = True
+    """Whether the reasoner continues in a thread, as it may not end; what is on record did."""
+
     def __init__(self, recorder: AgentRecorder, clock: Clock) -> None:
         self._recorder, self._clock = recorder, clock
 
@@ -335,6 +338,8 @@ class ReasonerDeliberation(Deliberation):
         state, mind = self._state, self._state.mind
         if not may_think(state, free=True):
             return False
+        if state.run is RunState.PAUSED and not state.grants and state.run_reason.is_a("run.stuck.reasoner"):
+            return False  # even to stand before its next step, as it did not come there
         if mind is None or not (mind.idle or mind.poised):
             return True
         return not mind.idle and (state.run is RunState.RUNNING or state.grants > 0)
@@ -384,7 +389,16 @@ class ReasonerDeliberation(Deliberation):
         if recorded is not None:
             return await self._do_again(run, recorded)
         began = self._around.clock.monotonic()
-        self._slice = current = Slice(partial(self.reasoner.advance, run, self._timing.phases()))
+        in_time, first = self._timing.phases(), run.phases
+
+        def goes_on(phases: int) -> bool:
+            """Whether there may be another phase; what has come meanwhile is not kept waiting for more."""
+            return in_time(phases) and (phases == first or not self._busy)
+
+        if not self._timing.in_thread:
+            self.reasoner.advance(run, in_time)
+            return True
+        self._slice = current = Slice(partial(self.reasoner.advance, run, goes_on))
         try:
             if not current.wait(LOOP_S):
                 await current.ended()

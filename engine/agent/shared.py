@@ -221,6 +221,10 @@ class EngineConfig:
     """What each agent may take, with those that work for it."""
     disk_mb: int | None = None
     """Room that the data of the workspace may take on the disk; None for all that there is."""
+    keep_days: int | None = None
+    """Days after which old contents are archived; None for never."""
+    journal_mb: int | None = None
+    """What journal and blobs may take before the oldest contents are archived; None for all that there is."""
     mastermind: MastermindSettings = field(default_factory=MastermindSettings)
     """How the system improves itself."""
     crew: CrewSettings = field(default_factory=CrewSettings)

@@ -41,7 +41,10 @@ class DiskQuota:
         if self._limit is None or self._used * 100 < self._limit * MB * WARN_PERCENT:
             return ""
         used = self._used // MB
-        return f"the data of this workspace take {used:,} MB of the {self._limit:,} MB that they may take"
+        return (
+            f"the data of this workspace take {used:,} MB of the {self._limit:,} MB that they may take: make "
+            "room (pilothouse sessions archive --to FILE), or raise disk_mb in [keeping] of the settings"
+        )
 
 
 def directory_bytes(top: Path) -> int:

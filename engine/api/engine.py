@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
@@ -17,6 +18,7 @@ from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import WorkspaceBudget
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
 from engine.agent.turn_scheduler import TurnScheduler
+from engine.api.disk_quota import MB
 from engine.api.queries import WorkspaceQueries
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -66,6 +68,10 @@ KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
 WEIGH_EVERY_S = 10.0
 """How often it is looked how much room the data take."""
+ARCHIVE_EVERY_S = 3600.0
+"""How often old contents are archived where the settings say so."""
+ARCHIVE_TO_PERCENT = 80
+"""Of the room for the journal, what is left in it once it was too little."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 
@@ -112,6 +118,8 @@ class Engine(WorkspaceQueries):
         """
         ports = ports or Ports()
         config = config or EngineConfig()
+        if config.trust is not None:
+            await asyncio.to_thread(config.trust.refuse_link)
         store = await open_store(workspace, ports.clock, create=config.create)
         try:
             await asyncio.to_thread(layers)  # finding out what this kernel offers takes trial processes
@@ -187,6 +195,8 @@ class Engine(WorkspaceQueries):
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(), name="recipe watch"),
         ]
+        if self.config.keep_days or self.config.journal_mb:
+            self._tasks.append(asyncio.create_task(self._archive_old(), name="archiving"))
         await self._weigh_data()
         self._live.go_on()
 
@@ -377,6 +387,30 @@ class Engine(WorkspaceQueries):
         self._budgets.ledger.disk = disk
         if freed:
             self._budgets.release_agents(self._agents, "system")
+
+    async def _archive_old(self) -> None:
+        """Archive what is older, or more, than the settings keep: now, and once an hour."""
+        from engine.api.archiving import Archiver, days_before, live_bytes  # late: few settings say so
+
+        assert self._log is not None
+        archiver = Archiver(self.workspace, self.store, self._log, "system")
+        while True:
+            try:
+                now, limit = self.clock.now(), self.config.journal_mb
+                made = []
+                if self.config.keep_days is not None:
+                    made.append(await archiver.archive(days_before(now, self.config.keep_days), now))
+                if limit is not None:
+                    used = await asyncio.to_thread(live_bytes, self.store.path, self.blobs)
+                    if used > limit * MB:
+                        excess = used - limit * MB * ARCHIVE_TO_PERCENT // 100
+                        made.append(await archiver.archive(now, now, excess=excess))
+                for each in made:
+                    if each.file is not None:
+                        self.archived = each.words
+            except (JournalError, OSError, sqlite3.Error) as error:
+                self.archived = f"old contents were not archived: {error}"
+            await self.clock.sleep(ARCHIVE_EVERY_S)
 
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""

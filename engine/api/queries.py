@@ -80,6 +80,8 @@ class WorkspaceQueries:
         self.blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
         self.quota = DiskQuota(workspace / DATA_DIRECTORY, config.disk_mb)
         """The room that the data may take."""
+        self.archived = ""
+        """What was archived by itself, in a sentence."""
         self.registry = ToolRegistry()
         self.mastermind_settings, self.crew_settings = config.mastermind, config.crew
         self.memory: Memory | None = None
@@ -297,6 +299,7 @@ class WorkspaceQueries:
                     [
                         self._torn(),
                         self.quota.warning,
+                        self.archived,
                         self.memory.rebuilt if self.memory is not None else "",
                     ],
                 ),

@@ -13,9 +13,11 @@ import json
 import os
 import re
 import sqlite3
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,12 +26,12 @@ from engine.core.events import payload_of
 from engine.core.journal import JournalError, canonical
 from engine.core.sandbox import JobOutput
 from engine.core.soundness import ContentsRedacted
-from engine.core.store.blobs import BlobStore
+from engine.core.store.blobs import ARCHIVES, SIZE_LIMIT, ZIP_ERRORS, BlobStore
 from engine.core.store.places import note_closed, remove_cache
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Row
 from engine.core.store.repair import CACHES, Appender, connect_rows, look, write_journal
 from engine.core.store.schema import COLUMNS, sync_directory, to_event
-from engine.core.store.verify import verify_rows
+from engine.core.store.verify import SEALING, verify_rows
 from engine.core.store.writer import WriterLock
 from engine.core.thinking import ModelSaid
 from engine.sandbox.snapshots.entry import Entry, Kind, Manifest, SnapshotError
@@ -251,11 +253,11 @@ class _Redaction:
     ) -> Iterator[Row]:
         """All rows as they are to be, and in `changed` the digests of those that change."""
         for row in old.execute(f"select {COLUMNS} from events order by seq"):
-            if row[7] == ContentsRedacted.kind:
+            if row[7] in SEALING:
                 yield row
                 continue
             payload = json.loads(row[8])
-            fresh = _mapped(payload, self._leaf)
+            fresh = mapped(payload, self._leaf)
             if row[0] in pieces:
                 fresh["text"] = pieces[row[0]]
             if fresh == payload:
@@ -312,21 +314,35 @@ class _Redaction:
                 if place in gone or place.is_symlink() or not place.is_file():
                     continue
                 with suppress(OSError):
-                    if self._pattern.is_in(place.read_bytes()):
+                    if self._holds(place):
                         listed.append(str(place.relative_to(self._workspace)))
                 if len(listed) == LISTED:
                     return tuple(listed)
         return tuple(listed)
 
+    def _holds(self, place: Path) -> bool:
+        """Whether a file holds it, or something in an archive does."""
+        if place.parent != self._data / ARCHIVES:
+            return self._pattern.is_in(place.read_bytes())
+        try:
+            with zipfile.ZipFile(place) as archive:
+                for name in archive.namelist():
+                    with archive.open(name) as member:
+                        if any(map(self._pattern.is_in, iter(partial(member.readline, SIZE_LIMIT), b""))):
+                            return True
+        except ZIP_ERRORS:
+            return True  # it cannot be looked at, so the operator is to
+        return False
 
-def _mapped(value: Any, leaf: Callable[[str], str]) -> Any:
+
+def mapped(value: Any, leaf: Callable[[str], str]) -> Any:
     """A JSON value with each text in it replaced."""
     if isinstance(value, str):
         return leaf(value)
     if isinstance(value, list):
-        return [_mapped(item, leaf) for item in value]
+        return [mapped(item, leaf) for item in value]
     if isinstance(value, dict):
-        return {leaf(name): _mapped(item, leaf) for name, item in value.items()}
+        return {leaf(name): mapped(item, leaf) for name, item in value.items()}
     return value
 
 

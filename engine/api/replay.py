@@ -194,6 +194,8 @@ class ReplayRecorder(AgentRecorder):
 class RecordedTiming(ReasonerTiming):
     """Lets a reasoner continue as far as it went on record."""
 
+    in_thread = False
+
     def __init__(self, record: RecordedStream, recorder: AgentRecorder) -> None:
         super().__init__(recorder, record)
         self._record = record

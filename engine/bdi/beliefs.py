@@ -311,7 +311,11 @@ class Clause:
         return env
 
 
-Answer: TypeAlias = "bool | Iterator[None]"
+Answers: TypeAlias = "Iterator[bool]"
+"""True for an answer; False for some tries that did not fit, so that whoever asks can count them."""
+Answer: TypeAlias = "bool | Answers"
+TRIES = 4
+"""Tries without an answer that count as one step of a query."""
 """What an internal action says: yes or no, or one item for each answer it has bound."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import waits as waiting
+from engine.bdi.beliefs import TRIES, Answers
 from engine.bdi.compiler import Formula
 from engine.bdi.errors import ErrorId, EvaluationError, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
@@ -214,7 +215,7 @@ class Internal(Instruction):
         args = tuple([make(frame.env) for make in self.args])
         answer = agent.invoke(self.name, args, [], intention)
         if isinstance(answer, Iterator):
-            answer = next(answer, _NO_ANSWER) is not _NO_ANSWER
+            answer = self._first(answer, agent.query_steps)
         if answer is False:
             raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, f"{self.name} failed")
         if intention.pending is not None or not intention.frames or intention.frames[-1] is not frame:
@@ -223,8 +224,14 @@ class Internal(Instruction):
             frame.pc = self.next
         return True
 
-
-_NO_ANSWER = object()
+    def _first(self, answers: Answers, limit: int) -> bool:
+        """Whether there is an answer, looked for so many times at most."""
+        for misses, fits in enumerate(answers, 1):
+            if fits:
+                return True
+            if misses * TRIES > limit:
+                raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{self.name}: no answer within {limit} tries")
+        return False
 
 
 @dataclass(slots=True, eq=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from engine.bdi.arithmetic import Number, number
-from engine.bdi.beliefs import Answer
+from engine.bdi.beliefs import TRIES, Answer, Answers
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Intention, RunningAgent
 from engine.bdi.printer import brief_text, text_of
@@ -43,13 +43,19 @@ class Call:
         """Let an argument be this."""
         return unify(self.args[place], term, self.trail)
 
-    def each(self, answers: Iterable[tuple[Any, ...]]) -> Iterator[None]:
+    def each(self, answers: Iterable[tuple[Any, ...]]) -> Answers:
         """Each answer of places and terms that fits; what it binds is free again behind it."""
+        misses = 0
         for pairs in answers:
             mark = len(self.trail)
             if all(self.unify(place, term) for place, term in zip(pairs[::2], pairs[1::2], strict=True)):
-                yield
+                yield True
+            else:
+                misses += 1
             undo(self.trail, mark)
+            if misses == TRIES:
+                misses = 0
+                yield False
 
     def is_unbound(self, place: int) -> bool:
         """True for a variable without a value."""

@@ -6,8 +6,9 @@ Formulas that ask the belief base: literals, and variables that stand for litera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 
-from engine.bdi.beliefs import RETURN, Clause, Fact, Link, Node, Query
+from engine.bdi.beliefs import RETURN, TRIES, Answers, Clause, Fact, Link, Node, Query
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.terms import (
     FALSE,
@@ -124,24 +125,28 @@ def _fitting(rules: list[Clause], at: int, key: int | float | str | None) -> int
     return at
 
 
-def _following(node: Node, query: Query, answers: Iterator[None], mark: int | None = None) -> Node | None:
+def _following(node: Node, query: Query, answers: Answers, mark: int | None = None) -> Node | None:
     """Go on with the next of some answers, which free what they bound themselves."""
-    for _ in answers:
+    for fits in answers:
         query.leave(node, answers, len(query.trail) if mark is None else mark)
-        return node.next
+        return node.next if fits else None
     return None
 
 
-def annotation_answers(target: list[Term], held: tuple[Term, ...], trail: Trail) -> Iterator[None]:
+def annotation_answers(target: list[Term], held: tuple[Term, ...], trail: Trail) -> Answers:
     """Each way to find all wanted annotations among those held; a tail is unified with those left over."""
     named, tail = split_annotations(tuple(target))
     at = [0]
     marks = [len(trail)]
-    while at:
+    for tries in count(1):
+        if not at:
+            return
+        if not tries % TRIES:
+            yield False
         if len(at) > len(named):
             taken = [place - 1 for place in at[:-1]]
             if tail is None or unify(tail, remaining_annotations(held, taken), trail):
-                yield
+                yield True
             at.pop()
             undo(trail, marks.pop())
             continue
@@ -182,7 +187,7 @@ class VariableNode(Node):
         return _following(self, query, state)
 
     @staticmethod
-    def _any(cell: Cell, notes: list[Term], facts: list[Fact], trail: Trail) -> Iterator[None]:
+    def _any(cell: Cell, notes: list[Term], facts: list[Fact], trail: Trail) -> Answers:
         for fact in facts:
             if fact.alive:
                 mark = len(trail)

@@ -1,4 +1,4 @@
-"""What is recorded about the journal itself: a break that was accepted, a restoration, and what was redacted.
+"""What is recorded about the journal itself: breaks, restorations, and what was redacted or archived.
 
 All are events of the workspace's stream, by the name of the operator whose word it was.
 """
@@ -53,3 +53,26 @@ class ContentsRedacted(Payload, kind="journal.redacted"):
     """Blobs that were changed."""
     objects: int = 0
     """Files and directories in snapshots that were changed."""
+
+
+class ContentsArchived(Payload, kind="journal.archived"):
+    """Old contents are in a file, and what stands in their place names it."""
+
+    file: str
+    """The name of the file."""
+    digest: str
+    """SHA-256 of the file."""
+    events: dict[str, str]
+    """SHA-256 of the present body of some of the events that are changed, by their references."""
+    total: int
+    """Events with contents in the file."""
+    blobs: tuple[str, ...] = ()
+    """Digests of the blobs that are in the file."""
+
+
+class ArchiveRestored(Payload, kind="journal.unarchived"):
+    """The contents of an archive are in the journal again."""
+
+    file: str
+    events: int
+    blobs: int = 0

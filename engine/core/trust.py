@@ -75,6 +75,9 @@ def read_content(workspace: Path) -> FolderContent:
     files: dict[str, str] = {}
     texts: dict[str, bytes] = {}
     left = BYTES_LIMIT
+    with suppress(OSError):
+        texts[DATA_DIRECTORY] = os.fsencode(os.readlink(workspace / DATA_DIRECTORY))  # noqa: PTH115 - bytes
+        files[DATA_DIRECTORY] = sha256(texts[DATA_DIRECTORY])
     for path in sorted(islice(_paths(workspace), FILES_LIMIT + 1)):
         content = _read(workspace / path, left) if len(files) < FILES_LIMIT else None
         files[path] = UNREADABLE if content is None else sha256(content)
@@ -177,6 +180,21 @@ class FolderTrust:
         """Whether a file counts as it was read just now; blocking."""
         return self._current().files.get(path) == sha256(content)
 
+    def refuse_link(self) -> None:
+        """See that the data are in the folder itself, or where a trusted link says. Blocking.
+
+        Raises:
+            TrustError: the folder came with a link in the place of its data directory.
+        """
+        place = self.workspace / DATA_DIRECTORY
+        with suppress(OSError):
+            target = os.readlink(place)  # noqa: PTH115 - as it is written
+            if not self.admits(DATA_DIRECTORY, os.fsencode(target)):
+                raise TrustError(
+                    f"{place} is a link to {target[:200]!r}, which you did not trust, so nothing there is "
+                    "opened: remove the link, or look at it with pilothouse trust and trust it"
+                )
+
     def admits_tree(self, directory: str) -> bool:
         """Whether a directory counts with all that is in it now; blocking."""
         within = f"{directory}/"
@@ -258,6 +276,25 @@ class FolderTrust:
     def began(self, journal: str) -> None:
         """Note that this user's Pilothouse begins the folder's journal, with its first event's hash."""
         self._write(Mark(self._current().files, journal))
+
+    def seal_copy(self, head: str, journal: str) -> str:
+        """A seal on a copy of the user's own journal, which counts in any directory; empty for another's.
+
+        Args:
+            head: over all its streams.
+            journal: the hash of its first event.
+        """
+        own = self.home is not None and journal not in (GENESIS, UNREADABLE) and journal == self.mark.journal
+        return UserKey(self.home, self.home).seal("copy", head, journal) if own and self.home else ""
+
+    def take_copy(self, seal: str, head: str, journal: str) -> None:
+        """Note as the user's own a journal that was put here, where its copy bears this user's seal."""
+        if (
+            seal
+            and self.home is not None
+            and UserKey(self.home, self.home).bears(seal, "copy", head, journal)
+        ):
+            self.began(journal)
 
     def wrote(self, written: Mapping[str, bytes | None]) -> None:
         """Note what Pilothouse put into files for the user; None for those that it removed. Blocking."""

@@ -279,9 +279,9 @@ class SandboxFiles:
         """
         flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
         for _ in range(_TRIES):
-            with suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=self._root)
             try:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=self._root)
                 descriptor = os.open(name, flags, dir_fd=self._root)
             except FileNotFoundError:
                 continue

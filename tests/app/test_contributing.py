@@ -16,7 +16,16 @@ ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 FLOWS = ARCHITECTURE.split("## Four flows")[1].split("\n## ")[0]
 EXAMPLES = re.findall(r"^```python\n# (\S+\.py)\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL)
 DOCUMENTS = (
-    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
+    *(
+        ROOT / name
+        for name in (
+            "README.md",
+            "ARCHITECTURE.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "requirements/README.md",
+        )
+    ),
     *sorted((ROOT / "engine").glob("*/README.md")),
 )
 ADDED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import random
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.sessions import run_sessions_command
+from app.cli.sessions import archive_contents, redact_contents, repair_journal, run_sessions_command
 from app.commands.command_runner import run_command
 from app.commands.folder_items import items_of
 from app.commands.headless import RunOptions, Status, open_engine, run_goal
@@ -464,3 +465,30 @@ async def test_the_bar_shows_and_trusts(tmp_path: Path) -> None:
     write_trusted(tmp_path / "mine" / "thresholds.toml", "")
     assert (await run_command(tmp_path / "mine", "trust revoke"))[0] == 0
     assert Settings.load(tmp_path / "mine").trust.restricted
+
+
+async def test_a_link_in_the_place_of_the_data_is_refused_until_it_is_trusted(tmp_path):
+    other, folder = tmp_path / "other", tmp_path / "folder"
+    async with open_engine(other):
+        pass
+    before = (other / ".pilothouse" / "journal.db").read_bytes()
+    folder.mkdir()
+    (folder / ".pilothouse").symlink_to(other / ".pilothouse")
+
+    with pytest.raises(TrustError, match="is a link to"):
+        await run_goal(RunOptions(folder, GOAL, quiet=True), out=io.StringIO(), err=io.StringIO())
+    for change in (
+        redact_contents(folder, "some secret", dry=False),
+        archive_contents(folder, days=0, target=None, dry=False),
+        repair_journal(folder, restore=True, accept=False),
+    ):
+        with pytest.raises(TrustError, match="is a link to"):
+            await change
+    assert (other / ".pilothouse" / "journal.db").read_bytes() == before
+
+    trust = Settings.load(folder).trust
+    assert trust is not None
+    assert any("all data of the workspace" in item.text for item in items_of(trust))
+    trust.trust(trust.digest)
+    async with open_engine(folder) as engine:
+        assert engine.store.last_seq

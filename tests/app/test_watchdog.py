@@ -94,11 +94,20 @@ def test_a_log_that_leads_elsewhere_is_neither_read_nor_written(workspace: Path,
     assert elsewhere.read_text() == '["a", 1, 1, "x"]\n'
 
 
+def test_nothing_is_written_where_the_data_directory_leads_elsewhere(workspace: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".pilothouse").symlink_to(workspace / ".pilothouse")
+    LoopWatch(folder)._note(Held("now", 1.0, 1.0, ("f",)))
+    assert list((workspace / ".pilothouse").iterdir()) == []
+
+
 STUBBORN = """
-import asyncio, signal, sys
+import asyncio, signal, sys, threading, time
 from app.commands import watchdog
 watchdog.END_S = watchdog.EndGuard.__init__.__defaults__[0]
 watchdog.EndGuard.__init__.__defaults__ = (0.3, watchdog.EndGuard.__init__.__defaults__[1])
+asked = asyncio.Event()
 async def main():
     with watchdog.ending_on((signal.SIGTERM,), lambda number: {reaction}):
         print("ready", flush=True)
@@ -130,14 +139,14 @@ def ended(body: str, reaction: str = "None") -> int:
     "body",
     [
         "while True: pass",
-        "import time; time.sleep(3600)",
+        "time.sleep(3600)",
         "await asyncio.sleep(3600)",
-        "import threading; threading.Thread(target=__import__('time').sleep, args=(3600,)).start()",
-        "await asyncio.to_thread(__import__('time').sleep, 3600)",
+        "threading.Thread(target=time.sleep, args=(3600,)).start(); await asked.wait()",
+        "await asyncio.to_thread(time.sleep, 3600)",
     ],
 )
 def test_a_program_that_does_not_end_when_it_is_asked_is_ended_by_force(body: str) -> None:
-    assert ended(body) == 128 + signal.SIGTERM
+    assert ended(body, "asked.set()") == 128 + signal.SIGTERM
 
 
 def test_a_program_that_ends_in_time_has_its_own_exit_code() -> None:
@@ -158,8 +167,8 @@ async def test_work_in_a_thread_is_cut_off_when_it_is_cancelled() -> None:
     loop = asyncio.get_running_loop()
 
     def endless() -> None:
-        loop.call_soon_threadsafe(begun.set)
         try:
+            loop.call_soon_threadsafe(begun.set)
             while True:
                 pass
         except CutOffError:

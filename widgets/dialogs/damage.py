@@ -8,6 +8,7 @@ from textual.widgets import Static
 
 from engine.core.text import clean
 from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.facts import LongText, Section
 
 
 class UnsoundJournalDialog(BoxDialog[str]):
@@ -50,4 +51,34 @@ class UnsoundJournalDialog(BoxDialog[str]):
 
     def action_choose(self, way: str) -> None:
         """Take an offer."""
+        self.dismiss(way)
+
+
+class ReadableEventsDialog(BoxDialog[str]):
+    """Events of a journal that can be read, a page of them; gives `older` or `newer`, or nothing.
+
+    Args:
+        text: a line each, below a heading.
+    """
+
+    TITLE_TEXT = "What can be read"
+    AUTO_FOCUS = "LinePane"
+    HINT = "↑ ↓ scroll · Y copy · esc close"
+    KEYS = (DialogKey("o", "choose('older')", "older ones"), DialogKey("n", "choose('newer')", "newer ones"))
+    DEFAULT_CSS = """
+    ReadableEventsDialog > Vertical { height: 96%; max-width: 160; }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        head, _, rest = text.partition("\n")
+        self._text = LongText()
+        self._text.show((Section(head, rest, "text"),))
+
+    def compose(self) -> ComposeResult:
+        """The lines, which have the focus, so that arrows scroll."""
+        yield self.box(self._text)
+
+    def action_choose(self, way: str) -> None:
+        """Go to another page."""
         self.dismiss(way)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import control
 from engine.bdi import waits as waiting
+from engine.bdi.beliefs import Answers
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Appointment, Event, Message, Performative, Society, Waiting
@@ -89,13 +89,13 @@ def fail(call: Call) -> bool:
 
 
 @internal(".intend", 1)
-def intend(call: Call) -> Iterator[None]:
+def intend(call: Call) -> Answers:
     """Each goal that some plan is pursuing."""
     yield from call.each((0, frame.literal) for _, _, frame in control.goals(call.agent))
 
 
 @internal(".desire", 1)
-def desire(call: Call) -> Iterator[None]:
+def desire(call: Call) -> Answers:
     """Each goal that is pursued or waits to be."""
     pursued = [frame.literal for _, _, frame in control.goals(call.agent)]
     queued = [event.literal for event in call.agent.events if event.sign == "+!"]
@@ -183,7 +183,7 @@ def resume(call: Call) -> bool:
 
 
 @internal(".suspended", 2)
-def suspended(call: Call) -> Iterator[None]:
+def suspended(call: Call) -> Answers:
     """Each goal that is held back or waits, and why."""
     for intention, _, frame in control.goals(call.agent):
         reason = intention.suspended or (intention.pending.kind if intention.pending else "")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+from engine.bdi.beliefs import Answers
 from engine.bdi.errors import ProgramError
 from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, failed, is_list
 from engine.bdi.nodes import as_set
@@ -91,13 +92,13 @@ def length(call: Call) -> bool:
 
 
 @internal(".member", 2)
-def member(call: Call) -> Iterator[None]:
+def member(call: Call) -> Answers:
     """Each element that fits."""
     yield from call.each((0, item) for item in call.items(1))
 
 
 @internal(".nth", 3)
-def nth(call: Call) -> Iterator[None]:
+def nth(call: Call) -> Answers:
     """`.nth(place, list, element)`, places from 0; without a place, each that fits."""
     items = call.items(1)
     places = range(len(items)) if call.is_unbound(0) else range(call.integer(0), call.integer(0) + 1)
@@ -156,7 +157,7 @@ def concat(call: Call) -> bool:
 
 
 @internal(".sublist", 2)
-def sublist(call: Call) -> Iterator[None]:
+def sublist(call: Call) -> Answers:
     """Each stretch of a list that fits."""
     items = call.items(1)
     stretches = ((start, stop) for start in range(len(items)) for stop in range(start + 1, len(items) + 1))
@@ -212,7 +213,7 @@ def _among(call: Call, *, inside: bool) -> list[Term]:
 
 
 @internal(".range", 3, 4)
-def between(call: Call) -> Iterator[None]:
+def between(call: Call) -> Answers:
     """`.range(X, first, last)`, and with a fourth argument in steps of that."""
     first, last = call.integer(1), call.integer(2)
     pace = call.integer(3) if len(call) == 4 else 1
@@ -255,16 +256,17 @@ def log(call: Call) -> bool:
 
 
 @internal(".substring", 2, 4)
-def substring(call: Call) -> Iterator[None]:
+def substring(call: Call) -> Answers:
     """`.substring(part, text, start, end)`: each place where the part stands."""
     part, text = call.text(0), call.text(1)
-    start = text.find(part)
-    while start >= 0:
-        mark = len(call.trail)
-        if (len(call) < 3 or call.unify(2, start)) and (len(call) < 4 or call.unify(3, start + len(part))):
-            yield
-        undo(call.trail, mark)
-        start = text.find(part, start + 1)
+
+    def places() -> Iterator[int]:
+        start = text.find(part)
+        while start >= 0:
+            yield start
+            start = text.find(part, start + 1)
+
+    yield from call.each((2, start, 3, start + len(part))[: 2 * (len(call) - 2)] for start in places())
 
 
 @internal(".replace", 4)

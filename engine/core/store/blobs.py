@@ -11,12 +11,24 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError
 from engine.core.store.schema import sync_directory
 
+ARCHIVES = "archives"
+"""The directory of archives, in the data directory; see `engine.api.archiving`."""
+ZIP_ERRORS = (
+    *(OSError, EOFError, ValueError, KeyError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What reading a zip raises that is damaged, or none."""
+SIZE_LIMIT = 256 * 1024 * 1024
+"""Bytes of a blob that is read out of an archive."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -62,6 +74,31 @@ class BlobStore:
             if _DIGEST.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 yield path
 
+    def size(self, digest: str) -> int:
+        """Bytes of a blob; 0 where there is none. Blocking."""
+        try:
+            return self._path(digest).stat().st_size if _DIGEST.fullmatch(digest) else 0
+        except OSError:
+            return 0
+
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove blobs that are kept elsewhere; what cannot be removed stays. Blocking."""
+        for digest in digests:
+            with suppress(OSError):
+                self._path(digest).unlink()
+
+    def _archived(self, digest: str) -> bytes | None:
+        """A blob out of an archive of the workspace."""
+        for place in sorted(self._root.parents[2].glob(f"{ARCHIVES}/*.zip")):
+            if not place.is_file():
+                continue
+            with suppress(*ZIP_ERRORS), zipfile.ZipFile(place) as archive:
+                with archive.open(f"blobs/{digest}") as member:
+                    content = member.read(SIZE_LIMIT)
+                if hashlib.sha256(content).hexdigest() == digest:
+                    return content
+        return None
+
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest
 
@@ -93,8 +130,11 @@ class BlobStore:
         try:
             content = path.read_bytes()
         except OSError as error:
+            if (archived := self._archived(digest)) is not None:
+                return archived
             raise BlobMissing(
-                f"Blob {digest} cannot be read ({error.strerror}): restore {path} from a backup."
+                f"Blob {digest} cannot be read ({error.strerror}): restore {path} from a backup, or the "
+                "archive that it is in: pilothouse sessions archive --restore FILE."
             ) from error
         if hashlib.sha256(content).hexdigest() != digest:
             raise BlobCorrupt(

@@ -103,6 +103,9 @@ class JournalStore(Protocol):
             state: any text; it is a cache and never the only copy of anything.
         """
 
+    async def replace_bodies(self, bodies: Mapping[int, str]) -> None:
+        """Put others in the place of bodies that an event seals, or back, by their places; all or none."""
+
     async def drop_snapshots(self) -> None:
         """Remove all snapshots; states are folded from the events again."""
 

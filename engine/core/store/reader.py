@@ -100,9 +100,11 @@ class JournalReader:
             events = await self._select("where stream = ? and version = ?", *named) if named else []
         return events[0] if events else None
 
-    async def last(self, n: int, stream: str | None = None, *, kind: str | None = None) -> list[Event]:
-        """The newest `n` events, of one stream or kind or of all, oldest of them first."""
-        conditions = [("stream = ?", stream), ("kind = ?", kind)]
+    async def last(
+        self, n: int, stream: str | None = None, *, kind: str | None = None, before: int | None = None
+    ) -> list[Event]:
+        """The newest `n` events (before a place), of one stream or kind or of all, oldest of them first."""
+        conditions = [("stream = ?", stream), ("kind = ?", kind), ("seq < ?", before)]
         given = [(text, value) for text, value in conditions if value is not None]
         where = "where " + " and ".join(text for text, _ in given) if given else ""
         order = "version" if stream is not None and kind is None else "seq"

@@ -271,7 +271,8 @@ def _problem(check: Verification) -> Reason:
 
 def connect_rows(path: Path) -> sqlite3.Connection:
     """The journal for reading, also where its schema is damaged."""
-    connection = sqlite3.connect(read_only_uri(path), uri=True, isolation_level=None, timeout=5)
+    uri = read_only_uri(path)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5, check_same_thread=False)
     connection.execute("pragma writable_schema = on")
     return connection
 

@@ -6,12 +6,13 @@ The newest events are kept in memory, so that those who follow the journal need 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from itertools import islice
 from pathlib import Path
@@ -75,7 +76,7 @@ LOG = f"{DATABASE}-wal"
 
 PLACES = (
     *("blobs", "blobs/.pilothouse", "blobs/.pilothouse/blobs"),
-    *("snapshots", "snapshots/objects", "snapshots/passing", "snapshots/snapshots"),
+    *("archives", "snapshots", "snapshots/objects", "snapshots/passing", "snapshots/snapshots"),
 )
 """Directories in the data directory, each before what is in it."""
 
@@ -265,6 +266,27 @@ class SqliteJournal(JournalReader):
     async def drop_snapshots(self) -> None:
         """Throw all snapshots away; states are folded from the events again."""
         await self._writing().write((("delete from snapshots", ()),))
+
+    async def replace_bodies(self, bodies: Mapping[int, str]) -> None:
+        """Put others in the place of bodies that an event seals, or back; all or none.
+
+        Args:
+            bodies: by the places of their events.
+
+        Raises:
+            JournalError: as `commit`.
+        """
+        if bodies:
+            sql = "update events set body = new.value from json_each(?) new where seq = cast(new.key as int)"
+            await self._writing().write(((sql, (json.dumps(bodies),)),))
+
+    async def shrink(self) -> None:
+        """Give the room within the file back to the disk; takes as long as all is large.
+
+        Raises:
+            JournalError: as `commit`; the journal is as it was.
+        """
+        await self._writing().write((("vacuum", ()),))
 
     def _writing(self) -> GroupWriter:
         if self._writer is None:

@@ -7,8 +7,8 @@ places though neither follows from the other (the order of streams that run side
 hash). Against the first, compare `head` with one noted elsewhere.
 
 Two things differ from what was written and count as sound, because an event says so: contents that were
-redacted (their events keep their hashes, and the event seals what stands there now), and everything before a
-break that the operator accepted (which is sealed as a whole).
+redacted or archived (their events keep their hashes, and the event seals what stands there now), and
+everything before a break that the operator accepted (which is sealed as a whole).
 """
 
 from __future__ import annotations
@@ -18,12 +18,21 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 from engine.core.actions import ActionFinished
-from engine.core.journal import WORKSPACE, BlobError, JournalCorrupt, JournalReadError, canonical, chain_hash
+from engine.core.journal import (
+    WORKSPACE,
+    BlobError,
+    BlobMissing,
+    Event,
+    JournalCorrupt,
+    JournalReadError,
+    canonical,
+    chain_hash,
+)
 from engine.core.reasons import read_reason
-from engine.core.soundness import BreakAccepted, ContentsRedacted
+from engine.core.soundness import BreakAccepted, ContentsArchived, ContentsRedacted
 from engine.core.store.blobs import BlobStore, blob_named
 from engine.core.store.port import DATABASE, START, Head, JournalStore, Row, parse_ref
 from engine.core.store.schema import COLUMNS, to_event
@@ -53,6 +62,8 @@ class Verification:
     """The break up to which the operator answers for the journal, in a sentence."""
     redacted: int = 0
     """Events whose contents were redacted."""
+    archived: tuple[tuple[str, str, int], ...] = ()
+    """Files with contents of events: name, SHA-256, and of how many events."""
 
 
 def workspace_head(heads: Mapping[str, Head]) -> str:
@@ -72,12 +83,12 @@ async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verific
         JournalClosed: the store was closed meanwhile.
     """
     try:
-        redactions = await store.of_kinds((ContentsRedacted.kind,), 0, _MANY)
+        sealing = await store.of_kinds(SEALING, 0, _MANY)
         breaks = await store.last(1, WORKSPACE, kind=BreakAccepted.kind)
     except (JournalReadError, JournalCorrupt):
-        redactions, breaks = [], []  # where these cannot be read, the page with them cannot either
+        sealing, breaks = [], []  # where these cannot be read, the page with them cannot either
     check = RowCheck(
-        [event.body for event in redactions], [(event.seq, event.actor, event.body) for event in breaks]
+        Seals(event.body for event in sealing), [(event.seq, event.actor, event.body) for event in breaks]
     )
     until = await store.head_seq()
     limit = _PAGE
@@ -113,31 +124,86 @@ async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verific
                 continue
             try:
                 await blobs.get(digest)
+            except BlobMissing as error:
+                if digest not in check.seals.blobs:
+                    return check.bad(ref, str(error))
             except BlobError as error:
                 return check.bad(ref, str(error))
     return check.sound()
 
 
 _MANY = 1_000_000
+SEALING = (ContentsRedacted.kind, ContentsArchived.kind)
+"""Events that seal what stands in the place of contents."""
 
 
-async def redacted_events(store: JournalStore) -> set[str]:
-    """References of the events whose contents were redacted.
+class Seals:
+    """What stands in the place of contents that were redacted or archived.
+
+    Args:
+        bodies: of the events that say so, in order.
+    """
+
+    def __init__(self, bodies: Iterable[str] = ()) -> None:
+        self.seals: dict[str, str] = {}
+        """SHA-256 of present bodies by reference."""
+        self.blobs: dict[str, str] = {}
+        """The file of each blob that was archived, by its digest."""
+        self._files: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        for body in bodies:
+            sealed = _parsed(body)
+            events, file = sealed.get("events"), str(sealed.get("file") or "")
+            if isinstance(events, dict):
+                self.seals.update(events)
+                self._files.update(dict.fromkeys(events, file))
+            if file:
+                self._digests[file] = str(sealed.get("digest"))
+                self.blobs.update(dict.fromkeys(map(str, sealed.get("blobs") or ()), file))
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> Self:
+        """Those of a database; blocking."""
+        rows = connection.execute(
+            "select body from events where kind in (?, ?) and stream = ? order by seq", (*SEALING, WORKSPACE)
+        )
+        return cls(body for (body,) in rows)
+
+    def has(self, event: Event) -> bool:
+        """Whether an event's contents are not those that were written."""
+        return self.seals.get(event.ref) == hashlib.sha256(event.body.encode()).hexdigest()
+
+    def archived(self, ref: str) -> bool:
+        """Whether what stands there was put there by archiving."""
+        return bool(self._files.get(ref))
+
+    def count(self, ref: str) -> bool:
+        """Count an event that is not as it was written; whether it was archived."""
+        if file := self._files.get(ref, ""):
+            self._counts[file] = self._counts.get(file, 0) + 1
+        return bool(file)
+
+    def counted(self) -> tuple[tuple[str, str, int], ...]:
+        """The files of the archived events that were counted."""
+        return tuple((file, self._digests[file], count) for file, count in self._counts.items())
+
+
+async def read_seals(store: JournalStore) -> Seals:
+    """What was redacted and archived.
 
     Raises:
         JournalError: the journal cannot be read.
     """
-    events = await store.of_kinds((ContentsRedacted.kind,), 0, _MANY)
-    return {ref for event in events for ref in _parsed(event.body).get("events") or {}}
+    return Seals(event.body for event in await store.of_kinds(SEALING, 0, _MANY))
 
 
 def verify_rows(connection: sqlite3.Connection) -> Verification:
     """As `verify` without blobs and without a look at the file itself, of a database; blocking."""
-    statement = "select {} from events where kind = ? and stream = ? order by seq"
-    about = (statement.format("seq, actor, body"), (BreakAccepted.kind, WORKSPACE))
+    statement = "select seq, actor, body from events where kind = ? and stream = ? order by seq"
     try:
-        redacted = connection.execute(statement.format("body"), (ContentsRedacted.kind, WORKSPACE)).fetchall()
-        check = RowCheck([body for (body,) in redacted], connection.execute(*about).fetchall()[-1:])
+        breaks = connection.execute(statement, (BreakAccepted.kind, WORKSPACE)).fetchall()
+        check = RowCheck(Seals.read(connection), breaks[-1:])
     except sqlite3.Error:
         check = RowCheck()
     try:
@@ -167,21 +233,18 @@ class RowCheck:
     """The chains so far.
 
     Args:
-        redactions: bodies of the events that say what was redacted.
+        seals: what was redacted and archived.
         breaks: place, actor and body of the newest event by which a break was accepted.
     """
 
-    def __init__(self, redactions: Iterable[str] = (), breaks: Iterable[tuple[int, str, str]] = ()) -> None:
+    def __init__(self, seals: Seals | None = None, breaks: Iterable[tuple[int, str, str]] = ()) -> None:
         self.seq = 0
         self.heads: dict[str, Head] = {}
         self.blobs: list[tuple[str, str]] = []
         """Events that name a blob, each with its digest."""
         self.lost: frozenset[str] = frozenset()
         """Blobs that were missing when the break was accepted."""
-        self._redacted: dict[str, str] = {}
-        for body in redactions:
-            if isinstance(events := _parsed(body).get("events"), dict):
-                self._redacted.update(events)
+        self.seals = seals or Seals()
         self._accepted: dict[str, Any] = {}
         self._words = ""
         self._digest = hashlib.sha256()
@@ -202,7 +265,10 @@ class RowCheck:
         if self._accepted:
             return self.bad(f"seq {self.seq + 1}", "Events are missing from here on.")
         head = workspace_head(self.heads)
-        return Verification(True, self.seq, head, accepted=self._words, redacted=self.redacted)
+        archived = self.seals.counted()
+        return Verification(
+            True, self.seq, head, accepted=self._words, redacted=self.redacted, archived=archived
+        )
 
     def problem(self, row: Row) -> str:
         """What is wrong with the next row, or nothing; a sound row extends its chain."""
@@ -230,7 +296,7 @@ class RowCheck:
         return ""
 
     def _problem(self, row: Row) -> str:
-        seq, stream, version, _, _, _, causes, _, body, _ = row
+        seq, stream, version, _, _, _, causes, _, _, _ = row
         if seq != self.seq + 1:
             return f"It has place {seq} where {self.seq + 1} is due: events are missing or were moved."
         head = self.heads.get(stream, START)
@@ -244,9 +310,9 @@ class RowCheck:
             return "Its causes are not written as they were."
         # All fields of an event but its own hash and its place, which comes after the hash.
         if chain_hash(head.hash, *event[:-2]) != event.hash:
-            if self._redacted.get(event.ref) != hashlib.sha256(body.encode()).hexdigest():
+            if not self.seals.has(event):
                 return "Its hash does not follow from its content and the event before it."
-            self.redacted += 1
+            self.redacted += not self.seals.count(event.ref)
         for cause in event.causes:
             named = parse_ref(cause)
             if named is None or not 1 <= named[1] <= self.heads.get(named[0], START).version:

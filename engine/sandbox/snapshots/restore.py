@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,7 @@ class Restore:
     ) -> None:
         self._cursor = Cursor(root)
         self._store, self._manifest, self._times = store, manifest, times
+        self._now = time.time_ns()
         self._policy, self._chosen = policy, chosen
         self._act, self._checkpoint = act, checkpoint
         self._frames: list[_Frame] = []
@@ -156,7 +158,7 @@ class Restore:
         below = number + 1
         for at, entry in enumerate(tree.entries):
             if chosen.at(entry.name) is not None:
-                pending.append(_Wanted(entry, times[at] if at < len(times) else 0, below))
+                pending.append(_Wanted(entry, times[at] if at < len(times) else self._now, below))
             if entry.kind is Kind.DIRECTORY:
                 below += entry.size
         known = {entry.name for entry in tree.entries}

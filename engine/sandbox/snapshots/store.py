@@ -50,6 +50,8 @@ def _records() -> TypeAdapter[Record]:
     return TypeAdapter(Record)
 
 
+LOST = "its record was damaged"
+"""The label of a snapshot whose own is lost."""
 _NAME = re.compile(r"[0-9]{12}-[0-9a-f]{64}")
 """Files of records: number, then id."""
 
@@ -115,17 +117,27 @@ class SnapshotStore:
     def record(self, snapshot: str) -> Record:
         """What is kept of one snapshot.
 
+        Where its record is damaged the snapshot is there all the same: its files come back, and only when
+        they were changed, and what the snapshot was called, is lost.
+
         Raises:
             SnapshotMissing: there is none with this id.
-            SnapshotDamaged: its record cannot be read.
+            SnapshotDamaged: its record and its manifest cannot be read.
         """
         name = self.names().get(snapshot)
-        record = self.read(name) if name else None
+        try:
+            record = self.read(name) if name else None
+        except SnapshotDamaged:
+            record = self._rebuilt(snapshot, int(name[:12]) if name else 0)
         if record is None:
             raise SnapshotMissing(
                 f"There is no snapshot {snapshot[:80]!r}: it was never taken, or was forgotten."
             )
         return record
+
+    def _rebuilt(self, snapshot: str, number: int) -> Record:
+        directories = Manifest.decoded(self.objects.read(snapshot)).directories
+        return Record(SnapshotInfo(snapshot, LOST, number, 0, directories, 0, 0), "")
 
     def keep(self, info: SnapshotInfo, times: str) -> SnapshotInfo:
         """Make the snapshot exist, with the next number; its objects must be committed.
@@ -228,12 +240,14 @@ class SnapshotStore:
         return self.objects.put(zlib.compress(canonical(times), 1))
 
     def times(self, digest: str) -> list[list[int]]:
-        """Times in nanoseconds: a list a directory, parents first, in the order of its entries.
+        """Times in nanoseconds: a list a directory, parents first, in the order of its entries; none for ''.
 
         Raises:
             SnapshotMissing: they are gone.
             SnapshotDamaged: they are not what they were.
         """
+        if not digest:
+            return []
         try:
             result: list[list[int]] = json.loads(zlib.decompress(self.objects.read(digest)))
         except (zlib.error, ValueError) as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,39 @@ async def test_nothing_is_restored_over_data_or_from_a_damaged_file(tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
     with pytest.raises(ExportError, match="exists already"):
         write_backup(work, file)
+
+
+@pytest.mark.parametrize("whose", ["mine", "another user's", "another's journal in mine"])
+async def test_a_restored_journal_is_the_users_own_only_from_the_users_own_backup(
+    tmp_path, monkeypatch, whose
+):
+    work, file, back = tmp_path / "work", tmp_path / "b.tar.gz", tmp_path / "back"
+    home = tmp_path / "home"
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "other" if whose != "mine" else home))
+    assert await run(work, "list the files") == "GOAL_ACHIEVED"
+    if whose == "another's journal in mine":
+        monkeypatch.setenv("PILOTHOUSE_HOME", str(home))
+    assert (await back_up(work, file, restore=False))[0] == 0
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(home))
+
+    assert (await back_up(back, file, restore=True))[0] == 0
+
+    trust = Settings.load(back).trust
+    assert trust is not None
+    assert trust.foreign is (whose != "mine")
+
+
+async def test_what_was_put_beside_the_events_of_a_backup_is_not_restored(tmp_path):
+    work, file, back = tmp_path / "work", tmp_path / "b.tar.gz", tmp_path / "back"
+    assert await run(work, "list the files") == "GOAL_ACHIEVED"
+    with closing(sqlite3.connect(work / ".pilothouse" / "journal.db", isolation_level=None)) as database:
+        database.execute("create trigger planted after insert on events begin delete from meta; end")
+    await back_up(work, file, restore=False)
+
+    assert (await back_up(back, file, restore=True))[0] == 0
+
+    with closing(sqlite3.connect(back / ".pilothouse" / "journal.db")) as database:
+        assert database.execute("select count(*) from sqlite_schema where type = 'trigger'").fetchone() == (
+            0,
+        )
+        assert database.execute("select count(*) from snapshots").fetchone() == (0,)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from flight import cockpit
 
+from app.cockpit.controllers import repair
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
-from widgets.base.dialog import TextDialog
-from widgets.dialogs.damage import UnsoundJournalDialog
+from widgets.dialogs.damage import ReadableEventsDialog, UnsoundJournalDialog
 
 
 async def broken(workspace: Path) -> int:
@@ -33,7 +33,7 @@ async def test_the_offers_are_made_and_done(tmp_path: Path, key: str, kind: str)
         await flight.dialog(UnsoundJournalDialog)
         await flight.shows("Its hash does not follow", "2 sound events")
         await flight.press("l")
-        await flight.dialog(TextDialog)
+        await flight.dialog(ReadableEventsDialog)
         await flight.shows("The newest 400 events that can be read")
         await flight.press("escape")
         await flight.dialog(UnsoundJournalDialog)
@@ -55,3 +55,26 @@ async def test_leaving_changes_nothing(tmp_path: Path) -> None:
         await flight.until(lambda: not flight.app.is_running)
         assert flight.app.return_code == 2
     assert (tmp_path / "ws" / ".pilothouse" / "journal.db").read_bytes() == before
+
+
+async def test_all_of_a_damaged_journal_can_be_looked_at_page_by_page(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(repair, "LINES", 2)
+    count = await broken(tmp_path / "ws")
+    bad = count - 3
+    with closing(sqlite3.connect(tmp_path / "ws" / ".pilothouse" / "journal.db")) as connection:
+        connection.execute("update events set causes = 'x' where seq = ?", (bad,))
+        connection.commit()
+    async with cockpit(tmp_path / "ws", ready=False) as flight:
+        await flight.dialog(UnsoundJournalDialog)
+        await flight.press("l")
+        await flight.shows("The newest 2 events")
+        await flight.press("o")
+        await flight.shows(f"Before place {count - 1}", f"seq {bad}", "cannot be read")
+        await flight.press("o")
+        await flight.shows(f"Before place {bad}")
+        await flight.press("n")
+        await flight.shows(f"Before place {count - 1}")
+        await flight.press("n")
+        await flight.shows("The newest 2 events")
+        await flight.press("escape")
+        await flight.dialog(UnsoundJournalDialog)

@@ -20,6 +20,7 @@ from engine.core.plan import StepStatus
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from tests.engine.agent.engine_flight import Flight, act, journal_holds_together
+from tests.trusting import trust_folder
 from widgets.terminal.screen import BitttyEmulator
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
@@ -67,6 +68,7 @@ def test_the_operator_does_by_hand_what_the_agent_cannot(
 ) -> None:
     workspace = tmp_path / "ws"
     steps = asyncio.run(prepared(workspace))
+    trust_folder(workspace, terminal.home)
     terminal.fly(f"--workspace {workspace}")
     terminal.shows("run python install.py", "PAUSED")
     terminal.keys("Space")

@@ -29,6 +29,7 @@ from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from tests.engine.agent.engine_flight import Flight, act, journal_holds_together
 from tests.patience import PATIENCE_S
+from tests.trusting import trust_folder
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -158,6 +159,7 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
     (workspace / "pilothouse.toml").write_text('[sandbox]\nnetwork = "on"\n')
     with remote() as pushed, silent_model(tmp_path) as url:
         first, last = asyncio.run(prepared(workspace, f"http://127.0.0.1:{pushed.server_port}/"))
+        trust_folder(workspace, terminal.home)
         before = files(workspace)
         terminal.environment = {"ANTHROPIC_BASE_URL": url, "PILOTHOUSE_MODEL": "claude-sonnet-5-5"}
         terminal.fly(f"--workspace {workspace}")

@@ -27,6 +27,7 @@ from engine.models.endpoint import Endpoint
 from tests.engine.agent.engine_flight import Flight, act, journal_holds_together
 from tests.messages_server import Reply, Seen, object_call, plan_call, serving
 from tests.patience import PATIENCE_S
+from tests.trusting import trust_folder
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -170,6 +171,7 @@ def test_a_wrong_turn_is_found_set_right_and_tried_five_times(
 
     with serving(thinker.answer) as url:
         asyncio.run(prepared(workspace, url))
+        trust_folder(workspace, terminal.home)
         terminal.environment = {"ANTHROPIC_BASE_URL": url, "PILOTHOUSE_MODEL": MODEL}
         terminal.fly(f"--workspace {workspace}")
         terminal.shows("PAUSED", "pilot")

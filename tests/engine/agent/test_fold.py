@@ -432,6 +432,7 @@ def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     without_state |= {"workspace.budget_set", "mcp.trusted", "mcp.distrusted"}
     without_state |= {"journal.break_accepted", "journal.restored", "journal.redacted"}
+    without_state |= {"journal.archived", "journal.unarchived"}
     quiet = {"plan.generated", "action.held", "action.queued", "action.dropped", "command.refused"}
     quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
@@ -443,6 +444,8 @@ def test_every_kind_of_event_is_generated_here() -> None:
         "shell.resized",
         "shell.returned",
         "tool.offered",
+        "reasoner.busy",
+        "reasoner.cut",
     }
     generated = {kind.kind for kind in FIELDS}
     told = {name for name in ev.kinds() if not name.startswith(("memory.", "mastermind.", "crew."))}

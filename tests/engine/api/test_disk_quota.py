@@ -40,6 +40,7 @@ async def test_an_agent_is_held_at_the_quota_and_goes_on_where_there_is_room(tmp
     while (state := await engine.view("pilot-1")).held_by is None:
         await asyncio.sleep(0.02)
     assert "may take 2: make room" in str(state.run_reason)
+    assert "sessions archive" in str(state.run_reason)
     assert state.actions == 0
 
     heavy.unlink()
@@ -58,6 +59,7 @@ async def test_little_room_is_told(tmp_path, megabytes, warns):
     told = [state for state in engine.health.states if "MB of the" in state]
     await engine.close()
     assert bool(told) is warns
+    assert all("sessions archive" in state for state in told)
 
 
 async def test_a_run_says_that_the_quota_holds_it(tmp_path):
@@ -65,4 +67,4 @@ async def test_a_run_says_that_the_quota_holds_it(tmp_path):
     ballast(tmp_path, BALLAST)
     result = await run_goal(RunOptions(tmp_path, "list the files"), out=io.StringIO(), err=io.StringIO())
     assert result["status"] == "BUDGET_EXCEEDED"
-    assert "disk_mb" in result["message"]
+    assert all(way in result["message"] for way in ("disk_mb", "sessions archive"))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.sessions import archive_contents
 from app.commands.headless import RunOptions, run_goal
 from app.commands.settings import Settings
 from engine.api.engine import Engine
@@ -24,9 +25,22 @@ from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify
 from engine.inquiry import index_writer
 from tests.rounds import rounds
+from tests.trusting import trust_folder
 
 ROUNDS = rounds(20, full=300)
 CANARY = "precious"
+PROGRAM = """import pathlib
+(pathlib.Path.home() / "kept").write_text("x")
+print("a long line of output\\n" * 400)
+"""
+KINDS = {
+    *(f".pilothouse/{name}" for name in ("archives", "blobs", "journal.db", "lock", "memory.db", "index.db")),
+    *(f".pilothouse/{name}.db.noted" for name in ("journal", "memory", "index")),
+    *(f".pilothouse/snapshots/{name}" for name in ("objects", "snapshots", "lock", "stat-cache")),
+    *("pilothouse.toml", "thresholds.toml", "mcp.json", "recipes/own.toml", "prompts/own.md"),
+    *("sandbox/.home", "sandbox/a.txt", "leave.key"),
+}
+"""Kinds of files that are damaged; marks of trust besides."""
 JOURNAL = (".pilothouse/journal.db", ".pilothouse/journal.db-wal")
 
 
@@ -44,7 +58,15 @@ async def _make(closed: Path, killed: Path) -> None:
     (closed / "pilothouse.toml").write_text('[cockpit]\nnotify = "off"\n')
     (closed / "recipes").mkdir()
     (closed / "recipes" / "own.toml").write_text("")
-    for goal in ("read big.txt", "write hello to a.txt", "list the files"):
+    (closed / "prompts").mkdir()
+    (closed / "prompts" / "own.md").write_text("Be short.")
+    (closed / "thresholds.toml").write_text("")
+    (closed / "mcp.json").write_text('{"mcpServers": {}}')
+    (closed / "sandbox" / "p.py").write_text(PROGRAM)
+    for goal in ("run python p.py", "read big.txt", "", "write hello to a.txt", "read big.txt"):
+        if not goal:
+            assert (await archive_contents(closed, days=0, target=None, dry=False))[0] == 0
+            continue
         result = await run_goal(RunOptions(closed, goal), out=io.StringIO(), err=io.StringIO())
         assert result["status"] == "GOAL_ACHIEVED"
     engine = await Engine.open(closed, config=Settings.load(closed).engine_config())
@@ -64,13 +86,20 @@ def events(database: Path) -> set[tuple[str, int, str, str]]:
         return set()
 
 
-def mutated(workspace: Path, canary: Path, dice: random.Random) -> str:
-    """Damage one file; what was done."""
-    files = sorted(path for path in workspace.rglob("*") if path.is_file() and not path.is_symlink())
+def grouped(workspace: Path, home: Path) -> dict[str, list[Path]]:
+    """The files by their kind."""
+    within = (path for top in (workspace, home) for path in top.rglob("*"))
     groups: dict[str, list[Path]] = {}
-    for path in files:
-        parts = path.relative_to(workspace).parts
+    for path in sorted(path for path in within if path.is_file() and not path.is_symlink()):
+        parts = path.relative_to(workspace.parent).parts[1:]
         groups.setdefault("/".join(parts[:3] if parts[1:2] == ("snapshots",) else parts[:2]), []).append(path)
+    return groups
+
+
+def mutated(workspace: Path, home: Path, canary: Path, dice: random.Random) -> str:
+    """Damage one file of a workspace, or of what its user keeps about it; what was done."""
+    groups = grouped(workspace, home)
+    files = [path for group in groups.values() for path in group]
     path = dice.choice(groups[dice.choice(sorted(groups))])
     how = dice.choice(["flip", "flip", "page", "truncate", "empty", "swap", "delete", "link", "dir", "mode"])
     content = bytearray(path.read_bytes())
@@ -89,7 +118,7 @@ def mutated(workspace: Path, canary: Path, dice: random.Random) -> str:
         swapped = other.read_bytes()
         other.write_bytes(content)
         path.write_bytes(swapped)
-        how = f"swap {other.relative_to(workspace)}"
+        how = f"swap {other.relative_to(workspace.parent)}"
     elif how == "mode":
         path.chmod(dice.choice([0o000, 0o444, 0o777]))
     else:
@@ -100,7 +129,7 @@ def mutated(workspace: Path, canary: Path, dice: random.Random) -> str:
             path.mkdir()
         elif how == "empty":
             path.touch()
-    return f"{how} {path.relative_to(workspace)}"
+    return f"{how} {path.relative_to(workspace.parent)}"
 
 
 async def opened_quietly(workspace: Path) -> set[tuple[str, int, str, str]]:
@@ -123,7 +152,7 @@ def kept_aside(workspace: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_whatever_is_damaged_it_opens_or_is_refused_with_offers(bases, tmp_path, part):
+async def test_whatever_is_damaged_it_opens_or_is_refused_with_offers(bases, tmp_path, monkeypatch, part):
     outcomes: dict[str, int] = {}
     for number in range(part, ROUNDS, 4):
         dice = random.Random(f"mutations {number}")
@@ -134,7 +163,11 @@ async def test_whatever_is_damaged_it_opens_or_is_refused_with_offers(bases, tmp
         canary.write_text(CANARY)
         shutil.copytree(base, workspace, symlinks=True)
         durable = whole if base is bases[0] else await _durable(base, tmp_path / f"c{number}")
-        what = f"{number}: {mutated(workspace, canary, dice)}"
+        home = tmp_path / f"home{number}"
+        monkeypatch.setenv("PILOTHOUSE_HOME", str(home))
+        trust_folder(workspace)
+        assert grouped(workspace, home).keys() >= KINDS
+        what = f"{number}: {mutated(workspace, home, canary, dice)}"
         readable = events(workspace / ".pilothouse" / "journal.db") & durable
         outcome = "opened"
         try:

@@ -150,6 +150,8 @@ NATURALS = "nat(0). nat(N) :- nat(M) & N = M + 1. loop(X) :- loop(X). "
     [
         ("+!s <- +b(0); !more(1). +!more(N) <- +b(N); !more(N + 1).", Limits(beliefs=50)),
         ("+!s : nat(X) & X < 0.", Limits(query_steps=1000)),
+        ("+!s : .range(0,1,100000000000).", Limits(query_steps=1000)),
+        ("+!s <- .range(0,1,100000000000).", Limits(query_steps=1000)),
         ("+!s <- ?(nat(X) & X < 0).", Limits(query_steps=1000)),
         ("+!s <- for (loop(X)) { .print(never) }.", Limits(query_steps=1000)),
         ("+!s <- .findall(X, nat(X), L).", Limits(query_steps=1000)),

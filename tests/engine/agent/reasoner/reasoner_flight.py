@@ -85,6 +85,12 @@ class ReasonerFlight(Flight):
         assert isinstance(deliberation, ReasonerDeliberation)
         return deliberation.reasoner
 
+    def has_mind(self, agent: str = "") -> bool:
+        """False while it is being made again, after it was cut off."""
+        deliberation = self.live(agent).deliberation
+        assert isinstance(deliberation, ReasonerDeliberation)
+        return deliberation._reasoner is not None
+
     async def poised(self) -> AgentState:
         """The state of the paused agent once it stands before its next step or has none."""
         return await self.until(settled)
@@ -162,7 +168,11 @@ def kept_and_rest_is_the_whole(flight: ReasonerFlight, events: Sequence[Event], 
 
 async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None:
     """What lives now is what the journal says, and nothing else."""
-    live, mind = flight.live(agent), flight.mind(agent)
+    live = flight.live(agent)
+    async with asyncio.timeout(PATIENCE_S):
+        while not flight.has_mind(agent):
+            await asyncio.sleep(0.002)
+    mind = flight.mind(agent)
 
     def recorded() -> bool:
         """Whether the journal says all that it has done; it may go on while the journal is read."""

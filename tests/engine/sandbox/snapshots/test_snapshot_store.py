@@ -352,6 +352,22 @@ async def test_a_damaged_record_is_named(snapshots: Snapshots, tmp_path: Path) -
         kept(snapshots)
 
 
+async def test_a_damaged_record_loses_the_times_and_no_file(
+    snapshots: Snapshots, root: Path, tmp_path: Path
+) -> None:
+    (root / "f").write_text("x")
+    info = await snapshots.take()
+    [record] = (tmp_path / "store/snapshots").iterdir()
+    record.write_text("{")
+    (root / "f").write_text("y")
+
+    done = await snapshots.restore(info.id)
+
+    assert done.verified
+    assert (root / "f").read_text() == "x"
+    assert (root / "f").stat().st_mtime > 1_000_000_000
+
+
 async def test_the_store_is_for_its_owner_only(snapshots: Snapshots, root: Path, tmp_path: Path) -> None:
     (root / "f").write_text("x")
     await snapshots.take()
