@@ -71,14 +71,9 @@ def test_hostile_files_are_refused_or_used(
     assert not wrong, "\n\n".join(wrong[:5])
 
 
-@pytest.mark.parametrize("odd", ["pipe", "device"])
-def test_what_never_ends_in_the_place_of_a_program_is_refused(odd: str, tmp_path: Path) -> None:
-    """The program would wait for ever, or fill the memory."""
+def test_what_never_ends_in_the_place_of_a_program_is_refused(tmp_path: Path) -> None:
     endless = tmp_path / "endless.asl"
-    if odd == "pipe":
-        os.mkfifo(endless)
-    else:
-        endless.symlink_to("/dev/zero")
+    os.mkfifo(endless)
     (tmp_path / "a.asl").write_text('{ include("endless.asl") }\n!a. +!a <- .print(x).\n')
     (tmp_path / "both.mas").write_text("a = endless.asl\n")
     workspace = ("--workspace", str(tmp_path / "workspace"))
@@ -92,4 +87,4 @@ def test_what_never_ends_in_the_place_of_a_program_is_refused(odd: str, tmp_path
         done = forking.run(forking.CLI, *words, cwd=tmp_path)
         text = done.stdout + done.stderr
         assert done.returncode in (1, 2), text
-        assert "no plain file" in text or "beneath the folder" in text, text
+        assert "no plain file" in text, text
