@@ -57,7 +57,7 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Begin, and see the end of a terminal that does not say it by SIGHUP, as not its session leader."""
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
         threading.Thread(target=self._await_hangup, name="hangup", daemon=True).start()
 
     def _await_hangup(self) -> None:
