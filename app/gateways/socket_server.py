@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
+import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from app.commands.command_runner import log_fault
+from app.commands.watchdog import ending_on
 from app.gateways.addresses import Address, AddressError, EngineRecord, listen, new_address, peer_of, withdraw
 from app.gateways.answers import QUESTIONS, Asker, Hello, Question, validated
 from app.gateways.protocol import (
@@ -110,9 +113,14 @@ class EngineServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # connections are closed by callbacks of their tasks
 
+    @property
+    def busy(self) -> bool:
+        """Whether anybody works with the engine; who only watches does not."""
+        return bool(self.working) or any(each.holds for each in self._connections.values())
+
     async def unused(self) -> None:
-        """Wait until nobody works with the engine; who only watches is not waited for."""
-        while self.working or any(each.holds for each in self._connections.values()):
+        """Wait until nobody works with the engine."""
+        while self.busy:
             self._changed.clear()
             await self._changed.wait()
 
@@ -423,6 +431,10 @@ async def served(engine: Engine, kind: str) -> AsyncIterator[EngineServer]:
     await server.begin()
     try:
         yield server
-        await server.unused()
+        if server.busy:
+            sys.stderr.write("the engine stays for other programs that work with it; ctrl+c ends it\n")
+            last = asyncio.create_task(server.unused())
+            with ending_on((signal.SIGINT, signal.SIGTERM), lambda _number: last.cancel()):
+                await asyncio.wait({last})
     finally:
         await server.close()
