@@ -13,8 +13,9 @@ import signal
 import socket
 import sys
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from app.commands.command_runner import log_fault
@@ -52,8 +53,8 @@ LINES_A_TURN = 32
 """Lines of one connection before others get their turn."""
 SENDS, SENDS_S = 8, 0.1
 """Sends to one follower in so many seconds; what comes meanwhile goes together."""
-CACHED = 4_096
-"""Newest events that are kept as they are sent, for all followers."""
+CACHED, CACHED_BYTES = 1_024, 16 * 1024
+"""Events that are kept as they were sent last, for all followers, and how long each may be."""
 END_S = 0.5
 """How long closing waits for commands that are under way."""
 
@@ -138,12 +139,17 @@ class EngineServer:
     def encoded(self, event: Event) -> bytes:
         """An event as it is sent; kept, as all followers get the same."""
         if (line := self._encoded.get(event.seq)) is None:
-            line = self._encoded[event.seq] = encode(event._asdict())[:-1]
+            line = encode(event._asdict())[:-1]
+            if len(line) <= CACHED_BYTES:
+                self._encoded[event.seq] = line
             if len(self._encoded) > CACHED:
                 del self._encoded[next(iter(self._encoded))]
         return line
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= 2 * CONNECTIONS:
+            writer.close()  # too many even to be told so
+            return
         connection = Connection(self, reader, writer)
         task = asyncio.create_task(self._serve(connection, writer), name="client")
         self._connections[task] = connection
@@ -155,8 +161,7 @@ class EngineServer:
 
     async def _serve(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         try:
-            self._admit(writer.get_extra_info("socket"))
-            await connection.serve()
+            await connection.serve(partial(self._admit, writer.get_extra_info("socket")))
         except ProtocolError as error:
             self.refused[error.code] += 1
             writer.write(error_line(error))
@@ -199,14 +204,18 @@ class Connection:
         operator, watch = self.asker or Asker("", True)
         return {"operator": operator, "watch": watch, "holds": self.holds}
 
-    async def serve(self) -> None:
+    async def serve(self, admit: Callable[[], None]) -> None:
         """Answer until the client has gone.
+
+        Args:
+            admit: refuses it; called once it has said something, so that it is there to be answered.
 
         Raises:
             ProtocolError: it cannot be served any more; the message says why.
         """
         pieces = self._pieces()
         lines = await self._first(pieces)
+        admit()
         await self._greet(lines.pop(0))
         while True:
             for number, line in enumerate(lines):
@@ -361,8 +370,8 @@ class Connection:
                 if not told and head - page[0].seq > BEHIND:
                     await self._send(encode({"id": ident, "behind": {"place": page[0].seq, "head": head}}))
                 told = head - page[0].seq > BEHIND // 2
-                events = b",".join(map(self._server.encoded, page))
-                await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, events))
+                for batch in self._batches(page):
+                    await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, b",".join(batch)))
                 if len(sent) == SENDS and (early := sent[0] + SENDS_S - loop.time()) > 0:
                     await asyncio.sleep(early)
                 sent.append(loop.time())
@@ -373,6 +382,16 @@ class Connection:
             pass  # the client has gone
         finally:
             self._tasks.pop(ident, None)
+
+    def _batches(self, page: Sequence[Event]) -> Iterator[list[bytes]]:
+        """Events as they are sent, so many at a time as fit into a connection's buffer."""
+        batch: list[bytes] = []
+        for line in map(self._server.encoded, page):
+            if batch and sum(map(len, batch)) + len(line) > BUFFER_BYTES:
+                yield batch
+                batch = []
+            batch.append(line)
+        yield batch
 
     async def _serve_mcp(self, read_only: bool) -> None:
         from app.gateways.mcp import serve_connection  # late: the SDK is large

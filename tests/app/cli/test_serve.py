@@ -25,6 +25,7 @@ from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from tests import forking
 from tests.patience import PATIENCE_S
+from tests.rounds import rounds
 
 SLOW = """import sys, time
 open("witness", "a").write("began\\n")
@@ -237,11 +238,12 @@ async def _submit_until_it_is_gone(workspace: Path, server: subprocess.Popen[str
     return durable
 
 
-def test_what_a_client_saw_durable_survives_a_kill_of_the_engine(workspace: Path) -> None:
+@pytest.mark.parametrize("count", range(40, 40 + rounds(1, full=20)))
+def test_what_a_client_saw_durable_survives_a_kill_of_the_engine(workspace: Path, count: int) -> None:
     server = started(workspace, "serve")
     assert server.stdout is not None
     assert server.stdout.readline().startswith("serving")
-    durable = asyncio.run(_submit_until_it_is_gone(workspace, server, 40))
+    durable = asyncio.run(_submit_until_it_is_gone(workspace, server, count))
     server.communicate()
     events = {event.ref for event in journal(workspace)}
     assert set(durable) <= events
