@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ async def test_a_follower_that_stands_still_costs_no_memory_and_goes_on_where_it
 async def test_one_that_is_far_behind_is_told_the_head(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket_server, "BEHIND", 20)
+    monkeypatch.setattr(protocol, "BEHIND", 20)
     async with serving(workspace) as (engine, _), client_of(workspace) as client:
         await client.submit(cmd.CreateAgent(agent="pilot-1"))
         for _ in range(40):
@@ -419,3 +420,22 @@ async def test_closing_lets_commands_under_way_end_and_tells_clients(workspace: 
     store = await SqliteJournal.open(workspace, clock=engine.clock, read_only=True)
     assert await store.last(1, kind="note.added")
     await store.close()
+
+
+async def test_who_asks_and_never_reads_is_not_read_any_more(workspace: Path) -> None:
+    async with serving(workspace) as (engine, server):
+        await engine.submit(cmd.CreateAgent(agent="pilot-1"))
+        await engine.submit(cmd.AddNote(agent="pilot-1", text="x" * 4_000))
+        raw = await Raw.to(workspace)
+        await raw.next()
+        transport: Any = raw.writer.transport
+        transport.pause_reading()
+        sent = 0
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(0.5):  # nothing is taken any more
+                    await raw.send(b'{"id": %d, "ask": "view", "agent": "pilot-1"}\n' % (sent := sent + 1))
+        (connection,) = server._connections.values()
+        assert len(connection._tasks) <= socket_server.REQUESTS
+        assert connection._writer.transport.get_write_buffer_size() < 2 * socket_server.BUFFER_BYTES
+        raw.writer.transport.abort()
