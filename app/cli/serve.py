@@ -91,12 +91,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.what == "restart":
             return _restart(options, workspace)
-        refuse_second(workspace)
+        if (record := record_of(workspace)) is not None:
+            who = f"a {record.kind} (process {record.pid})"
+            return print_error(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
         if options.what == "background":
             return _in_background(partial(_serve, options, workspace), workspace)
-        return _serve(
-            options, workspace, partial(print, f"serving {workspace} (process {os.getpid()})", flush=True)
-        )
+        words = f"serving {workspace} (process {os.getpid()})"
+        return _serve(options, workspace, partial(print, words, flush=True))
     except (JournalError, OSError, *UNUSABLE) as error:
         return print_error(str(error))
 
@@ -104,17 +105,6 @@ def run(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace, workspace: Path, ready: Callable[[], object]) -> int:
     settings = Settings.load(workspace, trust=options.trust)
     return asyncio.run(serve(workspace, settings.engine_config(accept=accepted_tier(options)), ready))
-
-
-def refuse_second(workspace: Path) -> None:
-    """See that no engine has the workspace open; blocking.
-
-    Raises:
-        JournalError: one has.
-    """
-    if (record := record_of(workspace)) is not None:
-        who = f"a {record.kind} (process {record.pid})"
-        raise JournalError(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
 
 
 # ------------------------------------------------------------------ serving
@@ -159,13 +149,7 @@ class Ending:
             for command in running:
                 await asyncio.shield(engine.submit(command, operator="serve"))
             raise
-        return [each for each in running if await _is_to_go_on(engine, each)]
-
-
-async def _is_to_go_on(engine: Engine, command: cmd.Run) -> bool:
-    """Whether the goal up to which an agent runs has not ended meanwhile."""
-    goal = (await engine.view(command.agent)).goals.get(command.until or "")
-    return goal is None or not goal.status.terminal
+        return running
 
 
 async def _rested(engine: Engine, agent: str) -> None:
@@ -314,7 +298,8 @@ async def _go_on(workspace: Path, running: list[dict[str, Any]]) -> int:
     try:
         for command in running:
             receipt = await client.ask("submit", command=command)
-            print(f"{command['agent']}: {receipt['message']}")
+            if receipt["ok"]:  # its goal may have ended with its last action
+                print(f"{command['agent']}: {receipt['message']}")
     finally:
         await client.close()
     return 0

@@ -15,7 +15,6 @@ import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Any
 
 from app.commands.command_runner import log_fault
@@ -118,7 +117,8 @@ class EngineServer:
     @property
     def clients(self) -> list[dict[str, Any]]:
         """Who is connected."""
-        return [each.words for each in self._connections.values() if each.asker is not None]
+        connections = self._connections.values()
+        return [{**each.asker._asdict(), "holds": each.holds} for each in connections if each.asker]
 
     def note_change(self, task: asyncio.Task[None] | None = None) -> None:
         """A client has come or gone, or a command has ended."""
@@ -151,7 +151,7 @@ class EngineServer:
 
     async def _serve(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         try:
-            await connection.serve(partial(self._admit, writer.get_extra_info("socket")))
+            await connection.serve()
         except ProtocolError as error:
             self.refused[error.code] += 1
             writer.write(wire.error_line(error))
@@ -160,7 +160,12 @@ class EngineServer:
         except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
             writer.write(wire.error_line(ProtocolError("fault", log_fault(self.engine.workspace, error))))
 
-    def _admit(self, connection: socket.socket) -> None:
+    def admit(self, connection: socket.socket) -> None:
+        """See that a client may stay.
+
+        Raises:
+            ProtocolError: it may not; the message says why.
+        """
         if len(self._connections) > CONNECTIONS:
             raise ProtocolError("connections", f"there are {CONNECTIONS} connections already: end some")
         if peer_of(connection)[1] != os.getuid():
@@ -188,24 +193,15 @@ class Connection:
         self.holds = False
         writer.transport.set_write_buffer_limits(high=BUFFER_BYTES)
 
-    @property
-    def words(self) -> dict[str, Any]:
-        """Who it is."""
-        operator, watch = self.asker or Asker("", True)
-        return {"operator": operator, "watch": watch, "holds": self.holds}
-
-    async def serve(self, admit: Callable[[], None]) -> None:
+    async def serve(self) -> None:
         """Answer until the client has gone.
-
-        Args:
-            admit: refuses it; called once it has said something, so that it is there to be answered.
 
         Raises:
             ProtocolError: it cannot be served any more; the message says why.
         """
         pieces = self._pieces()
         lines = await self._first(pieces)
-        admit()
+        self._server.admit(self._writer.get_extra_info("socket"))  # now it is there to be answered
         await self._greet(lines.pop(0))
         while True:
             for number, line in enumerate(lines):
@@ -213,10 +209,9 @@ class Connection:
                     return
                 if number % LINES_A_TURN == LINES_A_TURN - 1:
                     await asyncio.sleep(0)
-            try:
-                lines = await anext(pieces)
-            except StopAsyncIteration:
+            if (more := await anext(pieces, None)) is None:
                 return
+            lines = more
 
     async def _first(self, pieces: AsyncIterator[list[bytes]]) -> list[bytes]:
         try:
