@@ -39,6 +39,7 @@ from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.journal import JournalError
+from engine.core.text import clean_line
 
 UNIT = "PILOTHOUSE_UNIT"
 """Names the systemd unit to the program that it starts."""
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             return print_error(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
         if options.what == "background":
             return _in_background(partial(_serve, options, workspace), workspace)
-        words = f"serving {workspace} (process {os.getpid()})"
+        words = clean_line(f"serving {workspace} (process {os.getpid()})")
         return _serve(options, workspace, partial(print, words, flush=True))
     except (JournalError, OSError, *UNUSABLE) as error:
         return print_error(str(error))
@@ -204,7 +205,7 @@ def _in_background(work: Callable[[Callable[[], object]], int], workspace: Path)
         heard = pipe.read().strip()
     if not heard.isdigit():
         return print_error(heard or f"it ended before it served: see {log}")
-    print(f"serving {workspace} (process {heard}), log: {log}")
+    print(clean_line(f"serving {workspace} (process {heard}), log: {log}"))
     return 0
 
 
