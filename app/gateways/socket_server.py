@@ -40,8 +40,8 @@ BUFFER_BYTES = 256 * 1024
 """What may wait in a connection before whoever writes to it waits."""
 LINES_A_TURN = 32
 """Lines of one connection before others get their turn."""
-SENDS, SENDS_S = 8, 0.1
-"""Sends to one follower in so many seconds; what comes meanwhile goes together."""
+BURST, SENDS_A_SECOND = 8, 2_000
+"""Sends to a follower at once, and to all of them later on; what comes meanwhile goes together."""
 CACHED, CACHED_BYTES = 1_024, 16 * 1024
 """Events that are kept as they were sent last, for all followers, and how long each may be."""
 END_S = 0.5
@@ -113,6 +113,11 @@ class EngineServer:
         while self.busy:
             self._changed.clear()
             await self._changed.wait()
+
+    @property
+    def count(self) -> int:
+        """How many connections there are."""
+        return len(self._connections)
 
     @property
     def clients(self) -> list[dict[str, Any]]:
@@ -347,7 +352,7 @@ class Connection:
 
     async def _follow(self, ident: int, arguments: Any) -> str:
         """Send events behind a place, and new ones as they become durable."""
-        sent, told, loop = deque[float](maxlen=SENDS), False, asyncio.get_running_loop()
+        sent, told, loop = deque[float](maxlen=BURST), False, asyncio.get_running_loop()
         pages = self._engine.store.pages(arguments.since, stream=arguments.stream or None, follow=True)
         async for page in pages:
             place, head = page[0].seq, await self._engine.head()
@@ -356,7 +361,8 @@ class Connection:
             told = head - place > wire.BEHIND // 2
             for batch in self._batches(page):
                 await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, b",".join(batch)))
-            if len(sent) == SENDS and (early := sent[0] + SENDS_S - loop.time()) > 0:
+            share = BURST * self._server.count / SENDS_A_SECOND
+            if len(sent) == BURST and (early := sent[0] + share - loop.time()) > 0:
                 await asyncio.sleep(early)
             sent.append(loop.time())
         return "the journal is closed"

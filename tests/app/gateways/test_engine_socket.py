@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from app.gateways import addresses, protocol, socket_server
-from app.gateways.engine_client import EngineClient
+from app.gateways import addresses, engine_client, protocol, socket_server
+from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
 from engine.core import commands as cmd
 from engine.core.store.sqlite import SqliteJournal
@@ -172,13 +172,13 @@ async def test_what_a_client_asked_for_goes_with_it_and_commands_do_not(workspac
         await raw.send({"id": 3, "ask": "submit", "command": NOTE.model_dump()})
         raw.writer.close()
         async with asyncio.timeout(PATIENCE_S):
-            await server.unused()
-            while server.clients or any(task.get_name() == "client" for task in asyncio.all_tasks()):
-                await asyncio.sleep(0.01)
             async for event in engine.events(0):
                 if event.kind == "note.added":
                     break
-        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("answer to")]
+            while any(task.get_name().startswith(("client", "answer to")) for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.01)
+        assert not server.busy
+        assert not server.clients
 
 
 # ------------------------------------------------------------------ versions
@@ -439,3 +439,16 @@ async def test_who_asks_and_never_reads_is_not_read_any_more(workspace: Path) ->
         assert len(connection._tasks) <= socket_server.REQUESTS
         assert connection._writer.transport.get_write_buffer_size() < 2 * socket_server.BUFFER_BYTES
         raw.writer.transport.abort()
+
+
+async def test_a_client_that_stood_still_in_its_hello_connects_again(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_server, "HELLO_S", 0.01)
+    async with serving(workspace) as (_, server):
+        there = await asyncio.to_thread(addresses.find_engine, workspace)
+        assert there is not None
+        while not server.refused:
+            await asyncio.sleep(0.01)
+        with pytest.raises(EngineLostError, match="no hello came|has gone"):
+            await engine_client._greeted(there[1], HELLO["hello"])
