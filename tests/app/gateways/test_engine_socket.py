@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from app.commands.missions import wait_until
 from app.gateways import addresses, engine_client, protocol, socket_server
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -452,3 +453,39 @@ async def test_a_client_that_stood_still_in_its_hello_connects_again(
             await asyncio.sleep(0.01)
         with pytest.raises(EngineLostError, match=r"no hello came|has gone"):
             await engine_client._greeted(there[1], HELLO["hello"])
+
+
+REACH = """
+import socket, sys
+for path in sys.argv[1:]:
+    try:
+        end = socket.socket(socket.AF_UNIX)
+        end.connect(path)
+        end.sendall(b'{"hello": {"protocol": 1, "operator": "evil"}}\\n')
+        print("reached", end.recv(100))
+    except OSError as error:
+        print("kept out", error.errno)
+"""
+
+
+async def test_a_program_of_an_agent_cannot_reach_the_engine_that_started_it(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as home:  # whose path a socket's address can hold
+        monkeypatch.setenv("PILOTHOUSE_HOME", home)
+        async with serving(workspace) as (engine, server):
+            if engine.sandbox().refusal or engine.sandbox().unconfined:
+                pytest.skip("no jail can be had here")
+            await engine.submit(cmd.CreateAgent(agent="pilot-1"))
+            (workspace / "sandbox/reach.py").write_text(REACH)
+            (address,) = addresses.addresses_of(workspace)
+            places = ("", "/proc/1/root", f"/proc/{os.getpid()}/root")
+            paths = " ".join(f"{place}{address.file('sock')}" for place in places)
+            args = {"command": f"python reach.py {paths}"}
+            assert (await engine.submit(cmd.CallTool(agent="pilot-1", command="run", args=args))).ok
+            await wait_until(engine, "pilot-1", lambda state: not state.busy and not state.requests)
+            (finished,) = await engine.store.last(1, "pilot-1", kind="action.finished")
+            printed = json.loads(finished.body)["result"]["stdout"].splitlines()
+            assert [line.rpartition(" ")[0] for line in printed] == ["kept out"] * 3
+            assert "None" not in printed[0], "the system refused, and not Python"
+            assert not server.refused
