@@ -40,8 +40,9 @@ BUFFER_BYTES = 256 * 1024
 """What may wait in a connection before whoever writes to it waits."""
 LINES_A_TURN = 32
 """Lines of one connection before others get their turn."""
-BURST, SENDS_A_SECOND = 8, 2_000
-"""Sends to a follower at once, and to all of them later on; what comes meanwhile goes together."""
+FEW, BURST, SENDS_A_SECOND = 8, 8, 2_000
+"""Connections that get each event at once; where there are more, so many sends to a follower in a row, and to
+all of them in a second, and what comes meanwhile goes together."""
 CACHED, CACHED_BYTES = 1_024, 16 * 1024
 """Events that are kept as they were sent last, for all followers, and how long each may be."""
 END_S = 0.5
@@ -361,7 +362,7 @@ class Connection:
             told = head - place > wire.BEHIND // 2
             for batch in self._batches(page):
                 await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, b",".join(batch)))
-            share = BURST * self._server.count / SENDS_A_SECOND
+            share = BURST * max(0, self._server.count - FEW) / SENDS_A_SECOND
             if len(sent) == BURST and (early := sent[0] + share - loop.time()) > 0:
                 await asyncio.sleep(early)
             sent.append(loop.time())
