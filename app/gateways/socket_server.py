@@ -43,7 +43,7 @@ LINES_A_TURN = 32
 FEW, BURST, SENDS_A_SECOND = 8, 8, 2_000
 """Connections that get each event at once; where there are more, so many sends to a follower in a row, and to
 all of them in a second, and what comes meanwhile goes together."""
-CACHED, CACHED_BYTES = 1_024, 16 * 1024
+CACHED, CACHED_BYTES = 4_096, 8 * 1024
 """Events that are kept as they were sent last, for all followers, and how long each may be."""
 END_S = 0.5
 """How long closing waits for commands that are under way."""
@@ -71,6 +71,8 @@ class EngineServer:
         """Why no other program can reach this engine; empty where they can."""
         self.working: set[asyncio.Task[None]] = set()
         """Commands under way that end even when their client has gone."""
+        self.turn = asyncio.Lock()
+        """Held by the follower whose events are made ready: one in each turn of the loop."""
         self._connections: dict[asyncio.Task[None], Connection] = {}
         self._encoded: dict[int, bytes] = {}
         self._address: Address | None = None
@@ -360,7 +362,10 @@ class Connection:
             if not told and head - place > wire.BEHIND:
                 await self._send(wire.encode({"id": ident, "behind": {"place": place, "head": head}}))
             told = head - place > wire.BEHIND // 2
-            for batch in self._batches(page):
+            async with self._server.turn:
+                batches = list(self._batches(page))
+                await self._engine.pace.checkpoint()
+            for batch in batches:
                 await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, b",".join(batch)))
             share = BURST * max(0, self._server.count - FEW) / SENDS_A_SECOND
             if len(sent) == BURST and (early := sent[0] + share - loop.time()) > 0:
@@ -370,12 +375,13 @@ class Connection:
 
     def _batches(self, page: Sequence[Event]) -> Iterator[list[bytes]]:
         """Events as they are sent, so many at a time as fit into a connection's buffer."""
-        batch: list[bytes] = []
+        batch, size = list[bytes](), 0
         for line in map(self._server.encoded, page):
-            if batch and sum(map(len, batch)) + len(line) > BUFFER_BYTES:
+            if batch and size + len(line) > BUFFER_BYTES:
                 yield batch
-                batch = []
+                batch, size = [], 0
             batch.append(line)
+            size += len(line)
         yield batch
 
     async def _serve_mcp(self, read_only: bool) -> None:

@@ -22,7 +22,7 @@ from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import EngineServer
 from engine.core import commands as cmd
 from engine.core.journal import Event
-from tests.app.gateways.many_clients import crowd, late_ticks
+from tests.app.gateways.many_clients import crowd, late_ticks, note
 from tests.benchmarks.cockpit import row
 
 STEPS = 100
@@ -86,10 +86,7 @@ async def _crowd(workspace: Path) -> tuple[dict[str, Any], float]:
     async with _serving(workspace) as (engine, server):
         await engine.submit(cmd.CreateAgent(agent="pilot-1"))
         ticks = asyncio.create_task(late_ticks())
-        began = time.perf_counter()
-        for number in range(RATE * 2):
-            await engine.submit(cmd.AddNote(agent="pilot-1", text=f"{number:0100}"))
-            await asyncio.sleep(max(0.0, began + (number + 1) * 2 / RATE - time.perf_counter()))
+        await note(engine, RATE * 2, RATE)
         ticks.cancel()
         lates = sorted(await ticks)
         result = await crowd(workspace, engine, server, programs=2, each=CLIENTS, events=EVENTS, rate=RATE)

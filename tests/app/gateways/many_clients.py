@@ -23,6 +23,7 @@ from engine.core import commands as cmd
 from tests.patience import PATIENCE_S
 
 TICK_S = 0.01
+AT_ONCE = 10
 
 
 async def follow(workspace: Path, count: int, last: int) -> None:
@@ -70,7 +71,7 @@ async def crowd(
         server: its server.
         programs: how many, beside the one that stands still.
         each: followers of each of them.
-        events: how many come.
+        events: how many come, a multiple of 20.
         rate: events a second at most.
     """
     last = await engine.head() + events
@@ -85,11 +86,7 @@ async def crowd(
     cockpits = asyncio.create_task(_cockpits(workspace, 5))
     ticks = asyncio.create_task(late_ticks())
     began = time.perf_counter()
-    for number in range(events // 2):
-        await engine.submit(cmd.AddNote(agent="pilot-1", text=f"{number:0100}"))
-        early = began + (number + 1) * 2 / rate - time.perf_counter()
-        if early > 0:
-            await asyncio.sleep(early)
+    await note(engine, events, rate)
     took = time.perf_counter() - began
     ticks.cancel()
     cockpits.cancel()
@@ -104,6 +101,15 @@ async def crowd(
         "late_p99_ms": lates[int(len(lates) * 0.99)] * 1000,
         "late_median_ms": statistics.median(lates) * 1000,
     }
+
+
+async def note(engine: Engine, events: int, rate: float) -> None:
+    """Have events come, as of many agents at once, so many a second at most; each note makes two."""
+    began = time.perf_counter()
+    for done in range(AT_ONCE * 2, events + 1, AT_ONCE * 2):
+        notes = [cmd.AddNote(agent="pilot-1", text=f"{done:0100}") for _ in range(AT_ONCE)]
+        await asyncio.gather(*map(engine.submit, notes))
+        await asyncio.sleep(max(0.0, began + done / rate - time.perf_counter()))
 
 
 async def late_ticks() -> list[float]:
