@@ -80,15 +80,14 @@ async def serve_connection(
 
 
 async def carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Bytes in both directions, until either end has none any more."""
+    """Bytes between standard streams and a connection in both directions, until the connection ends."""
     async with own_streams() as (source, target):
-        ways = [asyncio.create_task(_copy(source, writer)), asyncio.create_task(_copy(reader, target))]
+        forth = asyncio.create_task(_copy(source, writer))
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await _copy(reader, target)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            forth.cancel()
+            await asyncio.gather(forth, return_exceptions=True)
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -96,6 +95,7 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         while piece := await source.read(PIECE_BYTES):
             target.write(piece)
             await target.drain()
+        target.write_eof()
 
 
 def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCommand]:

@@ -15,6 +15,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from app.commands.command_runner import log_fault
@@ -385,9 +386,9 @@ class Connection:
         yield batch
 
     async def _serve_mcp(self, read_only: bool) -> None:
-        from app.gateways.mcp import serve_connection  # late: the SDK is large
-
-        await serve_connection(self._engine, self._reader, self._writer, read_only=read_only)
+        # Late, and in a thread: the SDK is large.
+        mcp = await asyncio.to_thread(import_module, "app.gateways.mcp")
+        await mcp.serve_connection(self._engine, self._reader, self._writer, read_only=read_only)
 
     def _refusal(self, error: ProtocolError, ident: int | None) -> bytes:
         self._server.refused[error.code] += 1
