@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from engine.agent.steering.envelopes import envelope_text
-from engine.agent.steering.rules import rule_text
+from engine.agent.steering.rules import rule_line, rule_text
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
+from engine.core.approvals import Answer
 from engine.core.breakpoints import write_break
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event
@@ -449,7 +450,14 @@ _WORDS: Words = {
         f"? warning may {p.action} run? {call_text(p.call.command, p.call.args)}: {p.why}"
     ),
     ev.ApprovalAnswered: _approval_answered,
-    ev.RuleGranted: lambda p: f"✓ operator {p.grant} ({p.scope}), unasked: {rule_text(p.rule)}",
+    ev.RuleGranted: lambda p: (
+        f"✓ operator {p.grant} ({p.scope}), "
+        f"{'unasked' if p.rule.answer is Answer.ALLOW else 'denied'}: {rule_text(p.rule)}"
+    ),
+    ev.RuleProposed: lambda p: (
+        f"¿ operator {p.proposal} proposed, from {p.learned.hits} answers: {rule_line(p.learned.rule)}"
+    ),
+    ev.ProposalClosed: "✓ operator {p.proposal}: {p.reason}",
     ev.GrantsNotCounted: _not_counted,
     ev.RuleRevoked: "✗ operator {p.grant} holds no longer",
     ev.PlanAccepted: _plan_accepted,

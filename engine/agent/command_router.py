@@ -13,6 +13,7 @@ from engine.agent.decisions.approvals import changed
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import spent_by_charge
 from engine.agent.shared import SharedServices
+from engine.agent.steering.learned_rules import learn_rules
 from engine.agent.steering.ledger import WORKSPACE as WORKSPACE_BUDGET
 from engine.agent.steering.ledger import Ledger
 from engine.agent.stops import StopController
@@ -140,6 +141,7 @@ class CommandRouter:
             cmd.SetBudget: self._handle_and_ease,
             cmd.DeleteAgent: self._handle_and_ease,
             cmd.Undo: self._handle_and_ease,
+            cmd.ProposeRules: self._propose_rules,
         }
         """Carries a command to an agent out that the agent does not handle alone."""
 
@@ -191,6 +193,13 @@ class CommandRouter:
             del self._live.here[command.agent]
             self._shared.coders.remove(command.agent)
         return receipt
+
+    async def _propose_rules(self, agent: Agent, command: cmd.ProposeRules, actor: str) -> cmd.Receipt:
+        """Learn rules from the agent's history, and have them proposed."""
+        shared, spec_of = self._shared, agent.around.registry.spec
+        history = (shared.store, agent.state, spec_of, shared.config.trust)
+        learned = await learn_rules(*history, command.needed)
+        return await self._handle(agent, command.model_copy(update={"learned": learned}), actor)
 
     async def _handle_and_ease(self, agent: Agent, command: cmd.Command, actor: str) -> cmd.Receipt:
         """Carry out a command after which there may be more of a budget for others."""

@@ -20,6 +20,8 @@ from engine.value import dataclass
 
 ANSWERS_KEPT = 20
 """Answers that a state remembers, so that a second one is refused in words."""
+PROPOSALS_KEPT = 50
+"""Proposed rules, and declined ones, that a state remembers."""
 DENIALS_KEPT = 50
 """Denied calls that a state remembers, so that they are not asked for again at once."""
 OUTSIDE = "outside"
@@ -160,6 +162,30 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class LearnedRule:
+    """A rule that gives the operator's answers, and how it does over the agent's whole history."""
+
+    rule: Rule
+    hits: int
+    """Answers of the operator's that it would have given."""
+    misses: int = 0
+    """Answers alike to calls of the same kind that it would have left to the operator."""
+    calls: int = 0
+    """Calls of the whole history that it is about, asked about or not."""
+    evidence: tuple[str, ...] = ()
+    """The newest of the answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A learned rule that waits for the operator's word; it does nothing by itself."""
+
+    id: str
+    learned: LearnedRule
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Denial:
     """A call that the operator does not want; it is not asked for again until they let it be retried."""
 
@@ -261,6 +287,10 @@ class Approvals:
     elaborated: str = ""
     """The newest decision for an open step of an accepted plan; the revision that follows is part of it."""
     not_counted: NotCounted = field(default_factory=NotCounted)
+    proposals: tuple[Proposal, ...] = ()
+    """Rules that were learned from answers and wait."""
+    declined: tuple[LearnedRule, ...] = ()
+    """Those that the operator did not want; each comes again with more evidence only."""
 
 
 class AnswerApproval(Command, do="answer_approval"):
@@ -290,6 +320,28 @@ class RevokeRule(Command, do="revoke_rule"):
 
     grant: str = Field(min_length=1, max_length=40)
     """Id of the grant, or of the goal whose envelope it is."""
+
+
+class ProposeRules(Command, do="propose_rules"):
+    """Learn rules from what the operator allowed and denied; none holds before it is taken up."""
+
+    needed: int = Field(default=3, ge=2, le=1_000)
+    """How many equal answers a rule needs."""
+    learned: tuple[LearnedRule, ...] = ()
+    """What was learned; the engine fills it in, whatever was given."""
+
+
+class TakeRule(Command, do="take_rule"):
+    """Let a proposed rule hold from now on, sealed as any grant is."""
+
+    proposal: str = Field(min_length=1, max_length=40)
+    scope: Literal["session", "always"] = "always"
+
+
+class DeclineRule(Command, do="decline_rule"):
+    """Refuse a proposed rule; it is proposed again only once there is more evidence."""
+
+    proposal: str = Field(min_length=1, max_length=40)
 
 
 class SetApprovals(Command, do="set_approvals"):
@@ -366,6 +418,20 @@ class GrantsNotCounted(Payload, kind="approval.not_counted", external=True):
     """Goals."""
     journal: bool = False
     """Whether the journal is somebody else's: its budgets and its autonomous mode do not count either."""
+
+
+class RuleProposed(Payload, kind="approval.proposed"):
+    """A rule was learned from the operator's answers; under an id that there is, with newer counts."""
+
+    proposal: str
+    learned: LearnedRule
+
+
+class ProposalClosed(Payload, kind="approval.proposal_closed"):
+    """A proposed rule waits no longer."""
+
+    proposal: str
+    reason: Reason
 
 
 class RuleRevoked(Payload, kind="approval.revoked"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.agent.steering.rules import rule_text, shape
+from engine.agent.steering.rules import rule_text, shape, words_of
 from engine.core.actions import Reversibility
 from engine.core.agents import RunState
 from engine.core.approvals import Question
@@ -49,6 +49,8 @@ class NeedKind(StrEnum):
     BUDGET = "budget"
     STUCK = "stuck"
     BREAKPOINT = "breakpoint"
+    RULE = "rule"
+    """A rule that was learned from answers could be taken up; no agent waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,16 @@ def _paused(state: AgentState) -> Iterator[Need]:
         yield Need(agent, NeedKind.STUCK, state.current_goal, reason, event=state.run_event)
     elif reason.is_a("run.breakpoint"):
         yield Need(agent, NeedKind.BREAKPOINT, state.breakpoint_hit, reason, event=state.run_event)
+
+
+def rules_of(state: AgentState) -> Iterator[Need]:
+    """The rules that were learned from answers to an agent, which the operator may take up."""
+    for proposal in state.approvals.proposals:
+        rule = proposal.learned
+        what = (
+            f"{rule.rule.answer} {words_of(rule.rule)} — {rule.hits} answers alike, about {rule.calls} calls"
+        )
+        yield Need(state.agent_id, NeedKind.RULE, proposal.id, what, event=proposal.event)
 
 
 def _campaigns(state: MastermindState) -> Iterator[Need]:

@@ -10,6 +10,7 @@ from engine.core import events as ev
 from engine.core.approvals import (
     ANSWERS_KEPT,
     DENIALS_KEPT,
+    PROPOSALS_KEPT,
     Accepted,
     Answered,
     Approvals,
@@ -17,6 +18,7 @@ from engine.core.approvals import (
     Grant,
     HeldReplan,
     NotCounted,
+    Proposal,
     Question,
     Scope,
 )
@@ -250,6 +252,26 @@ def _not_counted(state: AgentState, payload: ev.GrantsNotCounted, event: Event) 
         _change(state, policies={})
         state.budget, state.goal_budgets = None, {}
         state.sandbox = replace(state.sandbox, autonomous=False)
+
+
+@folds(ev.RuleProposed)
+def _proposed(state: AgentState, payload: ev.RuleProposed, event: Event) -> None:
+    known = state.approvals
+    count_id(state, payload.proposal)
+    others = tuple(other for other in known.proposals if other.id != payload.proposal)
+    proposal = Proposal(payload.proposal, payload.learned, event.ref)
+    _change(state, proposals=(*others, proposal)[-PROPOSALS_KEPT:])
+
+
+@folds(ev.ProposalClosed)
+def _closed(state: AgentState, payload: ev.ProposalClosed, event: Event) -> None:
+    known = state.approvals
+    closed = tuple(each.learned for each in known.proposals if each.id == payload.proposal)
+    _change(state, proposals=tuple(each for each in known.proposals if each.id != payload.proposal))
+    if payload.reason.is_a("proposal.declined"):
+        rules = [learned.rule for learned in closed]
+        others = tuple(learned for learned in known.declined if learned.rule not in rules)
+        _change(state, declined=(*others, *closed)[-PROPOSALS_KEPT:])
 
 
 @folds(ev.RuleRevoked)
