@@ -24,6 +24,8 @@ from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.value import dataclass
 
 TEXT_LIMIT = 400
+WHEN = {"now": "now", "after": "after this action", "plan": "in the next plan"}
+"""When a message to a thinker is to be taken up."""
 SLOW_SAVE_MS = 1_000
 """From here on a line says that an action waited for its snapshot; quicker ones are only in the journal."""
 
@@ -475,7 +477,9 @@ _WORDS: Words = {
     ev.MetaVetoed: lambda p: f"↺ operator {p.task} {'allowed again' if p.lifted else 'vetoed'}",
     ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
     ev.NoteAdded: "✎ operator note: {p.text}",
-    ev.GuidanceGiven: "» operator to the thinker: {p.text}",
+    ev.GuidanceGiven: lambda p: (
+        f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"
+    ),
 }
 
 

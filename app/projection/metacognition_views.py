@@ -11,8 +11,11 @@ from datetime import datetime
 from math import ceil
 from typing import Any, Literal
 
-from app.projection.event_lines import short_duration
-from engine.core.metacognition import BackgroundJob, EndedJob, MetaState, MetaTask
+from app.projection.event_lines import WHEN, line_of, short_duration
+from engine.core.events import payload_of
+from engine.core.journal import Event
+from engine.core.metacognition import BackgroundJob, EndedJob, Feedback, MetaState, MetaTask
+from engine.core.plan import PlanGenerated
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.core.thinking import ModelCalled
@@ -37,10 +40,11 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         at: when that ended, as the journal has it.
     """
     shares = call.shares if call is not None else state.context
+    messages = [Section("Your messages", said)] if (said := _messages(state)) else []
     if not shares:
-        return (Section(_nobody_asked(state)),)
+        return (Section(_nobody_asked(state)), *messages)
     window = call.window if call is not None else state.context_window
-    sections = [Section("Shares of the prompt", _shares(shares, window))]
+    sections = [*messages, Section("Shares of the prompt", _shares(shares, window))]
     if call is not None:
         sections.append(Section("Last call", _call(call, at)))
     if spending := _spending(state):
@@ -54,6 +58,37 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         if call.answer:
             sections.append(Section("── the answer ──", _answer(call.answer)))
     return tuple(sections)
+
+
+def _messages(state: AgentState) -> str:
+    """What the operator said lately, each with what it led to."""
+    told = [entry for entry in (*state.meta.told, *state.meta.feedback) if entry.source == "operator"]
+    lines = (f"{clean_line(entry.text, limit=300)}\n  {taken_up(state, entry)}" for entry in told[-5:])
+    return "\n".join(lines)
+
+
+def taken_up(state: AgentState, message: Feedback, answer: Event | None = None) -> str:
+    """What a message to the thinker led to.
+
+    Args:
+        state: the agent.
+        message: what the operator said.
+        answer: the event of `message.led`.
+    """
+    if not message.asked:
+        when = f"; it waits: {WHEN[message.when]}" if message.when else ""
+        return f"not taken up yet{when}"
+    if state.reasons:
+        return "taken up as a belief, and the event +operator_says(TEXT)[source(operator)]"
+    if not message.led:
+        return f"in the prompt of {message.asked}; not answered yet"
+    payload = payload_of(answer) if answer is not None else None
+    what = ""
+    if isinstance(payload, PlanGenerated):
+        what = f": a plan of {len(payload.steps)} step{'s' * (len(payload.steps) != 1)}"
+    elif answer is not None and (line := line_of(answer)) is not None:
+        what = f": {line.text}"
+    return f"taken up by {message.led}{what}"
 
 
 def _shares(shares: Sequence[tuple[str, int]], window: int) -> str:

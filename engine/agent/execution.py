@@ -228,7 +228,10 @@ class Executor:
         # Once an action is requested the reflect stage has its turn after it; before, it goes first.
         reflects = state.action is None and self._reflector.attends
         # The operator rejected the re-plan that it belongs to; an open thought decides anew by itself.
-        anew = goal.id in state.replans and state.open_thought(goal.id) is None
+        anew = goal.id in state.replans or (
+            state.meta.pressing("now") is not None and not state.config.decides
+        )
+        anew = anew and state.open_thought(goal.id) is None
         overtaken = self._recorder.stopped or bool(state.requests) or reflects or anew
         return overtaken or not is_current_step(state, goal, step)
 

@@ -310,13 +310,21 @@ def _thresholds(state: AgentState, command: cmd.SetThresholds, registry: ToolReg
     return CommandResult("; ".join(notes), (changed,))
 
 
+_TAKEN = {
+    "": "in the next prompt",
+    "now": "in the next prompt; a thought that is under way is cut off, an action is not",
+    "after": "in a prompt once the action or thought that is under way is over",
+    "plan": "in the prompt for the next plan",
+}
+
+
 @handles(cmd.Guide)
 def _guide(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
     refuse(not text, Reason("refused.guidance-without-text"))
     if not state.config.replans or state.reasons:
         raise RefusedError(Reason("refused.no-thinker-for-guidance"))
-    return CommandResult("in the next prompt", (ev.GuidanceGiven(text=text),))
+    return CommandResult(_TAKEN[command.when], (ev.GuidanceGiven(text=text, when=command.when),))
 
 
 @handles(cmd.AddNote)

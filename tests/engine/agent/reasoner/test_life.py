@@ -394,3 +394,19 @@ async def test_closing_in_the_middle_of_an_action_says_so_and_run_does_it_again(
     await flight.do(cmd.Run)
     await flight.idle()
     assert await flight.said() == ["end"]
+
+
+async def test_what_the_operator_says_is_a_belief_with_its_source_and_an_event_each_time(fly: Fly) -> None:
+    said = 'go "left" [now]\nößt \\ fast'
+    flight = await fly("+operator_says(T)[source(operator)] <- .print(T); !heard. +!heard.", tracing=True)
+    await flight.do(cmd.Run)
+    for _ in range(2):
+        await flight.do(cmd.Guide, text=said, when="now")
+        await flight.until(lambda s: settled(s) and s.held_beliefs)
+    state = await flight.state()
+    (belief,) = [held for key, held in state.held_beliefs.items() if key.startswith("operator_says")]
+    assert "operator" in str(belief.sources)
+    assert [message.text for message in state.meta.told] == [said] * 2
+    assert all(message.led for message in state.meta.told)
+    printed = [step for step in await flight.steps() if "print" in str(step)]
+    assert len(printed) == 2
