@@ -23,6 +23,7 @@ from engine.core.agents import ForServers, RunState
 from engine.core.campaigns import ForMastermind, ModelCharged
 from engine.core.crew_commands import ForCrew
 from engine.core.journal import MASTERMIND, WORKSPACE, JournalError, canonical
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamLog
@@ -158,6 +159,8 @@ class CommandRouter:
         await self.stops.close()
 
     async def _carry_out(self, command: cmd.Command, actor: str) -> cmd.Receipt:
+        if self._shared.config.looks_only:
+            return cmd.Receipt(ok=False, message=str(Reason("refused.looks-only")))
         if isinstance(command, cmd.CallTool | cmd.DropCall) and command.client:
             actor = f"client:{command.client}"
         try:

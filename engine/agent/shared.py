@@ -208,6 +208,8 @@ class EngineConfig:
     folder_approvals: Policy = field(default_factory=Policy)
     """What the folder's settings say where the folder is not trusted: beside the user's own."""
     create: bool = True
+    looks_only: bool = False
+    """Whether no command is carried out, as the workspace is there to be looked at and goes away."""
     trust: FolderTrust | None = None
     """What the user trusts of the folder; None where whoever opens it answers for all that is in it."""
     home: Path | None = None
