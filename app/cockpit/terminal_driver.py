@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
+import threading
 from typing import Any, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -50,3 +54,15 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._file: Any = _Lossy(self._file)
+
+    def start_application_mode(self) -> None:
+        """Begin, and see the end of a terminal that does not say it by SIGHUP, as not its session leader."""
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        threading.Thread(target=self._await_hangup, name="hangup", daemon=True).start()
+
+    def _await_hangup(self) -> None:
+        """Wait in a thread for the terminal's end; Textual would read its end again and again."""
+        terminal = select.poll()
+        terminal.register(self.fileno, 0)
+        if terminal.poll():
+            os.kill(os.getpid(), signal.SIGHUP)

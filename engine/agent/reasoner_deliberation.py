@@ -50,6 +50,8 @@ LOOP_S = 0.005
 """How long the event loop waits for the reasoner's thread; then it goes on, and the thread beside it."""
 STUCK_S = 0.15
 """How long a part of the reasoner's cycle may still go on after the operator has told the agent to stop."""
+AHEAD_S = 1.0
+"""How long a part of the cycle may take while the agent is paused, only to stand before its next step."""
 CLOSING_S = 0.3
 """How long a part of the cycle may still go on when the agent is closed."""
 RUN_S = 0.1
@@ -401,6 +403,8 @@ class ReasonerDeliberation(Deliberation):
         self._slice = current = Slice(partial(self.reasoner.advance, run, goes_on))
         try:
             if not current.wait(LOOP_S):
+                if run.poise:
+                    asyncio.get_running_loop().call_later(AHEAD_S, current.cut_off)
                 await current.ended()
         except asyncio.CancelledError:
             current.cut_off()

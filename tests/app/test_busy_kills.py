@@ -260,7 +260,7 @@ class Printed:
 
 @pytest.mark.slow
 def test_a_busy_run_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    kills = rounds(3, full=250)
+    kills = rounds(2, full=250)
     tally, lives = places(tmp_path, kills, 20261127)
     for life in lives:
         if life.unknown:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import glob
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +19,7 @@ import pytest
 
 from tests.engine.agent.engine_flight import journal_holds_together
 from tests.patience import PATIENCE_S
+from tests.rounds import FULL
 
 LIBRARY = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 pytestmark = pytest.mark.skipif(not LIBRARY, reason="libfaketime is not installed: NO clock jump was tested")
@@ -67,11 +71,19 @@ asyncio.run(main(Path(sys.argv[1])))
 MARK = 'import sys, time\nopen("witness", "a").write(sys.argv[1])\ntime.sleep(0.3)\n'
 
 
+TICKS = """
+import sys, time
+from engine.core.ports import SystemClock
+for line in sys.stdin:
+    print("at work", time.time(), SystemClock().now(), flush=True)
+"""
+
+
 class Jumping:
     """A program whose clock is set by a file."""
 
-    def __init__(self, workspace: Path) -> None:
-        self._clock = workspace.parent / "clock"
+    def __init__(self, directory: Path, code: str, *arguments: str) -> None:
+        self._clock = directory / "clock"
         self.jump("+0")
         environment = {
             **os.environ,
@@ -81,8 +93,11 @@ class Jumping:
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "DONT_FAKE_MONOTONIC": "1",
         }
-        command = [sys.executable, "-c", LIFE, str(workspace)]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", code, *arguments]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True
+        )
 
     def jump(self, by: str) -> None:
         """Set the program's clock, relative to ours."""
@@ -95,16 +110,47 @@ class Jumping:
         assert self.process.stdout is not None
         return self.process.stdout
 
-    def until(self, holds: Callable[[float], object]) -> float:
-        """Read the times that it prints until something holds; the last one."""
-        now = 0.0
-        while not now or not holds(now):
-            line = self.out.readline()
-            assert line.startswith("at work"), f"it ended: {line}"
-            now = float(line.split()[2])
-        return now
+    def tick(self) -> tuple[float, str]:
+        """The time that its machine says, and what stands behind it."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        line = self.out.readline()
+        assert line.startswith("at work"), f"it ended: {line}"
+        _, _, now, *rest = line.split()
+        return float(now), " ".join(rest)
+
+    def until(self, holds: Callable[[float], object]) -> str:
+        """Read the times that it prints until something holds; what stands behind the last one."""
+        while True:
+            now, rest = self.tick()
+            if holds(now):
+                return rest
+            time.sleep(0.05)  # it looks at its file once a second
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
 
 
+def test_the_time_of_events_goes_on_where_the_machines_clock_is_set(tmp_path: Path) -> None:
+    jumping = Jumping(tmp_path, TICKS)
+    try:
+        began, first = jumping.tick()
+        jumping.jump("-1h")
+        back = jumping.until(lambda now: now < began - 3_000)
+        jumping.jump("+365d")
+        ahead = jumping.until(lambda now: now > began + 300 * 86_400)
+    finally:
+        jumping.end()
+    assert first < back < ahead, "times of events are in their order"
+    passed = datetime.fromisoformat(ahead) - datetime.fromisoformat(first)
+    assert passed < timedelta(seconds=PATIENCE_S)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FULL, reason="libfaketime takes a processor for itself: only in make endurance")
 def test_a_clock_that_jumps_back_an_hour_and_forward_a_year_changes_nothing(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     (workspace / "sandbox").mkdir(parents=True)
@@ -114,9 +160,10 @@ def test_a_clock_that_jumps_back_an_hour_and_forward_a_year_changes_nothing(tmp_
     def marks() -> int:
         return len(witness.read_text()) if witness.exists() else 0
 
-    jumping = Jumping(workspace)
+    jumping = Jumping(tmp_path, LIFE, str(workspace))
     try:
-        began = jumping.until(lambda _: marks() >= 1)
+        jumping.until(lambda _: marks() >= 1)
+        began, _ = jumping.tick()
         jumping.jump("-1h")
         jumping.until(lambda now: now < began - 3_000)
         jumping.jump("+365d")
@@ -125,9 +172,7 @@ def test_a_clock_that_jumps_back_an_hour_and_forward_a_year_changes_nothing(tmp_
         state: dict[str, Any] = json.loads(jumping.out.read().splitlines()[-1])
         assert jumping.process.wait(PATIENCE_S) == 0
     finally:
-        jumping.process.kill()
-        jumping.process.wait()
-        jumping.out.close()
+        jumping.end()
     assert state["goals"] == ["achieved"]
     assert state["failures"] == 0
     assert state["worked_us"] < PATIENCE_S * 1e6, "a year is no time at work"

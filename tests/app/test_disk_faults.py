@@ -29,7 +29,7 @@ from tests.disk_faults import EVERY_LATER, DiskFaults, built
 from tests.patience import PATIENCE_S
 from tests.rounds import rounds
 
-ROUNDS = rounds(int(os.environ.get("R", "6")), full=300)
+ROUNDS = rounds(2, full=300)
 AGENT = "pilot-1"
 SCRIPT = """import sys
 open("witness", "a").write(sys.argv[1] + "\\n")

@@ -507,7 +507,12 @@ INPUTS: dict[type[ev.Payload], Callable[[Reasoner, Any], object]] = {
     ev.ActionWithdrawn: lambda mind, said: mind.requests.pop(said.action, None),
     ev.MessageHeard: _heard,
     ev.IntentionSteered: _steered,
-    ev.StepGranted: lambda mind, said: setattr(mind.strides, "taken", 0),
+    ev.StepGranted: lambda mind, said: mind.strides.grant(),
+    ev.ReasonerAdvanced: lambda mind, said: mind.strides.end() if said.stride_over else None,
+    **dict.fromkeys(
+        (ev.AgentOpened, ev.AgentResumed, ev.AgentPaused, ev.AgentHeld, ev.AgentStopped, ev.BudgetReached),
+        lambda mind, said: mind.strides.withdraw(),
+    ),
     ev.TracingSet: lambda mind, said: setattr(mind, "tracing", said.on),
     ev.MindBreakpointChanged: _break_changed,
     ev.GenerationBegun: lambda mind, said: mind.making.begin(said),

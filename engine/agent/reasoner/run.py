@@ -272,6 +272,22 @@ class StrideTracker:
         """Body steps of the stepped intention in the present stride."""
         self.by_step = False
         """Whether the operator let the reasoner run one body step when it last went on."""
+        self._granted = 0
+        """Strides that the operator allowed and that are not over."""
+
+    def grant(self) -> None:
+        """Take in that the operator allowed another stride; it begins when those before it are over."""
+        if not self._granted:
+            self.taken = 0
+        self._granted += 1
+
+    def end(self) -> None:
+        """Take in that a stride is over."""
+        self._granted = max(0, self._granted - 1)
+
+    def withdraw(self) -> None:
+        """Take in that no stride is allowed any more."""
+        self._granted = 0
 
     def at_rest(self, stride: Stride) -> bool:
         """Whether nothing more follows from a stride, as the reasoner waits."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tmux_terminal import NEEDS_TMUX, PATIENCE_S, Terminal
+from tmux_terminal import NEEDS_TMUX, PATIENCE_S, ROOT, Terminal
 
 from tests.app.strangers import make, recipe, settings
 from widgets.base.dialog import UNMEANT_S
@@ -41,6 +41,7 @@ def test_a_stepped_session(terminal: Terminal, tmp_path: Path) -> None:
     terminal.tmux("resize-window", "-t", "t", "-x", "80", "-y", "24")
     terminal.shows("5 Session", "6 Mind", "✓ run python -m unittest")
     terminal.keys("Escape")
+    terminal.shows("✓ exit 0")  # nothing runs any more that leaving would ask about
     terminal.keys("C-q")
     assert terminal.ends() == 0
     assert terminal.in_order()
@@ -214,3 +215,22 @@ def test_no_server_outlives_the_tests_that_started_it(tmp_path: Path) -> None:
 
 def _answers(socket: str) -> bool:
     return not subprocess.run(["tmux", "-L", socket, "has-session"], capture_output=True).returncode
+
+
+def test_a_terminal_that_ends_without_a_signal_is_seen(tmp_path: Path) -> None:
+    """As one that is not the session's own: reading it gives its end again and again."""
+    master, slave = os.openpty()
+    cockpit = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "--workspace", tmp_path / "ws"],
+        stdin=slave, stdout=slave, stderr=slave, start_new_session=True, cwd=ROOT,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )  # fmt: skip
+    os.close(slave)
+    seen = b""
+    while b"pilothouse" not in seen:
+        seen += os.read(master, 4096)
+    os.close(master)
+    try:
+        assert cockpit.wait(PATIENCE_S) == 128 + signal.SIGHUP
+    finally:
+        cockpit.kill()

@@ -85,11 +85,11 @@ class ReasonerFlight(Flight):
         assert isinstance(deliberation, ReasonerDeliberation)
         return deliberation.reasoner
 
-    def has_mind(self, agent: str = "") -> bool:
-        """False while it is being made again, after it was cut off."""
+    def rests(self, agent: str = "") -> bool:
+        """False while it is in the middle of something, or made again after it was cut off."""
         deliberation = self.live(agent).deliberation
         assert isinstance(deliberation, ReasonerDeliberation)
-        return deliberation._reasoner is not None
+        return deliberation._reasoner is not None and not deliberation._under_way
 
     async def poised(self) -> AgentState:
         """The state of the paused agent once it stands before its next step or has none."""
@@ -169,21 +169,18 @@ def kept_and_rest_is_the_whole(flight: ReasonerFlight, events: Sequence[Event], 
 async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None:
     """What lives now is what the journal says, and nothing else."""
     live = flight.live(agent)
-    async with asyncio.timeout(PATIENCE_S):
-        while not flight.has_mind(agent):
-            await asyncio.sleep(0.002)
-    mind = flight.mind(agent)
 
     def recorded() -> bool:
         """Whether the journal says all that it has done; it may go on while the journal is read."""
-        run = mind.run
+        run = flight.mind(agent).run
         return live.state.version == len(past) and (run is None or not run.phases)
 
     past = await flight.events(agent)
     async with asyncio.timeout(PATIENCE_S):
-        while not recorded():
+        while not (flight.rests(agent) and recorded()):
             await asyncio.sleep(0.002)
             past = await flight.events(agent)
+    mind = flight.mind(agent)
     assert inside(remembered(mind, live.state, flight, past)) == inside(mind)
 
 

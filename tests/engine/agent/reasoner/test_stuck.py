@@ -32,14 +32,18 @@ def slow(plans: int) -> str:
 
 
 ENDLESS = slow(500)
-LONG = slow(2)
+LONG = slow(12)
 
 
 async def under_way(flight: ReasonerFlight) -> ReasonerDeliberation:
-    """The strategy, once a part of the cycle takes longer than the loop waits for it."""
+    """The strategy, once a part of the cycle takes long: not as others have the machine, but by itself."""
     deliberation = flight.live().deliberation
     assert isinstance(deliberation, ReasonerDeliberation)
-    await until(lambda: deliberation._under_way)
+    current = None
+    while current is None or deliberation._slice is not current:
+        await until(lambda: deliberation._under_way)
+        current = deliberation._slice
+        await asyncio.sleep(0.2)
     return deliberation
 
 
