@@ -476,6 +476,8 @@ _WORDS: Words = {
     ev.MetaForced: "↺ operator {p.task} is to be done now",
     ev.MetaVetoed: lambda p: f"↺ operator {p.task} {'allowed again' if p.lifted else 'vetoed'}",
     ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
+    ev.ContextRestored: "» operator in the next prompts: {p.about} (about {p.tokens} tokens)",
+    ev.ContextReleased: "» operator in no prompt any more: {p.what}",
     ev.NoteAdded: "✎ operator note: {p.text}",
     ev.GuidanceGiven: lambda p: (
         f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"

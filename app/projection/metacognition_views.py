@@ -12,6 +12,7 @@ from math import ceil
 from typing import Any, Literal
 
 from app.projection.event_lines import WHEN, line_of, short_duration
+from engine.agent.steering.left_out import left_out
 from engine.core.events import payload_of
 from engine.core.journal import Event
 from engine.core.metacognition import BackgroundJob, EndedJob, Feedback, MetaState, MetaTask
@@ -45,6 +46,8 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         return (Section(_nobody_asked(state)), *messages)
     window = call.window if call is not None else state.context_window
     sections = [*messages, Section("Shares of the prompt", _shares(shares, window))]
+    if cuts := _cuts(state):
+        sections.append(Section("Left out, and brought back", cuts))
     if call is not None:
         sections.append(Section("Last call", _call(call, at)))
     if spending := _spending(state):
@@ -64,6 +67,18 @@ def _messages(state: AgentState) -> str:
     """What the operator said lately, each with what it led to."""
     told = [entry for entry in (*state.meta.told, *state.meta.feedback) if entry.source == "operator"]
     lines = (f"{clean_line(entry.text, limit=300)}\n  {taken_up(state, entry)}" for entry in told[-5:])
+    return "\n".join(lines)
+
+
+def _cuts(state: AgentState) -> str:
+    """What the next prompt leaves out, and what the operator brought back."""
+    if not state.config.replans:
+        return ""
+    dropped, back = list(left_out(state)), state.restored
+    lines = [f"left out   {each.what:<6} {clean_line(each.about)}" for each in dropped]
+    lines += [f"in again   {each.what:<6} {each.about}: about {each.tokens:,} tokens" for each in back]
+    if any(each.what for each in dropped):
+        lines.append("r brings the first back; restore_context WHAT another; unpin WHAT lets one go")
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from engine.agent.shared import SharedServices
 from engine.agent.steering.learned_rules import learn_rules
 from engine.agent.steering.ledger import WORKSPACE as WORKSPACE_BUDGET
 from engine.agent.steering.ledger import Ledger
+from engine.agent.steering.left_out import whole_text
 from engine.agent.stops import StopController
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -143,6 +144,7 @@ class CommandRouter:
             cmd.DeleteAgent: self._handle_and_ease,
             cmd.Undo: self._handle_and_ease,
             cmd.ProposeRules: self._propose_rules,
+            cmd.RestoreContext: self._restore_context,
         }
         """Carries a command to an agent out that the agent does not handle alone."""
 
@@ -199,10 +201,19 @@ class CommandRouter:
 
     async def _propose_rules(self, agent: Agent, command: cmd.ProposeRules, actor: str) -> cmd.Receipt:
         """Learn rules from the agent's history, and have them proposed."""
+        await agent.log.commit()
         shared, spec_of = self._shared, agent.around.registry.spec
         history = (shared.store, agent.state, spec_of, shared.config.trust)
         learned = await learn_rules(*history, command.needed)
         return await self._handle(agent, command.model_copy(update={"learned": learned}), actor)
+
+    async def _restore_context(self, agent: Agent, command: cmd.RestoreContext, actor: str) -> cmd.Receipt:
+        """Read what is to be brought back, and have it recorded."""
+        await agent.log.commit()  # what has just happened is looked for in the journal too
+        whole = await whole_text(self._shared.store, self._shared.blobs, agent.state, command.what)
+        about, text = (whole.about, whole.text) if whole is not None else ("", "")
+        fields = {"about": about, "text": text, "tokens": whole.tokens if whole is not None else 0}
+        return await self._handle(agent, command.model_copy(update=fields), actor)
 
     async def _handle_and_ease(self, agent: Agent, command: cmd.Command, actor: str) -> cmd.Receipt:
         """Carry out a command after which there may be more of a budget for others."""

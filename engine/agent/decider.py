@@ -105,6 +105,7 @@ class Decider:
             trouble,
             advice,
             guidance=state.meta.guidance(plans=not any(other.status.terminal for other in plan.steps)),
+            restored=state.restored,
             findings=(*held_off, *state.meta.findings),
             may_muse=state.musings < THOUGHT_LIMIT,
         )

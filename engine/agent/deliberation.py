@@ -226,6 +226,7 @@ class Planner:
             advice=advice,
             guidance=state.meta.guidance(plans=True),
             findings=state.meta.findings,
+            restored=state.restored,
         )
 
     def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:

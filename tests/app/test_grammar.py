@@ -342,6 +342,11 @@ LINES = [
     ),
     ("pin m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"pin": ["m3"]})),
     ("unpin m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"unpin": ["m3"]})),
+    ("restore_context a3", _pilot(cmd.RestoreContext, what="a3")),
+    (
+        "restore_context m3",
+        cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"pin": ["m3"]}),
+    ),
     ("evict m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"evict": ["m3"]})),
     ("focus m3", cmd.Remember(agent="pilot", verb="focus_memory", arguments={"memory_id": "m3"})),
     (

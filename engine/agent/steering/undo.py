@@ -193,6 +193,14 @@ def _granted(
     return cmd.RevokeRule(grant=given.id), f"revoke {given.id}: {rule_text(given.rule)}"
 
 
+def _restored(event: cmd.RestoreContext, around: CommandContext) -> tuple[cmd.Command, str]:
+    return cmd.ReleaseContext(what=event.what), f"leave {event.what} out of the next prompts again"
+
+
+def _released(event: cmd.ReleaseContext, around: CommandContext) -> tuple[cmd.Command, str]:
+    return cmd.RestoreContext(what=event.what), f"have {event.what} in the next prompts again"
+
+
 def _set_break(event: cmd.SetBreak, around: CommandContext) -> tuple[cmd.Command, str]:
     if not (made := _new(around.before.points, around.after.points)):
         changed = (key for key, point in around.after.points.items() if around.before.points[key] != point)
@@ -308,6 +316,8 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.Run: lambda said, around: (cmd.Pause(), "pause it; what it has done stays, rewind takes that back"),
     cmd.SetThresholds: _thresholds,
     cmd.VetoMeta: _switched("lifted", "{task} vetoed again", "{task} allowed again"),
+    cmd.RestoreContext: _restored,
+    cmd.ReleaseContext: _released,
     cmd.SetTracing: _switched("on", "tracing off again", "tracing on again"),
     cmd.Intervene: lambda said, around: (cmd.HandBack(), "hand the turn back"),
     cmd.TellBelief: _switched("removed", "believe {literal}", "no longer believe {literal}"),

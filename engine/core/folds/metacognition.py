@@ -38,7 +38,9 @@ from engine.core.metacognition import (
 )
 from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction
+from engine.core.restored import RESTORED_KEPT, RestoredText
 from engine.core.state import AgentState, count_id, folds
+from engine.value import fields_of
 
 LOOKED_AT = 20_000
 """Characters of an answer that are compared; of a longer one its beginning and its end."""
@@ -422,6 +424,18 @@ def _guided(state: AgentState, payload: ev.GuidanceGiven, event: Event) -> None:
         waiting = _with(meta.feedback, payload.text, "operator", event, when=payload.when)
         state.meta = replace(meta, feedback=waiting)
     turned_to(state)
+
+
+@folds(ev.ContextRestored)
+def _restored(state: AgentState, payload: ev.ContextRestored, event: Event) -> None:
+    _released(state, payload, event)
+    fresh = RestoredText(**fields_of(payload, "what", "about", "text", "tokens"), event=event.ref)
+    state.restored = (*state.restored, fresh)[-RESTORED_KEPT:]
+
+
+@folds(ev.ContextReleased)
+def _released(state: AgentState, payload: ev.ContextReleased | ev.ContextRestored, event: Event) -> None:
+    state.restored = tuple(each for each in state.restored if each.what != payload.what)
 
 
 @folds(ev.StuckNoticed)
