@@ -8,6 +8,7 @@ from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values, chosen_agent
 from app.projection.event_lines import duration_text
+from app.projection.metacognition_views import taken_up
 from app.projection.steering_text import break_rows, budget_json, budget_lines, dry_run_line, split_dry_run
 from engine.agent.steering.envelopes import LISTS
 from engine.agent.steering.rules import rule_line, rule_text, words_of
@@ -167,6 +168,21 @@ async def show_envelope(host: CommandHost, values: Values) -> Answer:
     title = f"envelope of {envelope.goal}" + ("" if held else ", as it would be proposed")
     answer = {"envelope": asdict(envelope), "accepted": held is not None}
     return 0, answer, "\n".join((title, *envelope_lines(envelope)))
+
+
+async def show_messages(host: CommandHost, _values: Values) -> Answer:
+    """What the operator said to the agent's thinker lately, each with what it led to."""
+    state = await host.engine.view(chosen_agent(host))
+    rows, lines = [], []
+    for entry in (*state.meta.told, *state.meta.feedback):
+        if entry.source != "operator":
+            continue
+        answer = await host.engine.store.get(entry.led) if entry.led else None
+        what = taken_up(state, entry, answer)
+        rows.append({"event": entry.event, "text": entry.text, "when": entry.when, "asked": entry.asked})
+        rows[-1] |= {"led": entry.led, "taken_up": what}
+        lines.append(f"{entry.event} {clean_line(entry.text, limit=300)}\n    {clean_line(what)}")
+    return (0, {"messages": rows}, "\n".join(lines) or "no messages yet; guide TEXT says one")
 
 
 # ------------------------------------------------------------------ breakpoints and budgets

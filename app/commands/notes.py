@@ -1,13 +1,11 @@
-"""Commands about an operator's notes in the journal, and what became of messages to an agent."""
+"""Commands about an operator's notes in the journal."""
 
 from __future__ import annotations
 
 from app.commands.arguments import Rest
 from app.commands.command import Answer, Command, CommandHost, Show, Submit, Values, chosen_agent
-from app.projection.metacognition_views import taken_up
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.text import clean_line
 
 NEWEST = 100
 """Notes that are listed at most."""
@@ -23,21 +21,6 @@ async def list_notes(host: CommandHost, _values: Values) -> Answer:
     ]
     lines = [f"{row['event']} {row['at'][:16]} {row['by']}: {row['text']}" for row in rows]
     return 0, {"notes": rows}, "\n".join(lines) or "no notes yet; note TEXT makes one"
-
-
-async def show_messages(host: CommandHost, _values: Values) -> Answer:
-    """What the operator said to the agent's thinker lately, each with what it led to."""
-    state = await host.engine.view(chosen_agent(host))
-    rows, lines = [], []
-    for entry in (*state.meta.told, *state.meta.feedback):
-        if entry.source != "operator":
-            continue
-        answer = await host.engine.store.get(entry.led) if entry.led else None
-        what = taken_up(state, entry, answer)
-        rows.append({"event": entry.event, "text": entry.text, "when": entry.when, "asked": entry.asked})
-        rows[-1] |= {"led": entry.led, "taken_up": what}
-        lines.append(f"{entry.event} {clean_line(entry.text, limit=300)}\n    {clean_line(what)}")
-    return (0, {"messages": rows}, "\n".join(lines) or "no messages yet; guide TEXT says one")
 
 
 COMMANDS = (

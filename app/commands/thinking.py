@@ -115,7 +115,7 @@ COMMANDS = (
         cmd.Guide,
         Prefix("when", "(now|after|plan):", "now:|after:|plan:"),
         Rest("text", "the guidance"),
-        forms=(Form(Show(late("notes:show_messages")), when=r"\Z"),),
+        forms=(Form(Show(late("inbox:show_messages")), when=r"\Z"),),
         choices=lambda _context: WHEN,
         examples=("guide now: look at the log first", "guide plan: leave the tests alone"),
     ),

@@ -451,6 +451,10 @@ _WORDS: Words = {
     ev.ApprovalAsked: lambda p: (
         f"? warning may {p.action} run? {call_text(p.call.command, p.call.args)}: {p.why}"
     ),
+    ev.CallReviewed: lambda p: (
+        f"¿ warning reviewer ({p.by}) on {p.action}: "
+        + (str(p.trouble) if p.trouble else f"{p.answer}{_because(p.reason)}")
+    ),
     ev.ApprovalAnswered: _approval_answered,
     ev.RuleGranted: lambda p: (
         f"✓ operator {p.grant} ({p.scope}), "

@@ -359,6 +359,9 @@ class CallServer:
             holding = held()
             return not over() and holding is not None and holding.asks
 
+        def changed(since: Hold) -> bool:
+            return bool(over()) or held() != since
+
         while not over():
             holding = held()
             if holding is None:
@@ -371,7 +374,7 @@ class CallServer:
                     await self._recorder.wait_for_change()
             elif not holding.asks:
                 return holding.verdict
-            else:
+            elif not await self._approver.review(holding, partial(changed, holding)):
                 self._approver.ask(holding, "")
                 await self._recorder.commit()
                 await self._recorder.run_while(asks, self._clock.sleep(wait_s))

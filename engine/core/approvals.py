@@ -22,6 +22,8 @@ ANSWERS_KEPT = 20
 """Answers that a state remembers, so that a second one is refused in words."""
 PROPOSALS_KEPT = 50
 """Proposed rules, and declined ones, that a state remembers."""
+REFUSALS_HOLD = 3
+"""Refusals of the automatic reviewer in a row after which the agent is held."""
 DENIALS_KEPT = 50
 """Denied calls that a state remembers, so that they are not asked for again at once."""
 OUTSIDE = "outside"
@@ -147,6 +149,21 @@ class Question:
     offered: Rule = field(default_factory=Rule)
     """The narrowest rule that allows it."""
     at: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What an automatic reviewer said of a call, before the operator was asked."""
+
+    action: str
+    key: str
+    answer: Answer
+    """`allow` where it has nothing against it; the operator is asked all the same."""
+    reason: str
+    by: str
+    trouble: Reason = NONE
+    """Why it has no opinion; empty where it has one."""
     event: str = ""
 
 
@@ -289,6 +306,10 @@ class Approvals:
     not_counted: NotCounted = field(default_factory=NotCounted)
     proposals: tuple[Proposal, ...] = ()
     """Rules that were learned from answers and wait."""
+    review: Review | None = None
+    """The newest."""
+    refusals: int = 0
+    """Reviews in a row that denied."""
     declined: tuple[LearnedRule, ...] = ()
     """Those that the operator did not want; each comes again with more evidence only."""
 
@@ -418,6 +439,17 @@ class GrantsNotCounted(Payload, kind="approval.not_counted", external=True):
     """Goals."""
     journal: bool = False
     """Whether the journal is somebody else's: its budgets and its autonomous mode do not count either."""
+
+
+class CallReviewed(Payload, kind="approval.reviewed", external=True):
+    """An automatic reviewer looked at a call that the operator would be asked about."""
+
+    action: str
+    key: str
+    answer: Answer
+    reason: str = ""
+    by: str
+    trouble: Reason = NONE
 
 
 class RuleProposed(Payload, kind="approval.proposed"):

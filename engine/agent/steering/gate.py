@@ -42,7 +42,17 @@ class GateVerdict:
 
 
 def gate_verdict(state: AgentState, call: Call) -> GateVerdict:
-    """The verdict on a call that the agent is about to make."""
+    """The verdict on a call that the agent is about to make; a reviewer may deny what would be asked."""
+    decided, review = _by_operator(state, call), state.approvals.review
+    if decided.answer is not Answer.ASK or review is None or state.action is None:
+        return decided
+    if review.answer is not Answer.DENY or (review.action, review.key) != (state.action.id, key_of(call)):
+        return decided
+    return GateVerdict(Answer.DENY, Reason("gate.reviewed", by=review.by, why=review.reason), review.event)
+
+
+def _by_operator(state: AgentState, call: Call) -> GateVerdict:
+    """The verdict by what the operator said, in the settings or since."""
     known, key = state.approvals, key_of(call)
     if call.step in known.once and known.once[call.step] == key:
         return GateVerdict(Answer.ALLOW, Reason("gate.once"))

@@ -12,6 +12,7 @@ from engine.core.approvals import (
     DENIALS_KEPT,
     PROPOSALS_KEPT,
     Accepted,
+    Answer,
     Answered,
     Approvals,
     Denial,
@@ -20,6 +21,7 @@ from engine.core.approvals import (
     NotCounted,
     Proposal,
     Question,
+    Review,
     Scope,
 )
 from engine.core.journal import Event
@@ -54,8 +56,8 @@ def reopened(state: AgentState) -> None:
 
 def resumed(state: AgentState) -> None:
     """The operator lets the agent run: what was denied, or asked in another session, may be asked again."""
-    if state.approvals.denied:
-        _change(state, denied=())
+    if state.approvals.denied or state.approvals.refusals:
+        _change(state, denied=(), refusals=0)
     stepped(state)
 
 
@@ -215,6 +217,7 @@ def _answered(state: AgentState, payload: ev.ApprovalAnswered, event: Event) -> 
     words = f"{'allowed' if payload.allowed else 'denied'} by {who}"
     changes: dict[str, Any] = {
         "question": None,
+        "refusals": 0,
         "answered": (*known.answered, Answered(payload.action, words, event.ref))[-ANSWERS_KEPT:],
     }
     if payload.allowed:
@@ -252,6 +255,17 @@ def _not_counted(state: AgentState, payload: ev.GrantsNotCounted, event: Event) 
         _change(state, policies={})
         state.budget, state.goal_budgets = None, {}
         state.sandbox = replace(state.sandbox, autonomous=False)
+
+
+@folds(ev.CallReviewed)
+def _reviewed(state: AgentState, payload: ev.CallReviewed, event: Event) -> None:
+    review = Review(
+        *(payload.action, payload.key, payload.answer, payload.reason, payload.by),
+        trouble=payload.trouble,
+        event=event.ref,
+    )
+    refused = state.approvals.refusals + 1 if payload.answer is Answer.DENY else 0
+    _change(state, review=review, refusals=refused)
 
 
 @folds(ev.RuleProposed)

@@ -198,6 +198,13 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     },
     ev.RuleGranted: {"grant": GRANTS, "rule": RULES, "scope": st.sampled_from(Scope)},
     ev.RuleRevoked: {"grant": GRANTS},
+    ev.CallReviewed: {
+        "action": ACTIONS,
+        "key": TEXTS,
+        "answer": st.sampled_from(Answer),
+        "reason": TEXTS,
+        "by": TEXTS,
+    },
     ev.ContextRestored: {"what": ACTIONS, "about": TEXTS, "text": TEXTS, "tokens": st.integers(0, 9)},
     ev.ContextReleased: {"what": ACTIONS},
     ev.RuleProposed: {"proposal": PROPOSALS, "learned": st.builds(LearnedRule, RULES, st.integers(2, 9))},

@@ -33,7 +33,11 @@ async def begun(flight: Flight, content: str = BIG) -> None:
 
 
 async def test_a_cut_answer_is_named_brought_back_whole_and_let_go(tmp_path: Path) -> None:
-    script = (READ, *(object_call("record_thought", content=f"thought {number}") for number in range(2)), DONE)
+    script = (
+        READ,
+        *(object_call("record_thought", content=f"thought {number}") for number in range(2)),
+        DONE,
+    )
     async with helm(tmp_path, *script, config={"style": "decide"}) as (flight, server):
         await begun(flight)
         for _ in range(2):
