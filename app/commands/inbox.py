@@ -120,8 +120,8 @@ async def show_approvals(host: CommandHost, _values: Values) -> Answer:
 def rule_rows(state: AgentState) -> list[dict[str, Any]]:
     """The rules that were learned and wait, with how each does over the whole history."""
     return [
-        {"id": each.id, "rule": rule_line(each.learned.rule), **asdict(each.learned)}
-        | {"words": words_of(each.learned.rule)}
+        {**asdict(each.learned), "id": each.id, "rule": rule_line(each.learned.rule)}
+        | {"answer": each.learned.rule.answer.value, "words": words_of(each.learned.rule)}
         for each in state.approvals.proposals
     ]
 
@@ -131,11 +131,11 @@ async def show_rules(host: CommandHost, _values: Values) -> Answer:
     rows = rule_rows(await host.engine.view(chosen_agent(host)))
     lines = [
         f"{row['id']} {row['answer']} {clean_line(row['words'])}\n"
-        f"     {row['hits']} answers alike, 0 against, {row['misses']} like them left to you; "
-        f"about {row['calls']} calls so far — rules take {row['id']}, rules decline {row['id']}"
-        for row in ({**row, "answer": row["rule"].split(" ")[0]} for row in rows)
+        f"     {row['hits']} answers alike, none against it, {row['misses']} like them left to you; about "
+        f"{row['calls']} calls so far — rules take {row['id']}, rules decline {row['id']}"
+        for row in rows
     ]
-    return (0, {"rules": rows}, "\n".join(lines) or "no rule waits; rules propose looks for some")
+    return 0, {"rules": rows}, "\n".join(lines) or "no rule waits; rules propose looks for some"
 
 
 async def propose_rules(host: CommandHost, values: Values) -> Answer:

@@ -41,7 +41,7 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         at: when that ended, as the journal has it.
     """
     shares = call.shares if call is not None else state.context
-    messages = [Section("Your messages", said)] if (said := _messages(state)) else []
+    messages = [Section("Your messages", text)] if (text := _messages(state)) else []
     if not shares:
         return (Section(_nobody_asked(state)), *messages)
     window = call.window if call is not None else state.context_window
@@ -65,8 +65,8 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
 
 def _messages(state: AgentState) -> str:
     """What the operator said lately, each with what it led to."""
-    told = [entry for entry in (*state.meta.told, *state.meta.feedback) if entry.source == "operator"]
-    lines = (f"{clean_line(entry.text, limit=300)}\n  {taken_up(state, entry)}" for entry in told[-5:])
+    given = [entry for entry in (*state.meta.told, *state.meta.feedback) if entry.source == "operator"]
+    lines = (f"{clean_line(entry.text, limit=300)}\n  {taken_up(state, entry)}" for entry in given[-5:])
     return "\n".join(lines)
 
 

@@ -152,8 +152,8 @@ class Approver:
         verdict = await self._recorder.run_while(lambda: not overtaken(), looking)
         if verdict is not None and not overtaken():
             about = {"action": action.id, "key": key_of(call), "by": reviewer.name}
-            said = {"answer": verdict.answer, "reason": verdict.reason, "trouble": verdict.trouble}
-            self._append(ev.CallReviewed(**about, **said), "reviewer", action.event)
+            verdict_fields = {"answer": verdict.answer, "reason": verdict.reason, "trouble": verdict.trouble}
+            self._append(ev.CallReviewed(**about, **verdict_fields), "reviewer", action.event)
         return True
 
     def ask(self, held: Hold, cause: str) -> None:

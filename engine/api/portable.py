@@ -162,17 +162,17 @@ def _rows_of(database: sqlite3.Connection, agent: str) -> Iterator[Row]:
     known = [name for (name,) in database.execute("select distinct stream from events order by stream")]
     if agent not in known:
         raise ArchiveError(f"there is no agent '{agent}'; there are: {', '.join(known)}")
-    wanted, looked = {agent, WORKSPACE}, set[str]()
-    while left := wanted - looked:
+    streams, looked = {agent, WORKSPACE}, set[str]()
+    while left := streams - looked:
         stream = left.pop()
         looked.add(stream)
         for (causes,) in database.execute(
             "select distinct causes from events where stream = ? and causes <> '[]'", (stream,)
         ):
-            wanted |= {named[0] for cause in json.loads(causes) if (named := parse_ref(cause)) is not None}
+            streams |= {named[0] for cause in json.loads(causes) if (named := parse_ref(cause)) is not None}
     rows = database.execute(
-        f"select {COLUMNS} from events where stream in ({', '.join('?' * len(wanted))}) order by seq",
-        (*wanted,),
+        f"select {COLUMNS} from events where stream in ({', '.join('?' * len(streams))}) order by seq",
+        (*streams,),
     )
     for seq, row in enumerate(rows, 1):  # the place in the workspace is no part of a hash
         yield (seq, *row[1:])

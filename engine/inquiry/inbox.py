@@ -138,8 +138,14 @@ def review_text(state: AgentState, question: Question) -> str:
         return ""
     if review.trouble:
         return f"the reviewer ({review.by}) has no verdict: {review.trouble}"
-    said = {Answer.ALLOW: "has nothing against it", Answer.ASK: "asks you to look", Answer.DENY: "denies it"}
-    return f"the reviewer ({review.by}) {said[review.answer]}{f': {review.reason}' if review.reason else ''}"
+    opinion = {
+        Answer.ALLOW: "has nothing against it",
+        Answer.ASK: "asks you to look",
+        Answer.DENY: "denies it",
+    }
+    return (
+        f"the reviewer ({review.by}) {opinion[review.answer]}{f': {review.reason}' if review.reason else ''}"
+    )
 
 
 def _whom(question: Question) -> str:

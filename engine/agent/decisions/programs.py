@@ -87,9 +87,9 @@ def _say(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> Comma
     text = command.text.strip()
     refuse(not text, Reason("refused.guidance-without-text"))
     literal = f"operator_says({quoted(text)})"
-    said = (ev.GuidanceGiven(text=text, when=command.when), ev.BeliefTold(literal=literal))
+    events = (ev.GuidanceGiven(text=text, when=command.when), ev.BeliefTold(literal=literal))
     again = (ev.BeliefTold(literal=literal, removed=True),) if literal in state.held_beliefs else ()
-    return CommandResult(f"believed: {literal}[source(operator)]", (*again, *said))
+    return CommandResult(f"believed: {literal}[source(operator)]", (*again, *events))
 
 
 def _intention(state: AgentState, number: int) -> IntentionView:

@@ -119,8 +119,7 @@ class ApprovalHistory:
         for rule in taken:
             given = [each.event for each in group if rule_matches(rule, each.call)]
             calls = sum(count for call, count in self.calls.values() if rule_matches(rule, call))
-            told = tuple(given[-EVIDENCE_TOLD:])
-            yield LearnedRule(rule, len(given), len(group) - len(given), calls, told)
+            yield LearnedRule(rule, len(given), len(group) - len(given), calls, tuple(given[-EVIDENCE_TOLD:]))
 
 
 def _answers(rule: Rule, answered: AnsweredCall) -> bool:

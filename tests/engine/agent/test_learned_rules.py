@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from engine_flight import Flight, act, journal_holds_together, live_state_is_the_fold, python
 
+from app.commands.command import Context
+from app.commands.inbox import propose_rules
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.learned_rules import AnsweredCall, ApprovalHistory
 from engine.agent.steering.rules import PRESETS, rule_line, rule_text
@@ -230,3 +232,28 @@ async def test_answers_that_another_user_gave_teach_nothing(
     await flight.reopen()
     receipt = await flight.do(cmd.ProposeRules)
     assert receipt.message == "your answers give no new rule"
+
+
+class Host:
+    """Carries a line's command to a real engine."""
+
+    operator = "operator"
+
+    def __init__(self, flight: Flight) -> None:
+        self.engine, self.context = flight.engine, Context(agent="pilot")
+
+    async def submit(self, command: cmd.Command) -> tuple[int, dict[str, Any], str]:
+        receipt = await self.engine.submit(command)
+        return int(not receipt.ok), {"ok": receipt.ok}, receipt.message
+
+
+async def test_the_list_says_how_each_rule_does(asking: Flight) -> None:
+    await plan(asking, *writes("src/a.py", "src/b.py", "src/c.py"))
+    await answer_all(asking, True, True, True)
+    await ended(asking)
+    code, answer, text = await propose_rules(Host(asking), {"needed": 3})
+    assert code == 0
+    (row,) = answer["rules"]
+    assert (row["id"], row["answer"], row["hits"], row["calls"]) == ("l1", "allow", 3, 3)
+    assert "3 answers alike, none against it, 0 like them left to you; about 3 calls so far" in text
+    assert "rules take l1" in text
