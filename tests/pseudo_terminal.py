@@ -86,7 +86,8 @@ class Cockpit:
         raise TimeoutError(f"no key is answered; the last output: {self._seen[-2000:]!r}")
 
     def _go_to_bar(self) -> None:
-        for keys in (b"\x1b", b":"):
+        # A dialog that opens meanwhile may have taken a letter for its key that takes the shell.
+        for keys in (b"\x1d", b"\x1b", b":"):
             self.press(keys)
             time.sleep(KEY_S)
 
