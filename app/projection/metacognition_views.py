@@ -45,13 +45,14 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
     if not shares:
         return (Section(_nobody_asked(state)), *messages)
     window = call.window if call is not None else state.context_window
-    sections = [*messages, Section("Shares of the prompt", _shares(shares, window))]
-    if cuts := _cuts(state):
-        sections.append(Section("Left out, and brought back", cuts))
+    sections = [Section("Shares of the prompt", _shares(shares, window))]
     if call is not None:
         sections.append(Section("Last call", _call(call, at)))
     if spending := _spending(state):
         sections.append(Section("All calls by goal", spending))
+    if cuts := _cuts(state):
+        sections.append(Section("Left out, and brought back", cuts))
+    sections += messages
     if call is not None:
         # Names belong to blocks by their place; a prompt of another making keeps its names without words.
         texts = list(_texts(call.request))
