@@ -311,7 +311,7 @@ class Approvals:
     refusals: int = 0
     """Reviews in a row that denied."""
     declined: tuple[LearnedRule, ...] = ()
-    """Those that the operator did not want; each comes again with more evidence only."""
+    """Those that the operator declined or took up; each comes again with more evidence only."""
 
 
 class AnswerApproval(Command, do="answer_approval"):

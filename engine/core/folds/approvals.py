@@ -282,7 +282,7 @@ def _closed(state: AgentState, payload: ev.ProposalClosed, event: Event) -> None
     known = state.approvals
     closed = tuple(each.learned for each in known.proposals if each.id == payload.proposal)
     _change(state, proposals=tuple(each for each in known.proposals if each.id != payload.proposal))
-    if payload.reason.is_a("proposal.declined"):
+    if not payload.reason.is_a("proposal.contradicted"):
         rules = [learned.rule for learned in closed]
         others = tuple(learned for learned in known.declined if learned.rule not in rules)
         _change(state, declined=(*others, *closed)[-PROPOSALS_KEPT:])

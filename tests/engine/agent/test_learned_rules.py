@@ -140,9 +140,13 @@ async def test_a_rule_is_proposed_taken_up_holds_and_is_revoked(asking: Flight) 
     assert (asking.sandbox / "src/d.py").exists(), "it was not asked about"
     (grant,) = (await asking.state()).approvals.grants
     await asking.do(cmd.RevokeRule, grant=grant.id)
+    await asking.do(cmd.ProposeRules)
+    assert not (await asking.state()).approvals.proposals, "what was revoked needs new evidence too"
     await plan(asking, *writes("src/e.py"))
     await answer_all(asking, True)
     await ended(asking)
+    await asking.do(cmd.ProposeRules)
+    assert (await asking.state()).approvals.proposals[0].learned.hits == 4
     await live_state_is_the_fold(asking, "pilot")
     await journal_holds_together(asking.workspace)
 
