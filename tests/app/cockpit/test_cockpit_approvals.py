@@ -138,12 +138,14 @@ async def test_a_learned_rule_is_taken_up_in_the_inbox_with_one_key_and_another_
     tmp_path: Path,
 ) -> None:
     async with cockpit(tmp_path / "ws", settings=asking(tmp_path)) as flight:
-        for name in ("d/a.txt", "d/b.txt"):
-            await flight.goal(f"write 'hi' to {name}")
-            await flight.press("space")
+        await flight.goal("write 'hi' to d/a.txt and write 'hi' to d/b.txt")
+        await flight.press("space")
+        for action in ("a1", "a2"):
+            await flight.until(lambda: flight.state.approvals.question is not None, action)
             await flight.dialog(ApprovalDialog)
             await flight.press("a")
-            await flight.until(lambda: not flight.state.open_goals, "the goal's end")
+            await flight.no_dialog()
+        await flight.until(lambda: not flight.state.open_goals, "the goal's end")
         for key in ("d", "a"):
             await flight.engine.submit(cmd.ProposeRules(agent="pilot-1", needed=2))
             await flight.until(lambda: flight.state.approvals.proposals, "the proposal")
@@ -156,10 +158,11 @@ async def test_a_learned_rule_is_taken_up_in_the_inbox_with_one_key_and_another_
             await flight.no_dialog()
             if key == "d":
                 assert not flight.state.approvals.grants
-                await flight.goal("write 'hi' to d/c.txt")
-                await flight.press("space")
+                goal = cmd.AdoptGoal(agent="pilot-1", text="write 'hi' to d/c.txt")
+                await flight.engine.submit(goal)
                 await flight.dialog(ApprovalDialog)
                 await flight.press("a")
+                await flight.no_dialog()
                 await flight.until(lambda: not flight.state.open_goals, "new evidence")
         (grant,) = flight.state.approvals.grants
         assert (grant.scope, grant.rule.paths) == (Scope.ALWAYS, ("d/*.txt",))
