@@ -62,7 +62,7 @@ async def test_its_word_is_shown_with_the_question_and_allows_nothing(fly: Calla
     assert review is not None
     assert (review.answer, review.reason) == (Answer.ALLOW, "it is only a file")
     state = await flight.state()
-    assert "is not against it: it is only a file" in review_text(state, state.approvals.question)
+    assert "has nothing against it: it is only a file" in review_text(state, state.approvals.question)
     (need,) = await flight.engine.inbox()
     assert "it is only a file" in need.what
     await flight.do(cmd.AnswerApproval, allow=True)
