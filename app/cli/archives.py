@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -130,6 +131,12 @@ def unpack_journal(source: Path) -> Iterator[Path]:
         ExportError: the file is none, holds what an export does not hold, or is too large.
     """
     with tempfile.TemporaryDirectory() as room:
+        if zipfile.is_zipfile(source):
+            from engine.api.portable import import_session  # late
+
+            import_session(source, Path(room), Ports().clock.now())
+            yield Path(room)
+            return
         _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS, ARCHIVES))
         (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
         yield Path(room)

@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "missions": "the shipped missions",
     "do": "one line, as typed in the command bar",
     "sessions": "the journal: what ran, whether it is whole, and repairing it",
+    "open": "look at a session that came as one file, or make a workspace of it",
     "backup": "journal, blobs and snapshots as one file, and a workspace from it",
     "search": "search events, outputs, thoughts, prompts and memories",
     "memory": "what agents remember",

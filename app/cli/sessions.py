@@ -29,6 +29,8 @@ from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
 
+SUFFIX = ".pilot"
+"""The end of the name of a portable session."""
 ARCHIVE_DAYS = 30
 """Days after which contents are archived where nothing else is said."""
 
@@ -338,6 +340,27 @@ async def redact_contents(workspace: Path, text: str, *, dry: bool) -> Answer:
     return (0 if any(counts.values()) else 1), answer, "\n".join(lines)
 
 
+async def export_portable(workspace: Path, options: argparse.Namespace) -> Answer:
+    """Write a session to a file that opens elsewhere.
+
+    Raises:
+        JournalError: there is no journal, it is not sound, or the file cannot be written.
+    """
+    from engine.api.portable import export_session  # late
+
+    target = Path(options.name)
+    if target.suffix != SUFFIX:
+        return 2, {}, f"{target.name}: --agent and --redact need a file that ends in {SUFFIX}"
+    operator = (await asyncio.to_thread(Settings.load, workspace)).operator
+    chosen = {"agent": options.agent, "patterns": options.redact, "operator": operator}
+    made = await asyncio.to_thread(export_session, workspace, target, **chosen, at=Ports().clock.now())
+    answer = {"ok": True, "file": str(target), "bytes": made.size, "events": made.events}
+    answer |= {"blobs": made.blobs, "head": made.head, "streams": list(made.streams)}
+    words = f"{target}: {made.events} events, {made.blobs} blobs, head {made.head}"
+    words += f"\nstreams: {', '.join(made.streams)}" * bool(options.agent)
+    return 0, answer, f"{words}\nit holds what agents and you wrote: --redact PATTERN takes secrets out"
+
+
 # ------------------------------------------------------------------ archives
 
 
@@ -491,7 +514,15 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     keep.add_argument("--dry-run", action="store_true", help="only say how much there is")
     keep.add_argument("--restore", type=Path, metavar="FILE", help="bring the contents of an archive back")
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
-    out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
+    out.add_argument("name", metavar="FILE", help="a new file: flight.pilot for `open`, or flight.tar.gz")
+    out.add_argument("--agent", default="", metavar="ID", help="only this agent (in a .pilot file)")
+    out.add_argument(
+        "--redact",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="replace contents by their digest in the .pilot file, as `sessions redact` does",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -506,6 +537,8 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "archive":
         chosen = {"days": options.older_than, "target": options.to, "source": options.restore}
         return run_answer(options, archive_contents(workspace_of(options), dry=options.dry_run, **chosen))
+    if options.what == "export" and (options.name.endswith(SUFFIX) or options.agent or options.redact):
+        return run_answer(options, export_portable(workspace_of(options), options))
     name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
     work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
     return run_answer(options, work)

@@ -43,6 +43,7 @@ from engine.core.soundness import ContentsArchived
 from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
+from engine.value import replace
 from widgets.base.line_pane import Notice
 from widgets.base.pane_tabs import PaneTabs
 from widgets.dialogs.stop import StopReceiptPane
@@ -345,7 +346,13 @@ class Cockpit(TerminalApp[None]):
 
 
 def run_cockpit(
-    workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None, trust: str = ""
+    workspace: Path,
+    *,
+    mission: Mission | None,
+    theme: str | None,
+    accept: Tier | None,
+    trust: str = "",
+    looks_only: bool = False,
 ) -> int:
     """Open the cockpit and stay until the operator leaves; answers the exit code.
 
@@ -354,7 +361,9 @@ def run_cockpit(
     """
     settings: Settings | None = Settings.load(workspace, theme=theme, trust=trust)
     assert settings is not None
-    if untrusted_line(settings.trust):
+    if looks_only:
+        settings = replace(settings, looks_only=True, model=None)
+    elif untrusted_line(settings.trust):
         from app.cockpit.trusting import trusted_settings
 
         if (settings := trusted_settings(workspace, settings, theme)) is None:

@@ -85,7 +85,7 @@ KEYS: tuple[Key, ...] = (
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("M", "memories", "memories", "View", "Search memories by words and similarity; links, history"),
     Key("m", "meta", "meta-cognition", "View", "What is due and what runs; force, veto, cancel"),
-    Key("ctrl+g", "guide", "guide", "Your turn", "Say something in the thinker's next prompt"),
+    Key("ctrl+g", "guide", "guide", "Your turn", "Tell the agent: now, after this action, in the next plan"),
     Key("c", "context", "context", "View", "The thinker's last prompt: shares, words, cost"),
     Key("w", "why", "why", "View", "Why this? Its causes, and what depends on it, from the journal"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),

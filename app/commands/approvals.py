@@ -6,10 +6,20 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
-from app.commands.arguments import REASON, Prefix, Rest, Word, among, json_object, open_goals, read_goal_id
+from app.commands.arguments import (
+    REASON,
+    Prefix,
+    Rest,
+    Word,
+    among,
+    json_object,
+    matching,
+    open_goals,
+    read_goal_id,
+)
 from app.commands.command import Context, Form, GrammarError, Group, Show, Submit, Values, late
 from engine.agent.steering.envelopes import given_envelope
-from engine.agent.steering.rules import ABOUT, RuleError, read_rule, rule_text
+from engine.agent.steering.rules import ABOUT, RuleError, read_rule, rule_line, rule_text
 from engine.core import commands as cmd
 from engine.core.approvals import Envelope, Scope
 
@@ -65,6 +75,18 @@ def _grants(context: Context) -> Iterable[tuple[str, str]]:
         yield from ((goal, "its envelope") for goal in context.state.approvals.envelopes)
 
 
+def _proposed(context: Context) -> Iterable[tuple[str, str]]:
+    for proposal in context.state.approvals.proposals if context.state is not None else ():
+        yield proposal.id, rule_line(proposal.learned.rule)
+
+
+def _rules(context: Context) -> Iterable[tuple[str, str]]:
+    yield "propose", "learn rules from your answers"
+    for ident, line in _proposed(context):
+        yield f"take {ident}", line
+        yield f"decline {ident}", line
+
+
 def _named_goal(text: str, context: Context) -> str:
     if not re.fullmatch(r"[gG]\d+", text):
         raise GrammarError(f"only a goal is expected; '{text[:40]}' is too much; accept changes an envelope")
@@ -74,9 +96,19 @@ def _named_goal(text: str, context: Context) -> str:
 PRESET = among(tuple(ABOUT), f"there is no preset '{{}}'; presets: {', '.join(ABOUT)}")
 ACTION = Prefix("action", r"(a\d+)", "ACTION")
 SCOPE = Prefix("scope", rf"({SCOPES})", SCOPES)
+KEPT = Prefix("scope", r"(session|always)", "session|always")
 GOAL = Prefix("goal", r"([gG]\d+)", "GOAL", offers=open_goals)
 
 
+PROPOSAL = Word("proposal", "a proposed rule", shown="RULE", offers=_proposed)
+NEEDED = Word(
+    "needed",
+    "a number",
+    True,
+    "ANSWERS",
+    matching(r"[1-9]\d{0,2}", "'{}' is no number of answers from 1 to 999", int),
+    default=3,
+)
 POLICY = Rest("policy", "a policy", shown="JSON", parse=json_object)
 RULE = partial(Rest, "rule", parse=_rule)
 ALL = "what is allowed, such as: approve all [once|session|always] write paths=src/**,"
@@ -107,7 +139,7 @@ COMMANDS = (
         "allow",
         "let calls run unasked: allow always write paths=src/**",
         cmd.GrantRule,
-        *(Prefix("scope", r"(session|always)", "session|always"), RULE(UNASKED)),
+        *(KEPT, RULE(UNASKED)),
         examples=("allow always run command='git *'",),
     ),
     command(
@@ -125,6 +157,18 @@ COMMANDS = (
         "ask again about what was granted, or what an envelope covers",
         cmd.RevokeRule,
         Word("grant", "a grant", shown="GRANT|GOAL", offers=_grants),
+    ),
+    command(
+        "rules",
+        "rules learned from your answers: propose them, take one up, or decline it",
+        Show(late("inbox:show_rules")),
+        forms=(
+            Form(Show(late("inbox:propose_rules"), changes=True), (NEEDED,), word="propose"),
+            Form(Submit(cmd.TakeRule), (PROPOSAL, KEPT), word="take"),
+            Form(Submit(cmd.DeclineRule), (PROPOSAL,), word="decline"),
+        ),
+        choices=_rules,
+        examples=("rules propose 5", "rules take l1 session"),
     ),
     command(
         "accept",

@@ -9,6 +9,7 @@ from typing import Any
 from app.commands.settings import FILE, read_table, tightened, user_table
 from engine.agent.settings import FILE as THRESHOLDS
 from engine.agent.settings import ThresholdsError, read_thresholds
+from engine.agent.steering.reviews import SETTINGS as REVIEWER
 from engine.agent.steering.rules import RuleError, read_policy, rule_text
 from engine.core.store.origin import UNREADABLE, count_kinds
 from engine.core.store.port import DATA_DIRECTORY
@@ -106,6 +107,9 @@ def _settings(content: bytes, trust: FolderTrust) -> Iterator[str]:
 def _approvals(given: Any, own: Any) -> Iterator[str]:
     named = ", ".join(f"{name} = {value}" for name, value in _leaves(own or {}))
     yours = f"yours do not count then: {named}" if own else "you have none of your own"
+    if isinstance(given, Mapping) and any(name in REVIEWER for name in given):
+        yield "approvals: a reviewer, which does not count in a folder"
+        given = {name: value for name, value in given.items() if name not in REVIEWER}
     try:
         policy = read_policy(given)
     except RuleError as error:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values, chosen_agent
 from app.projection.event_lines import duration_text
+from app.projection.metacognition_views import taken_up
 from app.projection.steering_text import break_rows, budget_json, budget_lines, dry_run_line, split_dry_run
 from engine.agent.steering.envelopes import LISTS
-from engine.agent.steering.rules import rule_text, words_of
+from engine.agent.steering.rules import rule_line, rule_text, words_of
 from engine.api.engine import Engine
 from engine.core import commands as cmd
+from engine.core.approvals import Answer as AnswerKind
 from engine.core.approvals import Envelope, Scope
 from engine.core.breakpoints import BreakError, write_break
 from engine.core.ports import SystemClock
+from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.inquiry.inbox import Need, NeedKind
 
@@ -96,7 +100,8 @@ async def show_approvals(host: CommandHost, _values: Values) -> Answer:
         ]
         lines.append(f"{source}: else {policy.default}")
     lines += [
-        f"{grant.id} {grant.scope}: {clean_line(words_of(grant.rule))} — by {grant.by}; revoke {grant.id}"
+        f"{grant.id} {grant.scope}{': ' if grant.rule.answer is AnswerKind.ALLOW else ', denied: '}"
+        f"{clean_line(words_of(grant.rule))} — by {grant.by}; revoke {grant.id}"
         for grant in known.grants
     ]
     for envelope in known.envelopes.values():
@@ -110,6 +115,37 @@ async def show_approvals(host: CommandHost, _values: Values) -> Answer:
     }
     none = "nothing is asked: no policy is set (approvals ask-changes sets one)"
     return 0, answer, "\n".join(lines) or none
+
+
+def rule_rows(state: AgentState) -> list[dict[str, Any]]:
+    """The rules that were learned and wait, with how each does over the whole history."""
+    return [
+        {**asdict(each.learned), "id": each.id, "rule": rule_line(each.learned.rule)}
+        | {"answer": each.learned.rule.answer.value, "words": words_of(each.learned.rule)}
+        for each in state.approvals.proposals
+    ]
+
+
+async def show_rules(host: CommandHost, _values: Values) -> Answer:
+    """The rules that were learned from the operator's answers and wait."""
+    rows = rule_rows(await host.engine.view(chosen_agent(host)))
+    lines = [
+        f"{row['id']} {row['answer']} {clean_line(row['words'])}\n"
+        f"     {row['hits']} answers alike, none against it, {row['misses']} like them left to you; about "
+        f"{row['calls']} calls so far — rules take {row['id']}, rules decline {row['id']}"
+        for row in rows
+    ]
+    return 0, {"rules": rows}, "\n".join(lines) or "no rule waits; rules propose looks for some"
+
+
+async def propose_rules(host: CommandHost, values: Values) -> Answer:
+    """Learn rules, and show those that wait."""
+    fields = {"agent": chosen_agent(host), "needed": values["needed"]}
+    code, answer, text = await host.submit(cmd.ProposeRules.model_validate(fields))
+    if code:
+        return code, answer, text
+    _, rows, lines = await show_rules(host, values)
+    return 0, {**answer, **rows}, f"{text}\n{lines}" if rows["rules"] else text
 
 
 def envelope_lines(envelope: Envelope) -> list[str]:
@@ -132,6 +168,21 @@ async def show_envelope(host: CommandHost, values: Values) -> Answer:
     title = f"envelope of {envelope.goal}" + ("" if held else ", as it would be proposed")
     answer = {"envelope": asdict(envelope), "accepted": held is not None}
     return 0, answer, "\n".join((title, *envelope_lines(envelope)))
+
+
+async def show_messages(host: CommandHost, _values: Values) -> Answer:
+    """What the operator said to the agent's thinker lately, each with what it led to."""
+    state = await host.engine.view(chosen_agent(host))
+    rows, lines = [], []
+    for entry in (*state.meta.told, *state.meta.feedback):
+        if entry.source != "operator":
+            continue
+        answer = await host.engine.store.get(entry.led) if entry.led else None
+        what = taken_up(state, entry, answer)
+        rows.append({"event": entry.event, "text": entry.text, "when": entry.when, "asked": entry.asked})
+        rows[-1] |= {"led": entry.led, "taken_up": what}
+        lines.append(f"{entry.event} {clean_line(entry.text, limit=300)}\n    {clean_line(what)}")
+    return (0, {"messages": rows}, "\n".join(lines) or "no messages yet; guide TEXT says one")
 
 
 # ------------------------------------------------------------------ breakpoints and budgets

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from app.commands.arguments import Rest, Word, among, matching
 from app.commands.command import Context, Group, Show, Submit, Values
+from engine.agent.steering.left_out import left_out
 from engine.core import commands as cmd
 from engine.core.memory import WorkflowStatus
 
@@ -29,6 +31,31 @@ def write(verb: str, arguments: Callable[[Values], dict[str, object]]) -> Submit
 
 def _in_mind(how: str) -> Submit:
     return write("change_working_memory", lambda values: {how: [values["memory"]]})
+
+
+def _unpin(context: Context, values: Values) -> cmd.Command:
+    what = values["memory"]
+    if what in dict(_back(context)):
+        return cmd.ReleaseContext(agent=context.agent, what=what)
+    return _in_mind("unpin").command(context, values)
+
+
+def _restore(context: Context, values: Values) -> cmd.Command:
+    what = values["what"]
+    known = context.state.beliefs if context.state is not None else {}
+    if re.fullmatch(r"m\d+", what) and what not in known:
+        return _in_mind("pin").command(context, {"memory": what})
+    return cmd.RestoreContext(agent=context.agent, what=what)
+
+
+def _back(context: Context) -> list[tuple[str, str]]:
+    back = context.state.restored if context.state is not None else ()
+    return [(each.what, f"{each.about}, about {each.tokens:,} tokens") for each in back]
+
+
+def _left_out(context: Context) -> list[tuple[str, str]]:
+    dropped = left_out(context.state) if context.state is not None else ()
+    return [(each.what, each.about) for each in dropped if each.what]
 
 
 def _workflow(values: Values) -> dict[str, object]:
@@ -64,7 +91,19 @@ COMMANDS = (
         Rest("content", "what is to be remembered", shown="TEXT"),
     ),
     command("pin", "keep a memory in mind; it is never evicted", _in_mind("pin"), MEMORY),
-    command("unpin", "let a memory in mind be evicted again", _in_mind("unpin"), MEMORY),
+    command(
+        "unpin",
+        "let a memory in mind be evicted again, or leave what was brought back out of prompts",
+        Submit(_unpin),
+        Word("memory", "a memory such as m12, or what was brought back", shown="MEMORY|WHAT", offers=_back),
+    ),
+    command(
+        "restore_context",
+        "have what was left out of the last prompt in the next ones: an action's answer, a belief, a memory",
+        Submit(_restore),
+        Word("what", "an action, a belief or a memory", shown="ACTION|BELIEF|MEMORY", offers=_left_out),
+        examples=("restore_context a3",),
+    ),
     command("evict", "take a memory out of mind; it is not forgotten", _in_mind("evict"), MEMORY),
     command(
         "focus",

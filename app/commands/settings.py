@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from app.commands.user import operator_name, user_home
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.shared import EngineConfig
+from engine.agent.steering.reviews import SETTINGS as REVIEWER
+from engine.agent.steering.reviews import ReviewerChoice
 from engine.agent.steering.rules import PRESETS, RuleError, read_policy
 from engine.core.approvals import Policy
 from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
@@ -199,6 +201,7 @@ class Settings(EngineConfig):
             accept_paths=accepted,
             snapshots=file.sandbox.snapshots,
             approvals=_approvals(file.approvals, problems),
+            reviewer=_reviewer(user.table, local.table, problems),
             folder_approvals=beside,
             trust=folder,
             operator=operator_name(),
@@ -320,10 +323,25 @@ def _mastermind(table: _MastermindTable) -> MastermindSettings:
     return replace(usual, budget=replace(usual.budget, **amounts), **given)
 
 
+def _reviewer(
+    user: Mapping[str, Any], local: Mapping[str, Any], problems: list[str]
+) -> ReviewerChoice | None:
+    """Who looks at what the operator would be asked; nobody where that cannot be read, and they are asked."""
+    if any(name in REVIEWER for name in local.get("approvals", {})):
+        problems.append(
+            f"{FILE}: approvals: a reviewer counts in your own settings only, not in a workspace's"
+        )
+    try:
+        return ReviewerChoice.read(user.get("approvals", {}))
+    except ValueError as error:
+        problems.append(f"{FILE}: approvals: {error}; until that is mended, nobody reviews")
+        return None
+
+
 def _approvals(given: dict[str, Any], problems: list[str]) -> Policy:
     """The policy of the file; one that cannot be read asks about everything, as it was meant to ask."""
     try:
-        return read_policy(given)
+        return read_policy({name: value for name, value in given.items() if name not in REVIEWER})
     except RuleError as error:
         problems.append(f"{FILE}: {error}; until that is mended, every action is asked about")
         return PRESETS["ask"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.commands.arguments import Rest, Word, among, only_choice, word
-from app.commands.command import Context, Form, GrammarError, Group, Submit, Values
+from app.commands.arguments import Prefix, Rest, Word, among, only_choice, word
+from app.commands.command import Context, Form, GrammarError, Group, Show, Submit, Values, late
 from app.commands.crew_arguments import handoff_choices, of_handoff
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
@@ -21,6 +21,11 @@ TASKS = {
     MetaTask.LINK: "link like memories",
 }
 THRESHOLDS = ("reflection", "consolidation")
+WHEN = (
+    ("now: ", "cuts a thought off, never a tool; a plan is made anew"),
+    ("after: ", "after this action or thought; a plan is made anew"),
+    ("plan: ", "in the next plan"),
+)
 CANCELLED = "cancelled by the operator"
 command = Group("Thinking")
 CANCEL_HANDOFF = (
@@ -106,8 +111,12 @@ COMMANDS = (
     ),
     command(
         "guide",
-        "say something to the thinker; its next prompt has it, once",
+        "say something to the thinker, or see what each message led to",
         cmd.Guide,
+        Prefix("when", "(now|after|plan):", "now:|after:|plan:"),
         Rest("text", "the guidance"),
+        forms=(Form(Show(late("inbox:show_messages")), when=r"\Z"),),
+        choices=lambda _context: WHEN,
+        examples=("guide now: look at the log first", "guide plan: leave the tests alone"),
     ),
 )

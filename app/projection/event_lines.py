@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from engine.agent.steering.envelopes import envelope_text
-from engine.agent.steering.rules import rule_text
+from engine.agent.steering.rules import rule_line, rule_text
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
+from engine.core.approvals import Answer
 from engine.core.breakpoints import write_break
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event
@@ -23,6 +24,8 @@ from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.value import dataclass
 
 TEXT_LIMIT = 400
+WHEN = {"now": "now", "after": "after this action", "plan": "in the next plan"}
+"""When a message to a thinker is to be taken up."""
 SLOW_SAVE_MS = 1_000
 """From here on a line says that an action waited for its snapshot; quicker ones are only in the journal."""
 
@@ -448,8 +451,19 @@ _WORDS: Words = {
     ev.ApprovalAsked: lambda p: (
         f"? warning may {p.action} run? {call_text(p.call.command, p.call.args)}: {p.why}"
     ),
+    ev.CallReviewed: lambda p: (
+        f"¿ warning reviewer ({p.by}) on {p.action}: "
+        + (str(p.trouble) if p.trouble else f"{p.answer}{_because(p.reason)}")
+    ),
     ev.ApprovalAnswered: _approval_answered,
-    ev.RuleGranted: lambda p: f"✓ operator {p.grant} ({p.scope}), unasked: {rule_text(p.rule)}",
+    ev.RuleGranted: lambda p: (
+        f"✓ operator {p.grant} ({p.scope}), "
+        f"{'unasked' if p.rule.answer is Answer.ALLOW else 'denied'}: {rule_text(p.rule)}"
+    ),
+    ev.RuleProposed: lambda p: (
+        f"¿ operator {p.proposal} proposed, from {p.learned.hits} answers: {rule_line(p.learned.rule)}"
+    ),
+    ev.ProposalClosed: "✓ operator {p.proposal}: {p.reason}",
     ev.GrantsNotCounted: _not_counted,
     ev.RuleRevoked: "✗ operator {p.grant} holds no longer",
     ev.PlanAccepted: _plan_accepted,
@@ -466,8 +480,12 @@ _WORDS: Words = {
     ev.MetaForced: "↺ operator {p.task} is to be done now",
     ev.MetaVetoed: lambda p: f"↺ operator {p.task} {'allowed again' if p.lifted else 'vetoed'}",
     ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
+    ev.ContextRestored: "» operator in the next prompts: {p.about} (about {p.tokens} tokens)",
+    ev.ContextReleased: "» operator in no prompt any more: {p.what}",
     ev.NoteAdded: "✎ operator note: {p.text}",
-    ev.GuidanceGiven: "» operator to the thinker: {p.text}",
+    ev.GuidanceGiven: lambda p: (
+        f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"
+    ),
 }
 
 

@@ -11,8 +11,12 @@ from datetime import datetime
 from math import ceil
 from typing import Any, Literal
 
-from app.projection.event_lines import short_duration
-from engine.core.metacognition import BackgroundJob, EndedJob, MetaState, MetaTask
+from app.projection.event_lines import WHEN, line_of, short_duration
+from engine.agent.steering.left_out import left_out
+from engine.core.events import payload_of
+from engine.core.journal import Event
+from engine.core.metacognition import BackgroundJob, EndedJob, Feedback, MetaState, MetaTask
+from engine.core.plan import PlanGenerated
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.core.thinking import ModelCalled
@@ -37,14 +41,18 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         at: when that ended, as the journal has it.
     """
     shares = call.shares if call is not None else state.context
+    messages = [Section("Your messages", text)] if (text := _messages(state)) else []
     if not shares:
-        return (Section(_nobody_asked(state)),)
+        return (Section(_nobody_asked(state)), *messages)
     window = call.window if call is not None else state.context_window
     sections = [Section("Shares of the prompt", _shares(shares, window))]
     if call is not None:
         sections.append(Section("Last call", _call(call, at)))
     if spending := _spending(state):
         sections.append(Section("All calls by goal", spending))
+    if cuts := _cuts(state):
+        sections.append(Section("Left out, and brought back", cuts))
+    sections += messages
     if call is not None:
         # Names belong to blocks by their place; a prompt of another making keeps its names without words.
         texts = list(_texts(call.request))
@@ -54,6 +62,49 @@ def context(state: AgentState, call: ModelCalled | None = None, at: str = "") ->
         if call.answer:
             sections.append(Section("── the answer ──", _answer(call.answer)))
     return tuple(sections)
+
+
+def _messages(state: AgentState) -> str:
+    """What the operator said lately, each with what it led to."""
+    given = [entry for entry in (*state.meta.told, *state.meta.feedback) if entry.source == "operator"]
+    lines = (f"{clean_line(entry.text, limit=300)}\n  {taken_up(state, entry)}" for entry in given[-5:])
+    return "\n".join(lines)
+
+
+def _cuts(state: AgentState) -> str:
+    """What the next prompt leaves out, and what the operator brought back."""
+    if not state.config.replans:
+        return ""
+    dropped, back = list(left_out(state)), state.restored
+    lines = [f"left out   {each.what:<6} {clean_line(each.about)}" for each in dropped]
+    lines += [f"in again   {each.what:<6} {each.about}: about {each.tokens:,} tokens" for each in back]
+    if any(each.what for each in dropped):
+        lines.append("r brings the first back; restore_context WHAT another; unpin WHAT lets one go")
+    return "\n".join(lines)
+
+
+def taken_up(state: AgentState, message: Feedback, answer: Event | None = None) -> str:
+    """What a message to the thinker led to.
+
+    Args:
+        state: the agent.
+        message: what the operator said.
+        answer: the event of `message.led`.
+    """
+    if not message.asked:
+        when = f"; it waits: {WHEN[message.when]}" if message.when else ""
+        return f"not taken up yet{when}"
+    if state.reasons:
+        return "taken up as a belief, and the event +operator_says(TEXT)[source(operator)]"
+    if not message.led:
+        return f"in the prompt of {message.asked}; not answered yet"
+    payload = payload_of(answer) if answer is not None else None
+    what = ""
+    if isinstance(payload, PlanGenerated):
+        what = f": a plan of {len(payload.steps)} step{'s' * (len(payload.steps) != 1)}"
+    elif answer is not None and (line := line_of(answer)) is not None:
+        what = f": {line.text}"
+    return f"taken up by {message.led}{what}"
 
 
 def _shares(shares: Sequence[tuple[str, int]], window: int) -> str:

@@ -30,7 +30,7 @@ from engine.core.budgets import BudgetKind
 from engine.core.plan import Op, PlanStep, plan_difference
 from engine.core.state import AgentState
 from engine.core.text import clean_line
-from engine.inquiry.inbox import Need, NeedKind
+from engine.inquiry.inbox import Need, NeedKind, review_text
 from widgets.base.facts import ListModel, Section
 from widgets.base.rows import BLANK_MARK, Row, blank, heading
 from widgets.base.text_layout import Piece, bar
@@ -68,8 +68,10 @@ def _asked(state: AgentState, question: Question, now: str) -> Section:
     if call.client:
         whom = f"for the client {call.client}, as one call"
     hosts = ", ".join("hosts that it does not name" if host == "?" else host for host in call.hosts)
+    review = review_text(state, question)
     notes = (
         f"why asked: {question.why}",
+        *([review] if review else []),
         f"{undo[call.undo]}" + (f"; reaches {hosts}" if hosts else ""),
         f"{whom}; has waited {duration_text(question.at, now)}",
     )

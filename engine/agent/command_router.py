@@ -13,8 +13,10 @@ from engine.agent.decisions.approvals import changed
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import spent_by_charge
 from engine.agent.shared import SharedServices
+from engine.agent.steering.learned_rules import learn_rules
 from engine.agent.steering.ledger import WORKSPACE as WORKSPACE_BUDGET
 from engine.agent.steering.ledger import Ledger
+from engine.agent.steering.left_out import whole_text
 from engine.agent.stops import StopController
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -22,6 +24,7 @@ from engine.core.agents import ForServers, RunState
 from engine.core.campaigns import ForMastermind, ModelCharged
 from engine.core.crew_commands import ForCrew
 from engine.core.journal import MASTERMIND, WORKSPACE, JournalError, canonical
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamLog
@@ -140,6 +143,8 @@ class CommandRouter:
             cmd.SetBudget: self._handle_and_ease,
             cmd.DeleteAgent: self._handle_and_ease,
             cmd.Undo: self._handle_and_ease,
+            cmd.ProposeRules: self._propose_rules,
+            cmd.RestoreContext: self._restore_context,
         }
         """Carries a command to an agent out that the agent does not handle alone."""
 
@@ -156,6 +161,8 @@ class CommandRouter:
         await self.stops.close()
 
     async def _carry_out(self, command: cmd.Command, actor: str) -> cmd.Receipt:
+        if self._shared.config.looks_only:
+            return cmd.Receipt(ok=False, message=str(Reason("refused.looks-only")))
         if isinstance(command, cmd.CallTool | cmd.DropCall) and command.client:
             actor = f"client:{command.client}"
         try:
@@ -191,6 +198,22 @@ class CommandRouter:
             del self._live.here[command.agent]
             self._shared.coders.remove(command.agent)
         return receipt
+
+    async def _propose_rules(self, agent: Agent, command: cmd.ProposeRules, actor: str) -> cmd.Receipt:
+        """Learn rules from the agent's history, and have them proposed."""
+        await agent.log.commit()
+        shared, spec_of = self._shared, agent.around.registry.spec
+        history = (shared.store, agent.state, spec_of, shared.config.trust)
+        learned = await learn_rules(*history, command.needed)
+        return await self._handle(agent, command.model_copy(update={"learned": learned}), actor)
+
+    async def _restore_context(self, agent: Agent, command: cmd.RestoreContext, actor: str) -> cmd.Receipt:
+        """Read what is to be brought back, and have it recorded."""
+        await agent.log.commit()  # what has just happened is looked for in the journal too
+        whole = await whole_text(self._shared.store, self._shared.blobs, agent.state, command.what)
+        about, text = (whole.about, whole.text) if whole is not None else ("", "")
+        fields = {"about": about, "text": text, "tokens": whole.tokens if whole is not None else 0}
+        return await self._handle(agent, command.model_copy(update=fields), actor)
 
     async def _handle_and_ease(self, agent: Agent, command: cmd.Command, actor: str) -> cmd.Receipt:
         """Carry out a command after which there may be more of a budget for others."""

@@ -66,7 +66,8 @@ class Decider:
         self._recorder.commit_soon()
 
         def is_current() -> bool:
-            return not self._recorder.stopped and is_current_step(self._state, goal, step)
+            interrupted = self._state.meta.pressing("now") is not None
+            return not self._recorder.stopped and not interrupted and is_current_step(self._state, goal, step)
 
         try:
             decision = await self._recorder.run_while(is_current, self._decision(request))
@@ -103,7 +104,8 @@ class Decider:
             state.recent,
             trouble,
             advice,
-            guidance=state.meta.guidance,
+            guidance=state.meta.guidance(plans=not any(other.status.terminal for other in plan.steps)),
+            restored=state.restored,
             findings=(*held_off, *state.meta.findings),
             may_muse=state.musings < THOUGHT_LIMIT,
         )

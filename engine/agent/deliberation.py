@@ -92,6 +92,9 @@ class Planner:
 
     async def ensure_plan(self, goal: Goal) -> bool:
         """Make sure that the goal has a plan; False when there is none to be had."""
+        message = self._state.meta.pressing("now", "after")
+        if is_planned(self._state, goal.id) and message is not None and self._plans_whole(goal):
+            self._append(ev.ReplanAsked(goal=goal.id), "agent", message.event)
         if is_planned(self._state, goal.id):
             return True
         if self._state.config.decides and goal.id not in self._state.plans:
@@ -200,8 +203,13 @@ class Planner:
     def _is_wanted(self, goal: Goal) -> bool:
         """Whether a plan that is being made for a goal is still of use; a pause lets it be finished."""
         state = self._state
-        stopped = self._recorder.stopped or state.deleted
+        stopped = self._recorder.stopped or state.deleted or state.meta.pressing("now") is not None
         return not stopped and state.goals.get(goal.id) == goal and not is_planned(state, goal.id)
+
+    def _plans_whole(self, goal: Goal) -> bool:
+        """Whether a goal is pursued by whole plans of a model, not by one decision after the other."""
+        state = self._state
+        return state.config.replans and not state.config.decides and state.open_thought(goal.id) is None
 
     def _request(self, goal: Goal) -> PlanRequest:
         """What the thinker is told: after a failure also what is done and what went wrong."""
@@ -216,8 +224,9 @@ class Planner:
             done=tuple(f"{step.status}: {step.description or step.command}: {step.summary}" for step in done),
             trouble=trouble,
             advice=advice,
-            guidance=state.meta.guidance,
+            guidance=state.meta.guidance(plans=True),
             findings=state.meta.findings,
+            restored=state.restored,
         )
 
     def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:

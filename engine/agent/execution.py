@@ -228,7 +228,10 @@ class Executor:
         # Once an action is requested the reflect stage has its turn after it; before, it goes first.
         reflects = state.action is None and self._reflector.attends
         # The operator rejected the re-plan that it belongs to; an open thought decides anew by itself.
-        anew = goal.id in state.replans and state.open_thought(goal.id) is None
+        anew = goal.id in state.replans or (
+            state.meta.pressing("now") is not None and not state.config.decides
+        )
+        anew = anew and state.open_thought(goal.id) is None
         overtaken = self._recorder.stopped or bool(state.requests) or reflects or anew
         return overtaken or not is_current_step(state, goal, step)
 
@@ -356,6 +359,9 @@ class CallServer:
             holding = held()
             return not over() and holding is not None and holding.asks
 
+        def changed(since: Hold) -> bool:
+            return bool(over()) or held() != since
+
         while not over():
             holding = held()
             if holding is None:
@@ -368,7 +374,7 @@ class CallServer:
                     await self._recorder.wait_for_change()
             elif not holding.asks:
                 return holding.verdict
-            else:
+            elif not await self._approver.review(holding, partial(changed, holding)):
                 self._approver.ask(holding, "")
                 await self._recorder.commit()
                 await self._recorder.run_while(asks, self._clock.sleep(wait_s))

@@ -16,11 +16,12 @@ from engine.agent.recorder import AgentRecorder
 from engine.agent.steering.envelopes import call_of, key_of
 from engine.agent.steering.gate import BreakpointHold, GateVerdict, Hold, breakpoint_hold, held_replan, hold
 from engine.agent.steering.ledger import Ledger
+from engine.agent.steering.reviews import request_of
 from engine.agent.steering.rules import narrowest_rule
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ToolResult
 from engine.core.agents import RunState
-from engine.core.approvals import Call, Policy, Source
+from engine.core.approvals import REFUSALS_HOLD, Call, Policy, Source
 from engine.core.budgets import BudgetObjection, Spent
 from engine.core.goals import Goal
 from engine.core.plan import Plan, StepStatus, plan_difference
@@ -128,6 +129,33 @@ class Approver:
         spec = self._around.registry.spec(action.tool, action.command) if action is not None else None
         return call_of(self._state, spec) if spec is not None else None
 
+    async def review(self, held: Hold, overtaken: Callable[[], bool]) -> bool:
+        """Have an automatic reviewer look at a call before the operator is asked; False where none is to.
+
+        A replay is fed what it said.
+        """
+        state, action, call = self._state, self._state.action, self.call()
+        reviewer, known = self._around.reviewer, self._state.approvals.review
+        if reviewer is None or held.verdict is None or action is None or call is None:
+            return False
+        asked = state.approvals.question is not None and state.approvals.question.action == action.id
+        if asked or (known is not None and (known.action, known.key) == (action.id, key_of(call))):
+            return False
+        self._recorder.commit_soon()
+        goal = state.goals.get(action.goal)
+        request = request_of(
+            call, state.agent_id, action.id, goal.text if goal is not None else "", str(held.verdict.why)
+        )
+        looking = reviewer.review(
+            request, lambda called: self._recorder.observe(called, "thinker", action.event)
+        )
+        verdict = await self._recorder.run_while(lambda: not overtaken(), looking)
+        if verdict is not None and not overtaken():
+            about = {"action": action.id, "key": key_of(call), "by": reviewer.name}
+            verdict_fields = {"answer": verdict.answer, "reason": verdict.reason, "trouble": verdict.trouble}
+            self._append(ev.CallReviewed(**about, **verdict_fields), "reviewer", action.event)
+        return True
+
     def ask(self, held: Hold, cause: str) -> None:
         """Record what the action waits for, where that is not recorded yet."""
         state, action = self._state, self._state.action
@@ -159,7 +187,12 @@ class Approver:
         assert action is not None
         message = f"not allowed: {denied.why}"
         checked = Checked({}, (Problem(ErrorCode.NOT_ALLOWED, message),))
-        return await self._pipeline.refuse(checked, action.event, denied.cause)
+        answer = await self._pipeline.refuse(checked, action.event, denied.cause)
+        times = self._state.approvals.refusals
+        if denied.why.is_a("gate.reviewed") and times >= REFUSALS_HOLD and not self._state.deleted:
+            reason = Reason("run.reviewer", times=times, why=denied.why)
+            self._append(ev.AgentPaused(reason=reason), "system", denied.cause)
+        return answer
 
     def undone_step(self, goal: Goal, plan: Plan) -> Reason:
         """Which step of an accepted plan was not done; empty when all were."""
@@ -264,6 +297,10 @@ class Gatekeeper:
             if (holding := self.hold(step=step, call=saves)) is not None:
                 if holding.verdict is not None and not holding.asks:
                     return holding.verdict
+                if holding.asks and await self._approver.review(
+                    holding, lambda: overtaken() or self.hold(step=step, call=saves) != holding
+                ):
+                    continue
                 announced = self._announce(holding, step, cause, announced)
                 await self._recorder.commit()
                 if self.hold(step=step, call=saves) is not None:

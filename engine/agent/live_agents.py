@@ -462,7 +462,14 @@ async def not_counted(store: JournalStore, state: AgentState, trust: FolderTrust
         ):
             allowed.add((payload.step, payload.key))
     return ev.GrantsNotCounted(
-        grants=tuple([grant.id for grant in known.grants if not await counts(grant.event)]),
+        # What only tightens counts whoever said it.
+        grants=tuple(
+            [
+                grant.id
+                for grant in known.grants
+                if grant.rule.answer is Answer.ALLOW and not await counts(grant.event)
+            ]
+        ),
         once=tuple(step for step, key in known.once.items() if (step, key) not in allowed),
         envelopes=tuple([goal for goal, held in known.envelopes.items() if not await counts(held.event)]),
         journal=trust.foreign,

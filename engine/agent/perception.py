@@ -14,6 +14,7 @@ from engine.agent.actions.pipeline import Toolbox
 from engine.agent.actions.snapshots import Saver
 from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
 from engine.agent.steering.ledger import Ledger
+from engine.agent.steering.reviews import Reviewer
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, SandboxSession, Survey
@@ -193,6 +194,8 @@ class AgentEnvironment:
     """Finds missing parameters in place of the agent's model, as a replay does."""
     seal: Callable[[str, Payload], Payload] = lambda _stream, payload: payload
     """Puts the user's seal on what they grant in a stream; a replay knows it."""
+    reviewer: Reviewer | None = None
+    """Looks at what the operator would be asked; None where none is set, and in a replay."""
     answer_counted: Callable[[str], bool] = lambda _action: False
     """Whether an action's answer counted although it was cut off at that moment; a replay knows."""
 

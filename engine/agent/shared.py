@@ -21,6 +21,7 @@ from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
 from engine.agent.perception import AgentEnvironment, WorkspacePerceiver
 from engine.agent.settings import read_recovery, read_settings
 from engine.agent.steering.ledger import Ledger
+from engine.agent.steering.reviews import Reviewer, ReviewerChoice
 from engine.agent.steering.rules import policy_of
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.core.actions import ToolOffered
@@ -205,9 +206,13 @@ class EngineConfig:
     """Whether the sandbox's files are saved before each action that may change them."""
     approvals: Policy = field(default_factory=Policy)
     """What agents ask about before they do it, as the workspace's settings say."""
+    reviewer: ReviewerChoice | None = None
+    """Who looks at what the operator would be asked, as their own settings say; None for nobody."""
     folder_approvals: Policy = field(default_factory=Policy)
     """What the folder's settings say where the folder is not trusted: beside the user's own."""
     create: bool = True
+    looks_only: bool = False
+    """Whether no command is carried out, as the workspace is there to be looked at and goes away."""
     trust: FolderTrust | None = None
     """What the user trusts of the folder; None where whoever opens it answers for all that is in it."""
     home: Path | None = None
@@ -354,12 +359,27 @@ class SharedServices:
             seal=self.config.trust.seal
             if self.config.trust is not None
             else lambda _stream, payload: payload,
+            reviewer=self._reviewer(client, name),
             ledger=self.ledger,
             background=self.background,
             pace=self.pace,
             watches=True,
             memory=self.memory,
         )
+
+    def _reviewer(self, client: BudgetClient | None, model: str) -> Reviewer | None:
+        """Who looks at what the operator would be asked about an agent."""
+        choice, home = self.config.reviewer, self.config.home
+        if choice is None:
+            return None
+        from engine.agent import reviewer  # late: few have one
+
+        if choice.command:
+            root = self.config.sandbox or self.workspace / "sandbox"
+            return reviewer.ProgramReviewer(
+                choice, self.workspace, root, self.config.policy, home or Path("/")
+            )
+        return reviewer.ModelReviewer(client.aside if client is not None else None, model, choice.timeout_s)
 
     def _claude(
         self, state: AgentState, client: BudgetClient, stream: ModelStreamRecorder, name: str, repairs: int

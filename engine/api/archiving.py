@@ -20,8 +20,9 @@ import os
 import re
 import secrets
 import sqlite3
+import stat
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import islice
@@ -62,6 +63,12 @@ PART = ".zip-part"
 EVENTS, MANIFEST, BLOBS = "events.jsonl", "manifest.json", "blobs/"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.zip")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_BLOB = re.compile(rf"{BLOBS}[0-9a-f]{{64}}")
+MEMBERS = 200_000
+UNPACKED = 16 * 1024**3
+"""Bytes that an archive may have unpacked."""
+SMALL, PACKED = 256 * 1024**2, 200
+"""From so many bytes on, an archive may be so many times larger unpacked."""
 
 
 class ArchiveError(JournalError):
@@ -336,7 +343,7 @@ def amounts(events: int, blobs: int) -> str:
 
 
 def check_archive(path: Path) -> None:
-    """See that an archive is complete and all of it as its manifest says; blocking.
+    """See that an archive is complete, all of it as its manifest says, and nothing else in it; blocking.
 
     Raises:
         ArchiveError: it is not.
@@ -345,6 +352,7 @@ def check_archive(path: Path) -> None:
         raise ArchiveError(f"{path} is no file")
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_members(path, archive.infolist())
             if archive.getinfo(MANIFEST).file_size > LINE_LIMIT:
                 raise ArchiveError(f"{path.name} is no archive: its manifest is too large")
             members: Mapping[str, str] = json.loads(archive.read(MANIFEST))["members"]
@@ -363,6 +371,24 @@ def check_archive(path: Path) -> None:
                     raise ArchiveError(f"{path.name} is damaged: {info.filename} is not as it was written")
     except (TypeError, AttributeError, *ZIP_ERRORS) as error:
         raise ArchiveError(f"{path} is no archive, or is damaged ({error})") from None
+
+
+def _check_members(path: Path, infos: Sequence[zipfile.ZipInfo]) -> None:
+    """See that the members can be read without harm, by what the archive says of them."""
+    if len(infos) > MEMBERS:
+        raise ArchiveError(
+            f"{path.name} is no archive: it has {len(infos):,} members, {MEMBERS:,} are the most"
+        )
+    total = sum(info.file_size for info in infos)
+    if total > UNPACKED or (total > SMALL and total > PACKED * path.stat().st_size):
+        raise ArchiveError(f"{path.name} is refused: it would be {total:,} bytes unpacked")
+    for info in infos:
+        kind = info.external_attr >> 16
+        plain = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) and not info.flag_bits & 1
+        if info.filename not in (EVENTS, MANIFEST) and not _BLOB.fullmatch(info.filename):
+            raise ArchiveError(f"{path.name} is no archive: it has {info.filename[:80]!r}")
+        if not plain or (kind and not stat.S_ISREG(kind) and stat.S_IFMT(kind)):
+            raise ArchiveError(f"{path.name} is no archive: {info.filename[:80]} is no plain file")
 
 
 def file_digest(path: Path) -> str:

@@ -31,7 +31,15 @@ from engine.core.streams import StreamHistory
 from engine.crew.late_crew import LateCrew
 from engine.improve.lazy import LazyMastermind
 from engine.inquiry.dry_run import DryAnswer, dry_run_of
-from engine.inquiry.inbox import Need, in_order, need_of_crew, need_of_server, needs_of, needs_of_system
+from engine.inquiry.inbox import (
+    Need,
+    in_order,
+    need_of_crew,
+    need_of_server,
+    needs_of,
+    needs_of_system,
+    rules_of,
+)
 from engine.inquiry.waiting import Waiting, WaitKind, waiting_now
 from engine.memory.errors import MemoryUnavailable
 from engine.memory.memory import Memory
@@ -175,7 +183,7 @@ class WorkspaceQueries:
         """All that needs the operator, the most urgent first, each with since when."""
         needs: list[Need] = []
         for agent in list(self._agents.values()):
-            for need in needs_of(agent.state):
+            for need in (*needs_of(agent.state), *rules_of(agent.state)):
                 event = await self.store.get(need.event) if need.event and not need.since else None
                 needs.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
         if (mastermind := await self._mastermind.known()) is not None:

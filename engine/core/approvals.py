@@ -20,6 +20,10 @@ from engine.value import dataclass
 
 ANSWERS_KEPT = 20
 """Answers that a state remembers, so that a second one is refused in words."""
+PROPOSALS_KEPT = 50
+"""Proposed rules, and declined ones, that a state remembers."""
+REFUSALS_HOLD = 3
+"""Refusals of the automatic reviewer in a row after which the agent is held."""
 DENIALS_KEPT = 50
 """Denied calls that a state remembers, so that they are not asked for again at once."""
 OUTSIDE = "outside"
@@ -149,6 +153,21 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """What an automatic reviewer said of a call, before the operator was asked."""
+
+    action: str
+    key: str
+    answer: Answer
+    """`allow` where it has nothing against it; the operator is asked all the same."""
+    reason: str
+    by: str
+    trouble: Reason = NONE
+    """Why it has no opinion; empty where it has one."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A rule that the operator gave, and that is honoured until it is revoked or its time is over."""
 
@@ -156,6 +175,30 @@ class Grant:
     rule: Rule
     scope: Scope
     by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRule:
+    """A rule that gives the operator's answers, and how it does over the agent's whole history."""
+
+    rule: Rule
+    hits: int
+    """Answers of the operator's that it would have given."""
+    misses: int = 0
+    """Answers alike to calls of the same kind that it would have left to the operator."""
+    calls: int = 0
+    """Calls of the whole history that it is about, asked about or not."""
+    evidence: tuple[str, ...] = ()
+    """The newest of the answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A learned rule that waits for the operator's word; it does nothing by itself."""
+
+    id: str
+    learned: LearnedRule
     event: str = ""
 
 
@@ -261,6 +304,14 @@ class Approvals:
     elaborated: str = ""
     """The newest decision for an open step of an accepted plan; the revision that follows is part of it."""
     not_counted: NotCounted = field(default_factory=NotCounted)
+    proposals: tuple[Proposal, ...] = ()
+    """Rules that were learned from answers and wait."""
+    review: Review | None = None
+    """The newest."""
+    refusals: int = 0
+    """Reviews in a row that denied."""
+    declined: tuple[LearnedRule, ...] = ()
+    """Those that the operator declined or took up; each comes again with more evidence only."""
 
 
 class AnswerApproval(Command, do="answer_approval"):
@@ -290,6 +341,28 @@ class RevokeRule(Command, do="revoke_rule"):
 
     grant: str = Field(min_length=1, max_length=40)
     """Id of the grant, or of the goal whose envelope it is."""
+
+
+class ProposeRules(Command, do="propose_rules"):
+    """Learn rules from what the operator allowed and denied; none holds before it is taken up."""
+
+    needed: int = Field(default=3, ge=2, le=1_000)
+    """How many equal answers a rule needs."""
+    learned: tuple[LearnedRule, ...] = ()
+    """What was learned; the engine fills it in, whatever was given."""
+
+
+class TakeRule(Command, do="take_rule"):
+    """Let a proposed rule hold from now on, sealed as any grant is."""
+
+    proposal: str = Field(min_length=1, max_length=40)
+    scope: Literal["session", "always"] = "always"
+
+
+class DeclineRule(Command, do="decline_rule"):
+    """Refuse a proposed rule; it is proposed again only once there is more evidence."""
+
+    proposal: str = Field(min_length=1, max_length=40)
 
 
 class SetApprovals(Command, do="set_approvals"):
@@ -366,6 +439,31 @@ class GrantsNotCounted(Payload, kind="approval.not_counted", external=True):
     """Goals."""
     journal: bool = False
     """Whether the journal is somebody else's: its budgets and its autonomous mode do not count either."""
+
+
+class CallReviewed(Payload, kind="approval.reviewed", external=True):
+    """An automatic reviewer looked at a call that the operator would be asked about."""
+
+    action: str
+    key: str
+    answer: Answer
+    reason: str = ""
+    by: str
+    trouble: Reason = NONE
+
+
+class RuleProposed(Payload, kind="approval.proposed"):
+    """A rule was learned from the operator's answers; under an id that there is, with newer counts."""
+
+    proposal: str
+    learned: LearnedRule
+
+
+class ProposalClosed(Payload, kind="approval.proposal_closed"):
+    """A proposed rule waits no longer."""
+
+    proposal: str
+    reason: Reason
 
 
 class RuleRevoked(Payload, kind="approval.revoked"):

@@ -28,6 +28,7 @@ from engine.core.notes import *
 from engine.core.plan import *
 from engine.core.reasoner import *
 from engine.core.recovery import *
+from engine.core.restored import *
 from engine.core.rewind import *
 from engine.core.sandbox import *
 from engine.core.soundness import *

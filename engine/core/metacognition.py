@@ -210,6 +210,10 @@ class Feedback:
     computed: bool = False
     asked: str = ""
     """The event that took it into a prompt; empty while it waits."""
+    when: str = ""
+    """Of the operator's words: `now`, `after` or `plan` as in `Guide`; empty for the next prompt."""
+    led: str = ""
+    """The decision or plan that answered that prompt; empty while none did."""
 
     @property
     def line(self) -> str:
@@ -324,9 +328,18 @@ class MetaState:
         return self.failed / len(self.window) if self.window else 0.0
 
     @property
-    def guidance(self) -> tuple[str, ...]:
-        """What the operator has to say to the thinker, and it has not been told."""
-        return tuple(entry.text for entry in self.feedback if entry.source == "operator")
+    def messages(self) -> tuple[Feedback, ...]:
+        """What the operator said to the thinker and no answer of it has taken up, oldest first."""
+        asked = (entry for entry in self.told if not entry.led)
+        return tuple(entry for entry in (*asked, *self.feedback) if entry.source == "operator")
+
+    def guidance(self, *, plans: bool) -> tuple[str, ...]:
+        """What the next prompt has of that; `plans` where it asks for a plan."""
+        return tuple(entry.text for entry in self.messages if plans or entry.when != "plan")
+
+    def pressing(self, *when: str) -> Feedback | None:
+        """A message that is to be taken up at one of these times, and is in no prompt yet."""
+        return next((entry for entry in self.feedback if entry.when in when), None)
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -433,9 +446,10 @@ class BackgroundCancelAsked(Payload, kind="meta.cancel_asked"):
 
 
 class GuidanceGiven(Payload, kind="meta.guidance"):
-    """The operator has something to say to the thinker; the next prompt has it, once."""
+    """The operator has something to say to the thinker; the next prompt has it, until one is answered."""
 
     text: str
+    when: Literal["", "now", "after", "plan"] = ""
 
 
 class ReplanAsked(Payload, kind="meta.replan_asked"):
@@ -471,6 +485,10 @@ class SetThresholds(Command, do="set_thresholds"):
 
 
 class Guide(Command, do="guide"):
-    """Say something to the thinker; the next prompt has it, once."""
+    """Say something to the thinker, or to a program as the belief `operator_says(TEXT)`."""
 
     text: str = Field(min_length=1, max_length=4_000)
+    when: Literal["", "now", "after", "plan"] = ""
+    """`now` cuts a thought off, never a tool; `after` waits for the action or thought that is under way; both
+    have a plan made anew. `plan` waits until a plan is made for another reason; empty for the next prompt.
+    """

@@ -41,6 +41,7 @@ from engine.core.recovery import (
     Rewinding,
     Strategy,
 )
+from engine.core.restored import RestoredText
 from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell, StopReceipt, place_of
 from engine.core.thinking import RecentAction
 
@@ -150,6 +151,8 @@ class AgentState:
     """Workflows begun inside that of the root goal, the outermost first."""
     recent: tuple[RecentAction, ...] = ()
     """What was done lately, oldest first; only where a model thinks, which is to be told."""
+    restored: tuple[RestoredText, ...] = ()
+    """What the operator brought back into prompts, oldest first."""
     deferred: tuple[str, ...] = ()
     """Calls that the thinker wanted in the same breath as the last one that it decided on."""
     musings: int = 0

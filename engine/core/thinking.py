@@ -16,8 +16,11 @@ from engine.core.journal import Payload
 from engine.core.plan import PlanStep, Uncovered
 from engine.core.reasons import Reason, free_text
 from engine.core.recovery import FailureKind
+from engine.core.restored import RestoredText
 from engine.value import dataclass
 
+BELIEF_LIMIT = 600
+"""Characters of one belief's value that a prompt shows."""
 FAILED_PLANNING = "FAILED_PLANNING"
 """The status of planning that came to nothing, repairs included."""
 
@@ -40,6 +43,8 @@ class PlanRequest:
     """What the operator has to say, each only once."""
     findings: tuple[str, ...] = ()
     """What looking back has found, each only once."""
+    restored: tuple[RestoredText, ...] = ()
+    """What the operator brought back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,8 @@ class DecisionRequest:
     """What the operator has to say to this decision."""
     findings: tuple[str, ...] = ()
     """What looking back on the work has found."""
+    restored: tuple[RestoredText, ...] = ()
+    """What the operator brought back."""
     may_muse: bool = True
     """False when it has thought long enough and must do something."""
 

@@ -20,7 +20,7 @@ from engine.agent.steering.rules import rule_text
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import CREW, HANDOFF, PROGRESS, RETURNED, SPEC
-from engine.core.approvals import Scope
+from engine.core.approvals import Answer, Scope
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, JournalClosed
 from engine.core.plan import Op
@@ -335,7 +335,7 @@ class Runs:
                 await self._ended(agent, ok=payload.status is GoalStatus.ACHIEVED, reason=payload.reason)
             return
         if isinstance(payload, ev.RuleGranted):
-            if payload.scope is Scope.ALWAYS:
+            if payload.scope is Scope.ALWAYS and payload.rule.answer is Answer.ALLOW:
                 await self._watcher.allowed(event.stream, rule_text(payload.rule))
             return
         if isinstance(payload, ev.InterventionOpened) and _of_thought(agent.state, agent.state.intervention):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.agent.steering.rules import rule_text, shape
+from engine.agent.steering.rules import rule_text, shape, words_of
 from engine.core.actions import Reversibility
 from engine.core.agents import RunState
-from engine.core.approvals import Question
+from engine.core.approvals import Answer, Question
 from engine.core.improvement import CampaignStatus, ItemStatus, JobStatus, MastermindState
 from engine.core.reasoner import GenerationStage
 from engine.core.state import AgentState
@@ -49,6 +49,8 @@ class NeedKind(StrEnum):
     BUDGET = "budget"
     STUCK = "stuck"
     BREAKPOINT = "breakpoint"
+    RULE = "rule"
+    """A rule that was learned from answers could be taken up; no agent waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,23 @@ def question_text(question: Question) -> str:
     return f"{call.command} {about}{size}".strip()
 
 
+def review_text(state: AgentState, question: Question) -> str:
+    """What the automatic reviewer said of what is asked; empty where none looked at it. Not cleaned."""
+    review = state.approvals.review
+    if review is None or (review.action, review.key) != (question.action, question.key):
+        return ""
+    if review.trouble:
+        return f"the reviewer ({review.by}) has no verdict: {review.trouble}"
+    opinion = {
+        Answer.ALLOW: "has nothing against it",
+        Answer.ASK: "asks you to look",
+        Answer.DENY: "denies it",
+    }
+    return (
+        f"the reviewer ({review.by}) {opinion[review.answer]}{f': {review.reason}' if review.reason else ''}"
+    )
+
+
 def _whom(question: Question) -> str:
     return f" (for the client {question.call.client})" if question.call.client else ""
 
@@ -142,7 +161,9 @@ def asked_of(state: AgentState) -> Iterator[Need]:
             agent,
             NeedKind.APPROVAL,
             question.action,
-            f"{question_text(question)} — {question.why}" + _whom(question),
+            f"{question_text(question)} — {question.why}"
+            + _whom(question)
+            + (f" — {review}" if (review := review_text(state, question)) else ""),
             question.at,
             question.event,
             group=shape(question.call),
@@ -174,10 +195,20 @@ def _paused(state: AgentState) -> Iterator[Need]:
     agent, reason = state.agent_id, state.run_reason
     if reason.is_a("run.budget"):
         yield Need(agent, NeedKind.BUDGET, state.current_goal, reason, event=state.run_event)
-    elif reason.is_a("run.stuck"):
+    elif reason.is_a("run.stuck") or reason.is_a("run.reviewer"):
         yield Need(agent, NeedKind.STUCK, state.current_goal, reason, event=state.run_event)
     elif reason.is_a("run.breakpoint"):
         yield Need(agent, NeedKind.BREAKPOINT, state.breakpoint_hit, reason, event=state.run_event)
+
+
+def rules_of(state: AgentState) -> Iterator[Need]:
+    """The rules that were learned from answers to an agent, which the operator may take up."""
+    for proposal in state.approvals.proposals:
+        rule = proposal.learned
+        what = (
+            f"{rule.rule.answer} {words_of(rule.rule)} — {rule.hits} answers alike, about {rule.calls} calls"
+        )
+        yield Need(state.agent_id, NeedKind.RULE, proposal.id, what, event=proposal.event)
 
 
 def _campaigns(state: MastermindState) -> Iterator[Need]:

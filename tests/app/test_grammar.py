@@ -198,6 +198,9 @@ LINES = [
     ("allow always run command='git *'", _pilot(cmd.GrantRule, scope="always", rule="run command='git *'")),
     ("approvals", ("approvals",)),
     ("approvals ask-changes", _pilot(cmd.SetApprovals, policy="ask-changes")),
+    ("rules take l1 session", _pilot(cmd.TakeRule, proposal="l1", scope="session")),
+    ("rules take l2", _pilot(cmd.TakeRule, proposal="l2")),
+    ("rules decline l1", _pilot(cmd.DeclineRule, proposal="l1")),
     ("revoke r2", _pilot(cmd.RevokeRule, grant="r2")),
     ("accept", _pilot(cmd.AcceptPlan, goal="g2")),
     ("accept g1 hosts=none spend=2", _pilot(cmd.AcceptPlan, goal="g1", envelope={"hosts": [], "spend": 2.0})),
@@ -271,6 +274,7 @@ LINES = [
     ("thresholds 9 14", _pilot(cmd.SetThresholds, reflection=9, consolidation=14)),
     ("thresholds consolidation 14", _pilot(cmd.SetThresholds, consolidation=14)),
     ("guide use  the tests", _pilot(cmd.Guide, text="use  the tests")),
+    ("guide now: use  the tests", _pilot(cmd.Guide, text="use  the tests", when="now")),
     ("note it  went wrong here", _pilot(cmd.AddNote, text="it  went wrong here")),
     ("notes", ("notes",)),
     ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
@@ -338,6 +342,11 @@ LINES = [
     ),
     ("pin m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"pin": ["m3"]})),
     ("unpin m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"unpin": ["m3"]})),
+    ("restore_context a3", _pilot(cmd.RestoreContext, what="a3")),
+    (
+        "restore_context m3",
+        cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"pin": ["m3"]}),
+    ),
     ("evict m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"evict": ["m3"]})),
     ("focus m3", cmd.Remember(agent="pilot", verb="focus_memory", arguments={"memory_id": "m3"})),
     (
@@ -477,7 +486,7 @@ ANYTHING_GOES = {
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
 ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
 ANYTHING_GOES |= {"fleet", "handoffs", "agents", "take", "pause", "ideas"}
-ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox"}
+ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox", "rules", "guide"}
 """Verbs whose argument may be left out or be any word."""
 
 

@@ -399,7 +399,7 @@ class TextDialog(BoxDialog[None]):
 
     AUTO_FOCUS = "LinePane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
-    KEYS = (DialogKey("q", "close"),)
+    KEYS: ClassVar[Sequence[DialogKey]] = (DialogKey("q", "close"),)
     DEFAULT_CSS = """
     TextDialog > Vertical { height: 96%; }
     TextDialog > Vertical.-long { max-width: 160; }

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from widgets.base.dialog import DialogKey, RowsDialog
+from widgets.base.dialog import DialogKey, RowsDialog, TextDialog
+
+
+class ContextDialog(TextDialog):
+    """The last prompt of an agent's model, and what it left out."""
+
+    HINT = "↑ ↓ scroll · Y copy · r bring back what was left out · esc close"
+    KEYS = (DialogKey("r", "bring_back", "bring back"), DialogKey("q", "close"))
+
+    def action_bring_back(self) -> None:
+        """Have the first text that was left out in the next prompt."""
+        self.request("bring_back")
 
 
 class MetaDialog(RowsDialog):

@@ -20,6 +20,7 @@ from widgets.dialogs.inbox import GROUP, InboxAnswer, InboxDialog
 CHANGES_THE_INBOX = (
     *(ev.ApprovalAsked, ev.ApprovalAnswered, ev.ReplanHeld, ev.PlanAccepted, ev.PlanRevised),
     *(ev.InterventionOpened, ev.InterventionClosed, ev.ActionStarted, ev.ActionWithdrawn),
+    *(ev.RuleProposed, ev.ProposalClosed),
     *(ev.BudgetReached, ev.AgentPaused, ev.AgentResumed, ev.PlansHeld, ev.ChangesOffered),
 )
 """Events after which other things wait than before."""
@@ -107,6 +108,8 @@ class Inbox:
             if not denied:
                 self._close()
             self._context.app.call_later(self._approvals.ask_permission, chosen[0].thing, refuse=denied)
+        elif chosen[0].kind is NeedKind.RULE:
+            self._answer_rule(chosen[0], answer)
         elif answer == "open" or chosen[0].kind is not NeedKind.APPROVAL:
             self._open_need(chosen[0])
         else:
@@ -119,6 +122,21 @@ class Inbox:
             self._context.app.call_later(self._campaigns.open_of_system, need)
         else:
             self._campaigns.settle([need.thing], answer != "deny", self._say)
+
+    def _answer_rule(self, need: Need, answer: InboxAnswer) -> None:
+        """Take a learned rule up for always or this session, decline it, or say what it is."""
+        command: cmd.Command
+        if answer == "open":
+            self._say(f"{need.thing}: a takes it up for always, s for this session, d declines: {need.what}")
+            return
+        if answer == "deny":
+            command = cmd.DeclineRule(agent=need.agent, proposal=need.thing)
+        else:
+            scope = "session" if answer == "session" else "always"
+            command = cmd.TakeRule.model_validate(
+                {"agent": need.agent, "proposal": need.thing, "scope": scope}
+            )
+        self._context.send(command, lambda receipt: self._say(f"{need.agent}: {receipt.message}"))
 
     def _answer_approvals(self, chosen: Sequence[Need], answer: How) -> None:
         """Answer questions of agents: one that is allowed once in place, others where they are seen whole."""

@@ -8,6 +8,7 @@ from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
 from app.projection import memory_views
 from app.projection import metacognition_views as views
+from engine.agent.steering.left_out import left_out
 from engine.core import commands as cmd
 from engine.core.events import payload_of
 from engine.core.journal import JournalError
@@ -15,11 +16,10 @@ from engine.core.state import AgentState
 from engine.core.thinking import ModelCalled
 from engine.memory.errors import MemoryFault, MemoryNotFound
 from engine.memory.metacognition.schedule import root_goal
-from widgets.base.dialog import TextDialog
 from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
-from widgets.dialogs.metacognition import MetaDialog
+from widgets.dialogs.metacognition import ContextDialog, MetaDialog
 
 RESULTS = 50
 
@@ -172,7 +172,18 @@ class Mind:
         state = self._context.shown_state()
         sections = await self._metered(state) if state is not None else ()
         if state is not None and self._context.no_dialog:
-            self._context.push(TextDialog(f"Context of {state.agent_id}", sections))
+            self._context.push(ContextDialog(f"Context of {state.agent_id}", sections))
+
+    def on_context_dialog_bring_back(self) -> None:
+        """Have the first text that the shown agent's prompt left out in the next one."""
+        state = self._context.state
+        first = next((each for each in left_out(state) if each.what), None) if state is not None else None
+        if (dialog := self._context.showing(ContextDialog)) is not None:
+            dialog.dismiss(None)
+        if state is None or first is None:
+            self._context.say("nothing was left out of the prompt", "note")
+        else:
+            self._context.send(cmd.RestoreContext(agent=state.agent_id, what=first.what))
 
     async def _metered(self, state: AgentState) -> tuple[Section, ...]:
         """What the meter shows of an agent; its newest call is read from the journal, not kept here."""

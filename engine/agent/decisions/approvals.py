@@ -7,10 +7,19 @@ from dataclasses import replace
 from engine.agent.decisions.goals import open_goal
 from engine.agent.decisions.outcome import CommandResult, RefusedError, close_turn, fresh_id, handles, refuse
 from engine.agent.steering.envelopes import cost_of, envelope_of, envelope_text, key_of, make_call, propose
-from engine.agent.steering.rules import ABOUT, mismatch, read_policy, read_rule, rule_text, words_of
+from engine.agent.steering.rules import (
+    ABOUT,
+    mismatch,
+    read_policy,
+    read_rule,
+    rule_line,
+    rule_matches,
+    rule_text,
+    words_of,
+)
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.approvals import Envelope, Question, Scope, Source
+from engine.core.approvals import Answer, Envelope, Proposal, Question, Scope, Source
 from engine.core.budgets import SpendingLimits
 from engine.core.plan import Plan, PlanStep, StepStatus
 from engine.core.reasons import NONE, Reason
@@ -22,12 +31,13 @@ from engine.tools.registry import ToolRegistry
 @handles(cmd.AnswerApproval)
 def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegistry) -> CommandResult:
     question = _question(state, command.action)
+    contradicted = _contradicted(state, question, allow=command.allow)
     if not command.allow:
         if command.args is not None or command.rule:
             raise RefusedError(Reason("refused.denial-with-rule"))
         denied = _answered(question, command, question.key)
         why = f": {command.reason}" if command.reason else ""
-        return CommandResult(f"{question.action} denied{why}", (denied,))
+        return CommandResult(f"{question.action} denied{why}", (denied, *contradicted))
     if question.call.request and (command.scope != "once" or command.args is not None):
         raise RefusedError(Reason("refused.request-once", why=question.why))
     if command.args is not None:
@@ -38,10 +48,22 @@ def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegist
         raise RefusedError(Reason("refused.rule-does-not-cover", **about, why=why))
     answered = _answered(question, command, question.key)
     if command.scope == "once":
-        return CommandResult(f"{question.action} allowed once", (answered,))
+        return CommandResult(f"{question.action} allowed once", (answered, *contradicted))
     granted = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
     words = f"{question.action} allowed, and {_held(command.scope)} {words_of(rule)} ({granted.grant})"
-    return CommandResult(words, (answered, granted))
+    return CommandResult(words, (answered, granted, *contradicted))
+
+
+def _contradicted(state: AgentState, question: Question, *, allow: bool) -> tuple[ev.ProposalClosed, ...]:
+    """Proposed rules that would have given another answer than the operator gives now."""
+    against = Answer.DENY if allow else Answer.ALLOW
+    return tuple(
+        ev.ProposalClosed(
+            proposal=proposal.id, reason=Reason("proposal.contradicted", action=question.action)
+        )
+        for proposal in state.approvals.proposals
+        if proposal.learned.rule.answer is against and rule_matches(proposal.learned.rule, question.call)
+    )
 
 
 def _question(state: AgentState, action: str) -> Question:
@@ -116,6 +138,52 @@ def _revoke(state: AgentState, command: cmd.RevokeRule, registry: ToolRegistry) 
         ids = ", ".join((*(grant.id for grant in known.grants), *known.envelopes)) or "nothing"
         raise RefusedError(Reason("refused.no-grant", grant=command.grant, ids=ids))
     return CommandResult(f"{ident} holds no longer", (ev.RuleRevoked(grant=ident),))
+
+
+@handles(cmd.ProposeRules)
+def _propose(state: AgentState, command: cmd.ProposeRules, registry: ToolRegistry) -> CommandResult:
+    known = state.approvals
+    here = {rule_line(each.learned.rule): each for each in known.proposals}
+    declined = {rule_line(learned.rule): learned.hits for learned in known.declined}
+    events: list[ev.RuleProposed] = []
+    fresh = 0
+    for learned in command.learned:
+        line = rule_line(learned.rule)
+        before = here.get(line)
+        if before is not None and before.learned != learned:
+            events.append(ev.RuleProposed(proposal=before.id, learned=learned))
+        elif before is None and learned.hits > declined.get(line, 0):
+            fresh += 1
+            events.append(ev.RuleProposed(proposal=fresh_id(state, "l", fresh), learned=learned))
+    waiting = len(here) + fresh
+    words = f"{fresh} new, {waiting} waiting" if waiting else "your answers give no new rule"
+    return CommandResult(f"{words}; none holds before you take it up" if waiting else words, tuple(events))
+
+
+def _proposal(state: AgentState, ident: str) -> Proposal:
+    for proposal in state.approvals.proposals:
+        if proposal.id == ident.lower():
+            return proposal
+    ids = ", ".join(proposal.id for proposal in state.approvals.proposals) or "none"
+    raise RefusedError(Reason("refused.no-proposal", proposal=ident, ids=ids))
+
+
+@handles(cmd.TakeRule)
+def _take(state: AgentState, command: cmd.TakeRule, registry: ToolRegistry) -> CommandResult:
+    proposal = _proposal(state, command.proposal)
+    rule = proposal.learned.rule
+    grant = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
+    closed = ev.ProposalClosed(proposal=proposal.id, reason=Reason("proposal.taken", grant=grant.grant))
+    what = "unasked" if rule.answer is Answer.ALLOW else "denied"
+    words = f"{grant.grant}: {_held(command.scope)} {what}: {words_of(rule)}; revoke {grant.grant} ends it"
+    return CommandResult(words, (grant, closed))
+
+
+@handles(cmd.DeclineRule)
+def _decline(state: AgentState, command: cmd.DeclineRule, registry: ToolRegistry) -> CommandResult:
+    proposal = _proposal(state, command.proposal)
+    closed = ev.ProposalClosed(proposal=proposal.id, reason=Reason("proposal.declined"))
+    return CommandResult(f"{proposal.id} declined; it comes again with more evidence only", (closed,))
 
 
 @handles(cmd.SetApprovals)

@@ -14,6 +14,7 @@ from engine.core.metacognition import Bounds, MetaTask
 from engine.core.plan import Op, PlanStep
 from engine.core.reasoner import Stride
 from engine.core.reasons import Reason
+from engine.core.restored import RESTORED_KEPT
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
 
@@ -310,13 +311,44 @@ def _thresholds(state: AgentState, command: cmd.SetThresholds, registry: ToolReg
     return CommandResult("; ".join(notes), (changed,))
 
 
+_TAKEN = {
+    "": "in the next prompt",
+    "now": "in the next prompt; a thought that is under way is cut off, an action is not",
+    "after": "in a prompt once the action or thought that is under way is over",
+    "plan": "in the prompt for the next plan",
+}
+
+
 @handles(cmd.Guide)
 def _guide(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
     refuse(not text, Reason("refused.guidance-without-text"))
     if not state.config.replans or state.reasons:
         raise RefusedError(Reason("refused.no-thinker-for-guidance"))
-    return CommandResult("in the next prompt", (ev.GuidanceGiven(text=text),))
+    return CommandResult(_TAKEN[command.when], (ev.GuidanceGiven(text=text, when=command.when),))
+
+
+@handles(cmd.RestoreContext)
+def _restore(state: AgentState, command: cmd.RestoreContext, registry: ToolRegistry) -> CommandResult:
+    if not state.config.replans or state.reasons:
+        raise RefusedError(Reason("refused.no-thinker-for-guidance"))
+    others = [each.what for each in state.restored if each.what != command.what]
+    if not command.text:
+        raise RefusedError(Reason("refused.nothing-to-restore", what=command.what))
+    refuse(len(others) >= RESTORED_KEPT, Reason("refused.too-much-restored", what=", ".join(others)))
+    fields = {"what": command.what, "about": command.about, "text": command.text, "tokens": command.tokens}
+    size = f"about {command.tokens:,} tokens; unpin {command.what} lets it go"
+    return CommandResult(f"{command.about} is in the next prompts: {size}", (ev.ContextRestored(**fields),))
+
+
+@handles(cmd.ReleaseContext)
+def _release(state: AgentState, command: cmd.ReleaseContext, registry: ToolRegistry) -> CommandResult:
+    known = [each.what for each in state.restored]
+    refuse(
+        command.what not in known,
+        Reason("refused.not-restored", what=command.what, known=", ".join(known) or "nothing"),
+    )
+    return CommandResult(f"{command.what} is in no prompt any more", (ev.ContextReleased(what=command.what),))
 
 
 @handles(cmd.AddNote)

@@ -10,6 +10,7 @@ from engine.agent.reasoner.plan_generation import read_plans
 from engine.agent.reasoner.run import check_pattern
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_literal
+from engine.bdi.printer import quoted
 from engine.bdi.terms import is_ground
 from engine.bdi.trace import IntentionView
 from engine.core import commands as cmd
@@ -78,6 +79,17 @@ def _tell_belief(state: AgentState, command: cmd.TellBelief, registry: ToolRegis
     refuse(not is_ground(literal), Reason("refused.belief-with-variables"))
     belief = ev.BeliefTold(literal=command.literal.strip().removesuffix("."), removed=command.removed)
     return CommandResult(f"{'forgotten' if command.removed else 'believed'}: {belief.literal}", (belief,))
+
+
+@handles_for_programs(cmd.Guide)
+def _say(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> CommandResult:
+    """Tell a program, which may have plans for the belief; said again, it is another event."""
+    text = command.text.strip()
+    refuse(not text, Reason("refused.guidance-without-text"))
+    literal = f"operator_says({quoted(text)})"
+    events = (ev.GuidanceGiven(text=text, when=command.when), ev.BeliefTold(literal=literal))
+    again = (ev.BeliefTold(literal=literal, removed=True),) if literal in state.held_beliefs else ()
+    return CommandResult(f"believed: {literal}[source(operator)]", (*again, *events))
 
 
 def _intention(state: AgentState, number: int) -> IntentionView:

@@ -42,7 +42,17 @@ class GateVerdict:
 
 
 def gate_verdict(state: AgentState, call: Call) -> GateVerdict:
-    """The verdict on a call that the agent is about to make."""
+    """The verdict on a call that the agent is about to make; a reviewer may deny what would be asked."""
+    decided, review = _by_operator(state, call), state.approvals.review
+    if decided.answer is not Answer.ASK or review is None or state.action is None:
+        return decided
+    if review.answer is not Answer.DENY or (review.action, review.key) != (state.action.id, key_of(call)):
+        return decided
+    return GateVerdict(Answer.DENY, Reason("gate.reviewed", by=review.by, why=review.reason), review.event)
+
+
+def _by_operator(state: AgentState, call: Call) -> GateVerdict:
+    """The verdict by what the operator said, in the settings or since."""
     known, key = state.approvals, key_of(call)
     if call.step in known.once and known.once[call.step] == key:
         return GateVerdict(Answer.ALLOW, Reason("gate.once"))
@@ -53,9 +63,12 @@ def gate_verdict(state: AgentState, call: Call) -> GateVerdict:
     decided = _by_policies(state, call)
     if decided.answer is Answer.DENY:
         return decided
+    if (grant := _granted(state, call, Answer.DENY)) is not None:
+        why = Reason("gate.rule-denies", grant=grant.id, rule=rule_text(grant.rule))
+        return GateVerdict(Answer.DENY, why, grant.event)
     if call.request:
         return _unattended(state, GateVerdict(Answer.ASK, call.needs), call)
-    if (grant := _granted(state, call)) is not None:
+    if (grant := _granted(state, call, Answer.ALLOW)) is not None:
         why = Reason("gate.granted", grant=grant.id, rule=rule_text(grant.rule))
         return GateVerdict(Answer.ALLOW, why, grant.event)
     return _unattended(state, _enveloped(state, call, _safe(state, call, decided)), call)
@@ -124,8 +137,9 @@ def _first(policy: Policy, call: Call, source: str) -> GateVerdict:
     return GateVerdict(policy.default, Reason("gate.no-rule", source=source))
 
 
-def _granted(state: AgentState, call: Call) -> Grant | None:
-    return next((grant for grant in state.approvals.grants if rule_matches(grant.rule, call)), None)
+def _granted(state: AgentState, call: Call, answer: Answer) -> Grant | None:
+    grants = (grant for grant in state.approvals.grants if grant.rule.answer is answer)
+    return next((grant for grant in grants if rule_matches(grant.rule, call)), None)
 
 
 @dataclass(frozen=True, slots=True)

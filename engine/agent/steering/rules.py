@@ -179,6 +179,11 @@ def rule_text(rule: Rule) -> str:
     return " ".join(words)
 
 
+def rule_line(rule: Rule) -> str:
+    """A rule with its answer, for those that may deny."""
+    return f"{rule.answer} {rule_text(rule)}"
+
+
 def read_rule(text: str, answer: Answer = Answer.ALLOW, *, reason: str = "") -> Rule:
     """A rule from a line such as `write paths=src/**`.
 

@@ -14,7 +14,7 @@ from engine.agent.steering.rules import rule_text
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RunState
-from engine.core.approvals import Policy, Source
+from engine.core.approvals import Answer, Policy, Source
 from engine.core.breakpoints import write_break
 from engine.core.budgets import SpendingLimits
 from engine.core.journal import Event
@@ -180,7 +180,9 @@ def _disputed(event: cmd.Dispute, around: CommandContext) -> tuple[cmd.Command, 
     return back, f"{event.event} is {'disputed' if event.lifted else 'no longer disputed'}"
 
 
-def _granted(event: cmd.GrantRule | cmd.AnswerApproval, around: CommandContext) -> tuple[cmd.Command, str]:
+def _granted(
+    event: cmd.GrantRule | cmd.AnswerApproval | cmd.TakeRule, around: CommandContext
+) -> tuple[cmd.Command, str]:
     """A rule that was given is revoked; a single answer is not taken back."""
     had = {grant.id for grant in around.before.approvals.grants}
     given = next((grant for grant in around.after.approvals.grants if grant.id not in had), None)
@@ -189,6 +191,14 @@ def _granted(event: cmd.GrantRule | cmd.AnswerApproval, around: CommandContext) 
     if given not in around.now.approvals.grants:
         raise UndoError(f"{given.id} holds no longer")
     return cmd.RevokeRule(grant=given.id), f"revoke {given.id}: {rule_text(given.rule)}"
+
+
+def _restored(event: cmd.RestoreContext, around: CommandContext) -> tuple[cmd.Command, str]:
+    return cmd.ReleaseContext(what=event.what), f"leave {event.what} out of the next prompts again"
+
+
+def _released(event: cmd.ReleaseContext, around: CommandContext) -> tuple[cmd.Command, str]:
+    return cmd.RestoreContext(what=event.what), f"have {event.what} in the next prompts again"
 
 
 def _set_break(event: cmd.SetBreak, around: CommandContext) -> tuple[cmd.Command, str]:
@@ -260,6 +270,8 @@ def _revoked(event: cmd.RevokeRule, around: CommandContext) -> tuple[cmd.Command
     gone = next((grant for grant in around.before.approvals.grants if grant.id not in kept), None)
     if gone is None:
         raise UndoError("an envelope is given again by accepting the plan: accept, or press a")
+    if gone.rule.answer is not Answer.ALLOW:
+        raise UndoError(f"{gone.id} denied calls; rules propose proposes it again")
     again = cmd.GrantRule.model_validate({"rule": rule_text(gone.rule), "scope": gone.scope.value})
     return again, f"allow again, {gone.scope}: {rule_text(gone.rule)}"
 
@@ -296,6 +308,7 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.Dispute: _disputed,
     cmd.GrantRule: _granted,
     cmd.AnswerApproval: _granted,
+    cmd.TakeRule: _granted,
     cmd.RevokeRule: _revoked,
     cmd.AcceptPlan: _accepted,
     cmd.SetApprovals: _policy,
@@ -303,6 +316,8 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.Run: lambda said, around: (cmd.Pause(), "pause it; what it has done stays, rewind takes that back"),
     cmd.SetThresholds: _thresholds,
     cmd.VetoMeta: _switched("lifted", "{task} vetoed again", "{task} allowed again"),
+    cmd.RestoreContext: _restored,
+    cmd.ReleaseContext: _released,
     cmd.SetTracing: _switched("on", "tracing off again", "tracing on again"),
     cmd.Intervene: lambda said, around: (cmd.HandBack(), "hand the turn back"),
     cmd.TellBelief: _switched("removed", "believe {literal}", "no longer believe {literal}"),
@@ -321,6 +336,8 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.AbortGoal: "a goal that was given up is not resumed; rewind state {at} brings it back",
     cmd.HandBack: "the agent has its turn; i takes it again",
     cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
+    cmd.ProposeRules: "a proposal does nothing; rules decline ID puts it away",
+    cmd.DeclineRule: "it comes again with more evidence; allow RULE grants one at once",
     cmd.AddNote: "a note stays in the journal; note another one",
     cmd.StopJob: "a program that was ended does not go on",
     cmd.CancelBackground: "work that was cut off does not go on",

@@ -410,11 +410,14 @@ def _thought_recorded(state: AgentState, payload: ev.ThoughtRecorded, event: Eve
 def _decision_asked(state: AgentState, payload: ev.DecisionAsked, event: Event) -> None:
     if state.retry is not None and state.retry.step == payload.step:
         state.retry = None
-    meta_fold.asked(state, event)
+    plan = state.plans.get(payload.goal)
+    begins = plan is None or not any(step.status.terminal for step in plan.steps)
+    meta_fold.asked(state, event, plans=begins)
 
 
 @folds(ev.DecisionMade)
 def _decision_made(state: AgentState, payload: ev.DecisionMade, event: Event) -> None:
+    meta_fold.answered(state, event)
     if payload.decision.kind is not DecisionKind.CALL:
         state.loops += 1  # a call counts when it starts
     if payload.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):

@@ -10,14 +10,18 @@ from engine.core import events as ev
 from engine.core.approvals import (
     ANSWERS_KEPT,
     DENIALS_KEPT,
+    PROPOSALS_KEPT,
     Accepted,
+    Answer,
     Answered,
     Approvals,
     Denial,
     Grant,
     HeldReplan,
     NotCounted,
+    Proposal,
     Question,
+    Review,
     Scope,
 )
 from engine.core.journal import Event
@@ -52,8 +56,8 @@ def reopened(state: AgentState) -> None:
 
 def resumed(state: AgentState) -> None:
     """The operator lets the agent run: what was denied, or asked in another session, may be asked again."""
-    if state.approvals.denied:
-        _change(state, denied=())
+    if state.approvals.denied or state.approvals.refusals:
+        _change(state, denied=(), refusals=0)
     stepped(state)
 
 
@@ -213,6 +217,7 @@ def _answered(state: AgentState, payload: ev.ApprovalAnswered, event: Event) -> 
     words = f"{'allowed' if payload.allowed else 'denied'} by {who}"
     changes: dict[str, Any] = {
         "question": None,
+        "refusals": 0,
         "answered": (*known.answered, Answered(payload.action, words, event.ref))[-ANSWERS_KEPT:],
     }
     if payload.allowed:
@@ -250,6 +255,37 @@ def _not_counted(state: AgentState, payload: ev.GrantsNotCounted, event: Event) 
         _change(state, policies={})
         state.budget, state.goal_budgets = None, {}
         state.sandbox = replace(state.sandbox, autonomous=False)
+
+
+@folds(ev.CallReviewed)
+def _reviewed(state: AgentState, payload: ev.CallReviewed, event: Event) -> None:
+    review = Review(
+        *(payload.action, payload.key, payload.answer, payload.reason, payload.by),
+        trouble=payload.trouble,
+        event=event.ref,
+    )
+    refused = state.approvals.refusals + 1 if payload.answer is Answer.DENY else 0
+    _change(state, review=review, refusals=refused)
+
+
+@folds(ev.RuleProposed)
+def _proposed(state: AgentState, payload: ev.RuleProposed, event: Event) -> None:
+    known = state.approvals
+    count_id(state, payload.proposal)
+    others = tuple(other for other in known.proposals if other.id != payload.proposal)
+    proposal = Proposal(payload.proposal, payload.learned, event.ref)
+    _change(state, proposals=(*others, proposal)[-PROPOSALS_KEPT:])
+
+
+@folds(ev.ProposalClosed)
+def _closed(state: AgentState, payload: ev.ProposalClosed, event: Event) -> None:
+    known = state.approvals
+    closed = tuple(each.learned for each in known.proposals if each.id == payload.proposal)
+    _change(state, proposals=tuple(each for each in known.proposals if each.id != payload.proposal))
+    if not payload.reason.is_a("proposal.contradicted"):
+        rules = [learned.rule for learned in closed]
+        others = tuple(learned for learned in known.declined if learned.rule not in rules)
+        _change(state, declined=(*others, *closed)[-PROPOSALS_KEPT:])
 
 
 @folds(ev.RuleRevoked)

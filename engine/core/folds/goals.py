@@ -197,7 +197,7 @@ def _perceived(state: AgentState, payload: ev.WorldPerceived, event: Event) -> N
 def _plan_asked(state: AgentState, payload: ev.PlanAsked, event: Event) -> None:
     if state.retry is not None and (state.retry.step, state.retry.goal) == ("", payload.goal):
         state.retry = None
-    meta_fold.asked(state, event)
+    meta_fold.asked(state, event, plans=True)
 
 
 @folds(ev.PlanRejected)

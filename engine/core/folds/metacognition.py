@@ -38,7 +38,9 @@ from engine.core.metacognition import (
 )
 from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction
+from engine.core.restored import RESTORED_KEPT, RestoredText
 from engine.core.state import AgentState, count_id, folds
+from engine.value import fields_of
 
 LOOKED_AT = 20_000
 """Characters of an answer that are compared; of a longer one its beginning and its end."""
@@ -231,12 +233,35 @@ def failed(state: AgentState) -> None:
     state.meta = replace(state.meta, failures=state.meta.failures + 1)
 
 
-def asked(state: AgentState, event: Event) -> None:
-    """The thinker is asked: all that waits to be told is in this prompt."""
+def asked(state: AgentState, event: Event, *, plans: bool) -> None:
+    """The thinker is asked: all that waits to be told is in this prompt, but for what waits for a plan."""
     meta = state.meta
-    if meta.feedback and state.config.replans:
-        fresh = tuple(replace(feedback, asked=event.ref) for feedback in meta.feedback)
-        state.meta = replace(meta, feedback=(), told=(*meta.told, *fresh)[-FEEDBACK_KEPT:])
+    if (meta.feedback or meta.messages) and state.config.replans:
+        waits = tuple(feedback for feedback in meta.feedback if feedback.when == "plan" and not plans)
+        again = tuple(
+            feedback for feedback in meta.messages if feedback.asked and (plans or feedback.when != "plan")
+        )
+        taken = (*again, *(feedback for feedback in meta.feedback if feedback not in waits))
+        fresh = tuple(replace(feedback, asked=event.ref) for feedback in taken)
+        before = tuple(feedback for feedback in meta.told if feedback not in again)
+        state.meta = replace(meta, feedback=waits, told=(*before, *fresh)[-FEEDBACK_KEPT:])
+
+
+@folds(ev.PlanGenerated)
+def _generated(state: AgentState, payload: ev.PlanGenerated, event: Event) -> None:
+    answered(state, event)
+
+
+def answered(state: AgentState, event: Event) -> None:
+    """The thinker has answered a prompt: what that one had is taken up."""
+    if any(entry.asked in event.causes and not entry.led for entry in state.meta.told):
+        state.meta = replace(
+            state.meta,
+            told=tuple(
+                replace(entry, led=event.ref) if entry.asked in event.causes and not entry.led else entry
+                for entry in state.meta.told
+            ),
+        )
 
 
 def goal_over(state: AgentState, goal: str) -> None:
@@ -341,10 +366,10 @@ def _succeeded(state: AgentState, job: BackgroundJob, payload: ev.BackgroundEnde
 
 
 def _with(
-    waiting: tuple[Feedback, ...], text: str, source: str, event: Event, *, computed: bool = False
+    waiting: tuple[Feedback, ...], text: str, source: str, event: Event, **more: Any
 ) -> tuple[Feedback, ...]:
     """What waits, with one more; where too much waits the oldest goes, the operator's words last of all."""
-    kept = [*waiting, Feedback(text[:FEEDBACK_LIMIT], source, event.ref, computed)]
+    kept = [*waiting, Feedback(text[:FEEDBACK_LIMIT], source, event.ref, **more)]
     while len(kept) > FEEDBACK_KEPT:
         kept.remove(next((feedback for feedback in kept if feedback.source != "operator"), kept[0]))
     return tuple(kept)
@@ -391,8 +416,26 @@ def _vetoed(state: AgentState, payload: ev.MetaVetoed, event: Event) -> None:
 
 @folds(ev.GuidanceGiven)
 def _guided(state: AgentState, payload: ev.GuidanceGiven, event: Event) -> None:
-    state.meta = replace(state.meta, feedback=_with(state.meta.feedback, payload.text, "operator", event))
+    meta = state.meta
+    if state.reasons:  # it is a belief at once
+        heard = Feedback(payload.text[:FEEDBACK_LIMIT], "operator", event.ref, asked=event.ref, led=event.ref)
+        state.meta = replace(meta, told=(*meta.told, heard)[-FEEDBACK_KEPT:])
+    else:
+        waiting = _with(meta.feedback, payload.text, "operator", event, when=payload.when)
+        state.meta = replace(meta, feedback=waiting)
     turned_to(state)
+
+
+@folds(ev.ContextRestored)
+def _restored(state: AgentState, payload: ev.ContextRestored, event: Event) -> None:
+    _released(state, payload, event)
+    fresh = RestoredText(**fields_of(payload, "what", "about", "text", "tokens"), event=event.ref)
+    state.restored = (*state.restored, fresh)[-RESTORED_KEPT:]
+
+
+@folds(ev.ContextReleased)
+def _released(state: AgentState, payload: ev.ContextReleased | ev.ContextRestored, event: Event) -> None:
+    state.restored = tuple(each for each in state.restored if each.what != payload.what)
 
 
 @folds(ev.StuckNoticed)

@@ -19,6 +19,7 @@ from engine.crew.ontology.spec import AgentSpec, Criterion, SkillFiles
 from engine.crew.thinker.model_calls import READ_SKILL, RUN, ends_by_words, phase_of
 from engine.crew.thinker.run_plan import GIVEN, TERMINAL, Brief, pipeline_of, quotable, values_of
 from engine.models.messages import Message, Text
+from engine.planning.thinkers.claude_prompt import restored_blocks
 from engine.value import dataclass
 
 PROMPT_LIMIT = 24_000
@@ -193,6 +194,7 @@ def spec_question(brief: Brief, request: DecisionRequest, files: SkillFiles | No
     opened = files.texts if files is not None else {}
     blocks = [Text(f"## {path}\n{visible(text)}", f"file {path}") for path, text in opened.items()]
     blocks += [Text(context_prompt(brief.context), "handoff"), *_gathered(brief, request)]
+    blocks += restored_blocks(request)
     if done := "\n\n".join(_done(action) for action in request.recent if not _told(action)):
         title = "what you called lately, oldest first, with results"
         blocks.append(Text(fence(title, done, limit=RECENT_LIMIT), "recent"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.core.journal import canonical
 from engine.core.text import RULE, fence, visible
-from engine.core.thinking import DecisionRequest, PlanRequest, RecentAction
+from engine.core.thinking import BELIEF_LIMIT, DecisionRequest, PlanRequest, RecentAction
 from engine.models.messages import Message, Text
 from engine.models.prompt_parts import DECIDING, PLANNING, Parts
 from engine.planning.plan_notation import PLAN_LIMIT
@@ -15,8 +15,6 @@ from engine.tools.registry import ToolRegistry
 
 RECENT_LIMIT = 60_000
 """Characters of the newest actions with their answers."""
-BELIEF_LIMIT = 600
-"""Characters of one belief's value that are shown."""
 
 ROLE = """You are the planner of an agent that works in a sandboxed directory while an operator watches.
 You never act: you propose the steps, the agent checks them and runs them one after the other, and the
@@ -92,6 +90,7 @@ def question(request: PlanRequest, recalled: tuple[Text, ...] = ()) -> Message:
             Text(fence("the agent's session", session), "session"),
             Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
             *recalled,
+            *restored_blocks(request),
             *_before(request),
             *_told(request),
             Text(f"The goal to plan for:\n{request.goal.text}", "goal"),
@@ -112,6 +111,7 @@ def situation(request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> Mess
         Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
         Text(fence("the plan so far", "\n".join(request.plan) or "nothing has been done yet"), "plan"),
         *recalled,
+        *restored_blocks(request),
     ]
     if request.recent:
         done = "\n\n".join(_done(action) for action in request.recent)
@@ -150,6 +150,14 @@ def _before(request: PlanRequest) -> tuple[Text, ...]:
             Text(f"{wrong}\n{_ANEW}{f' {request.advice}' if request.advice else ''}", "trouble"),
         )
     return (Text(f"{done}\n{_REST}", "done"),) if request.done else ()
+
+
+def restored_blocks(request: PlanRequest | DecisionRequest) -> tuple[Text, ...]:
+    """What the operator brought back, as material."""
+    return tuple(
+        Text(fence(f"brought back by the operator: {each.about}", each.text, limit=len(each.text)), each.what)
+        for each in request.restored
+    )
 
 
 def _told(request: PlanRequest | DecisionRequest) -> tuple[Text, ...]:

@@ -10,6 +10,7 @@ from flight import cockpit
 
 from app.commands.settings import Settings
 from engine.agent.steering.rules import PRESETS
+from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import Mode
 from engine.core.approvals import Scope
@@ -131,3 +132,37 @@ async def test_a_plan_is_accepted_with_its_envelope_and_runs_unasked(tmp_path: P
         await flight.press("a")
         await flight.until(lambda: not flight.state.open_goals, "the goal's end")
         assert len(await flight.journal(ev.ApprovalAsked)) == 1
+
+
+async def test_a_learned_rule_is_taken_up_in_the_inbox_with_one_key_and_another_declined(
+    tmp_path: Path,
+) -> None:
+    async with cockpit(tmp_path / "ws", settings=asking(tmp_path)) as flight:
+        await flight.goal("write 'hi' to d/a.txt and write 'hi' to d/b.txt")
+        await flight.press("space")
+        for action in ("a1", "a2"):
+            await flight.until(lambda: flight.state.approvals.question is not None, action)
+            await flight.dialog(ApprovalDialog)
+            await flight.press("a")
+            await flight.no_dialog()
+        await flight.until(lambda: not flight.state.open_goals, "the goal's end")
+        for key in ("d", "a"):
+            await flight.engine.submit(cmd.ProposeRules(agent="pilot-1", needed=2))
+            await flight.until(lambda: flight.state.approvals.proposals, "the proposal")
+            await flight.press("escape", "A")
+            await flight.dialog(InboxDialog)
+            await flight.shows("allow write, only on d/*.txt", "answers alike")
+            await flight.press(key)
+            await flight.until(lambda: not flight.state.approvals.proposals, "the answer")
+            await flight.press("escape")
+            await flight.no_dialog()
+            if key == "d":
+                assert not flight.state.approvals.grants
+                goal = cmd.AdoptGoal(agent="pilot-1", text="write 'hi' to d/c.txt")
+                await flight.engine.submit(goal)
+                await flight.dialog(ApprovalDialog)
+                await flight.press("a")
+                await flight.no_dialog()
+                await flight.until(lambda: not flight.state.open_goals, "new evidence")
+        (grant,) = flight.state.approvals.grants
+        assert (grant.scope, grant.rule.paths) == (Scope.ALWAYS, ("d/*.txt",))

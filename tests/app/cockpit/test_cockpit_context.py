@@ -15,6 +15,7 @@ from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, plan_call
 from widgets.base.dialog import TextDialog
 from widgets.base.facts import LongText
+from widgets.dialogs.metacognition import ContextDialog
 
 SECRET = "sk-not-for-the-screen-456"
 
@@ -80,3 +81,23 @@ async def test_an_agent_without_a_model_says_why_there_is_no_prompt(tmp_path: Pa
         await flight.shows("it plans by the plan library")
         await flight.press("q")
         await flight.no_dialog()
+
+
+async def test_what_the_prompt_left_out_is_brought_back_with_one_key(tmp_path: Path) -> None:
+    async with (
+        MessagesServer([plan_call(make("made"))]) as server,
+        cockpit(tmp_path / "ws", settings=settings(server, tmp_path / "home")) as flight,
+    ):
+        await flight.type("goal make a directory 'made'")
+        await flight.until(lambda: flight.state.goals, "the goal")
+        await flight.type("run")
+        await flight.until(lambda: flight.state.actions == 1 and not flight.state.open_goals, "the end")
+        await flight.type("guide plan: be brief")
+        await flight.press("escape", "c")
+        await flight.dialog(ContextDialog)
+        await flight.shows("left out", "a1", "mkdir made", "not taken up yet; it waits: in the next plan")
+        await flight.press("r")
+        await flight.until(lambda: flight.state.restored, "what was brought back")
+        assert flight.state.restored[0].what == "a1"
+        await flight.type("unpin a1")
+        await flight.until(lambda: not flight.state.restored, "what was let go")

@@ -27,7 +27,7 @@ from engine.core.actions import (
     Survey,
 )
 from engine.core.agents import AgentConfig
-from engine.core.approvals import Answer, Call, Envelope, Policy, Rule, Scope, Source
+from engine.core.approvals import Answer, Call, Envelope, LearnedRule, Policy, Rule, Scope, Source
 from engine.core.beliefs import Belief
 from engine.core.breakpoints import read_break
 from engine.core.budgets import SpendingLimits
@@ -46,7 +46,7 @@ from engine.core.reasoner import (
     Stride,
     WantedAction,
 )
-from engine.core.reasons import free_text
+from engine.core.reasons import Reason, free_text
 from engine.core.recovery import FailureKind, OpenWorkflow, Strategy
 from engine.core.rewind import GoalCourse, RewindScope
 from engine.core.sandbox import ItemKind, OfferedBelief, StopGrade, StopItem, StopReceipt
@@ -87,6 +87,7 @@ SIGNS = st.just(()) | st.just((Signal("repeated", free_text("x")),))
 RULES = st.builds(Rule, st.sampled_from(Answer), TEXTS, TEXTS, st.just({"path": "a*"}))
 POLICIES = st.builds(Policy, st.lists(RULES, max_size=1).map(tuple), st.sampled_from(Answer))
 GRANTS = st.sampled_from(["r1", "r2"])
+PROPOSALS = st.sampled_from(["l1", "l2"])
 GENERATIONS = st.sampled_from(["q1", "q2"])
 POINTS = st.sampled_from(["b1", "b2", "b3"])
 SPECS = st.sampled_from(
@@ -197,6 +198,20 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     },
     ev.RuleGranted: {"grant": GRANTS, "rule": RULES, "scope": st.sampled_from(Scope)},
     ev.RuleRevoked: {"grant": GRANTS},
+    ev.CallReviewed: {
+        "action": ACTIONS,
+        "key": TEXTS,
+        "answer": st.sampled_from(Answer),
+        "reason": TEXTS,
+        "by": TEXTS,
+    },
+    ev.ContextRestored: {"what": ACTIONS, "about": TEXTS, "text": TEXTS, "tokens": st.integers(0, 9)},
+    ev.ContextReleased: {"what": ACTIONS},
+    ev.RuleProposed: {"proposal": PROPOSALS, "learned": st.builds(LearnedRule, RULES, st.integers(2, 9))},
+    ev.ProposalClosed: {
+        "proposal": PROPOSALS,
+        "reason": st.sampled_from([Reason("proposal.declined"), Reason("proposal.taken", grant="r1")]),
+    },
     ev.GrantsNotCounted: {
         "grants": st.tuples(GRANTS),
         "once": st.tuples(STEPS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from engine.core.agents import Mode, RunState
 from engine.core.goals import GoalStatus
 from tests.engine.agent.reasoner.conftest import Fly
 from tests.engine.agent.reasoner.reasoner_flight import RUN_WAITER, ReasonerFlight, settled
+from tests.patience import PATIENCE_S
 
 COUNT = "!count(0). +!count(3) <- .print(done). +!count(N) <- .print(N); !count(N + 1)."
 NESTED = """
@@ -394,3 +396,19 @@ async def test_closing_in_the_middle_of_an_action_says_so_and_run_does_it_again(
     await flight.do(cmd.Run)
     await flight.idle()
     assert await flight.said() == ["end"]
+
+
+async def test_what_the_operator_says_is_a_belief_with_its_source_and_an_event_each_time(fly: Fly) -> None:
+    said = 'go "left" [now]\nößt \\ fast'
+    flight = await fly("+operator_says(T)[source(operator)] <- .print(T); !heard. +!heard.", tracing=True)
+    await flight.do(cmd.Run)
+    for times in (1, 2):
+        await flight.do(cmd.Guide, text=said, when="now")
+        async with asyncio.timeout(PATIENCE_S):
+            while len([step for step in await flight.steps() if "print" in str(step)]) < times:
+                await asyncio.sleep(0.01)
+    state = await flight.state()
+    (belief,) = [held for key, held in state.held_beliefs.items() if key.startswith("operator_says")]
+    assert "operator" in str(belief.sources)
+    assert [message.text for message in state.meta.told] == [said] * 2
+    assert all(message.led for message in state.meta.told)

@@ -58,7 +58,7 @@ def test_the_agent_acts_while_a_reflection_takes_its_time_and_is_told_of_it_afte
         await flown.until(lambda s: len(world.asked) == 2)
         assert [one for one in world.asked[1].findings if ADVICE in one] == [f"reflection: {ADVICE}"]
         assert world.asked[1].guidance == ("Be quick about it.",)
-        assert flown.state.meta.guidance == ()
+        assert flown.state.meta.feedback == ()
         assert len({one.asked for one in flown.state.meta.told}) == 1
         flown.do(cmd.AdoptGoal, text="and another", priority=9)
         await flown.until(lambda s: len(world.asked) == 3)
