@@ -210,6 +210,7 @@ class ReasonerDeliberation(Deliberation):
                 await asyncio.wait({ending}, timeout=CLOSING_S)
             ending.cancel()
         # There is no await between this and the end of the cycle, so nothing of what was done is lost.
+        self._busy = self._busy and current is not None and not current.finished
         self._close_run()
 
     async def rests(self, seconds: float) -> None:
@@ -252,13 +253,13 @@ class ReasonerDeliberation(Deliberation):
     @property
     def _under_way(self) -> bool:
         """Whether a part of the cycle has begun and not ended, or had not on record."""
-        return self._again or (self._slice is not None and not self._slice.finished)
+        # On record it lasts until the cycle goes on, and does not end between two events of one command.
+        return self._again or self._busy or (self._slice is not None and not self._slice.finished)
 
     def _close_run(self) -> None:
         """Record how far the reasoner went on, and what follows from that."""
         if self._reasoner is None or self._under_way or (self._slice is not None and self._slice.cut):
             return
-        self._busy = False
         done = self.reasoner.close([goal.id for goal in self._state.open_goals])
         cause = self._state.run_event
         for payload in done:
@@ -415,6 +416,7 @@ class ReasonerDeliberation(Deliberation):
         self._slice = None
         current.result()
         if self._busy:
+            self._busy = False
             self._close_run()
         return True
 
@@ -446,7 +448,7 @@ class ReasonerDeliberation(Deliberation):
         self._busy = self._again = True
         self._append(ev.ReasonerBusy(), "agent", self._state.run_event)
         await self._timing.came_meanwhile()
-        self._again = False
+        self._again = self._busy = False
         if recorded.cut is not None:
             self.reasoner.run = None
             self._record_cut(recorded.cut)

@@ -314,6 +314,8 @@ class Clause:
 Answers: TypeAlias = "Iterator[bool]"
 """True for an answer; False for some tries that did not fit, so that whoever asks can count them."""
 Answer: TypeAlias = "bool | Answers"
+COPIED = 1_000
+"""How much of beliefs may be copied for each step that a query may take."""
 TRIES = 4
 """Tries without an answer that count as one step of a query."""
 """What an internal action says: yes or no, or one item for each answer it has bound."""
@@ -345,7 +347,7 @@ class Query:
     before had bound.
     """
 
-    __slots__ = ("choices", "continuation", "entry", "env", "reasoner", "trail")
+    __slots__ = ("choices", "continuation", "copied", "entry", "env", "reasoner", "trail")
 
     def __init__(self, entry: Node, env: Env, reasoner: Reasoner) -> None:
         self.entry: Node | None = entry
@@ -354,6 +356,20 @@ class Query:
         self.continuation: Continuation | None = None
         self.choices: list[Choice] = []
         self.trail: Trail = []
+        self.copied = 0
+        """Characters and parts of beliefs with variables that were copied to look whether they fit."""
+
+    def copy(self, weight: int) -> None:
+        """Count a copy of a belief.
+
+        Raises:
+            EvaluationError: copies took too long together.
+        """
+        self.copied += weight
+        if self.copied > self.reasoner.query_steps * COPIED:
+            raise EvaluationError(
+                ErrorId.LIMIT_EXCEEDED, "no answer without copying large beliefs over and over"
+            )
 
     def leave(self, node: Node, state: object, mark: int) -> None:
         """Remember that a node has more answers."""

@@ -75,6 +75,8 @@ class BeliefNode(Node):
             if end and fact.place >= end:
                 break
             link = link.newer if end else link.older
+            if fact.open and fact.weight:
+                query.copy(fact.weight)
             if fact.alive and self._fits(fact, env, trail):
                 if link is not None or self.indicator in query.reasoner.rules:
                     query.leave(self, (link, end), mark)
