@@ -14,6 +14,8 @@ from engine.agent.reasoner.reasoner import Reasoner
 from engine.agent.reasoner.saved_mind import make_reasoner, restore, save
 from engine.agent.reasoner_deliberation import ReasonerDeliberation
 from engine.agent.shared import EngineConfig
+from engine.bdi.control import intention_view
+from engine.bdi.saved_state import SavedStateError
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.journal import Event
@@ -135,7 +137,15 @@ def remembered(live: Reasoner, state: AgentState, flight: ReasonerFlight, past: 
 
 def inside(reasoner: Reasoner) -> dict[str, Any]:
     """Everything that a reasoner goes on from."""
-    data: dict[str, Any] = json.loads(json.dumps(reasoner.agent.save()))
+    agent = reasoner.agent
+    try:
+        data: dict[str, Any] = json.loads(json.dumps(agent.save()))
+    except SavedStateError:  # in the middle of a `for`, whose next answer is in no saved state
+        data = {
+            "cycles": agent.cycles,
+            "beliefs": [repr(fact.plain) for fact in agent.beliefs],
+            "intentions": [repr(intention_view(each)) for each in agent.intentions.values()],
+        }
     procedure = reasoner.making.procedure
     data["tags"] = dict(reasoner.tags)
     data["requests"] = dict(reasoner.requests)
