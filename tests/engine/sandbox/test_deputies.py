@@ -41,6 +41,7 @@ def starting(path: Path) -> list[str]:
 
 
 EXCEPTED = {
+    "app/cli/serve.py": "systemctl, with the name of the unit that was installed",
     "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
     "engine/improve/code/ruff_check.py": "ruff without the tree's configuration; it parses and runs nothing",
 }

@@ -123,8 +123,10 @@ class ReasonerFlight(Flight):
 
 
 def settled(state: AgentState) -> bool:
-    mind = state.mind
-    return mind is not None and (mind.idle or mind.poised) and not state.grants and not state.acting
+    """Whether it stands before its next step, has none, or is held where it was cut off."""
+    mind, stuck = state.mind, state.run_reason.is_a("run.stuck.reasoner")
+    rests = mind is not None and (mind.idle or mind.poised or stuck)
+    return rests and not state.grants and not state.acting
 
 
 def remembered(live: Reasoner, state: AgentState, flight: ReasonerFlight, past: Sequence[Event]) -> Reasoner:
