@@ -5,13 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from app.cli.options import Parser, accepted_tier, find_mission, print_error, workspace_of
 from engine.core.trust import TrustError
 
+if TYPE_CHECKING:
+    from app.cockpit.app import Attach
 
-def run(options: argparse.Namespace) -> int:
-    """Open the cockpit; a new workspace with a mission and no terminal is run without a screen."""
+
+def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
+    """Open the cockpit; a new workspace with a mission and no terminal is run without a screen.
+
+    Args:
+        options: the command line's.
+        attach: whether only an engine that runs is operated; None for any.
+    """
     try:
         mission = find_mission(options.mission)
     except KeyError as error:
@@ -31,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from app.cockpit.gc_tuning import disable_gc
 
     disable_gc()
-    from app.cockpit.app import run_cockpit
+    from app.cockpit.app import Attach, run_cockpit
 
     try:
         return run_cockpit(
@@ -40,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
             theme=options.theme,
             accept=accepted_tier(options),
             trust=options.trust,
+            attach=attach or Attach.IF_RUNNING,
         )
     except TrustError as error:
         return print_error(str(error))

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,10 +34,12 @@ from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
+from app.gateways.attached_engine import AttachedEngine
 from app.gateways.socket_server import EngineServer
 from app.projection import pane_views as views
 from app.projection.event_lines import line_of
 from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, JournalUnsound, of_agent
 from engine.core.soundness import ContentsArchived
@@ -69,6 +72,14 @@ SWITCH_S = 0.0005
 it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
 
 
+class Attach(StrEnum):
+    """Whether the cockpit operates the engine that another process has."""
+
+    IF_RUNNING = "if it runs"
+    ONLY = "only"
+    READ_ONLY = "read only"
+
+
 class Cockpit(TerminalApp[None]):
     """Panes over a projection of the event stream; every key becomes a command to the engine.
 
@@ -87,10 +98,12 @@ class Cockpit(TerminalApp[None]):
         mission: Mission | None = None,
         settings: Settings,
         accept: Tier | None = None,
+        attach: Attach = Attach.IF_RUNNING,
     ) -> None:
         super().__init__()
         self._mission = mission
         self._accept = accept
+        self._chosen_engine = attach
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
@@ -172,15 +185,8 @@ class Cockpit(TerminalApp[None]):
     async def _open(self) -> None:
         """Open the engine, show what was there, then follow events until the end."""
         context, controllers = self.context, self.controllers
-        needed = self._mission is not None and self._mission.network
-        config = context.settings.engine_config(network=needed, accept=self._accept)
         try:
-            try:
-                engine = await Engine.open(context.workspace, config=config)
-            except JournalUnsound as error:
-                if not await controllers.repair.offer(error):
-                    raise
-                engine = await Engine.open(context.workspace, config=config)
+            engine = await self._operated()
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
@@ -200,22 +206,46 @@ class Cockpit(TerminalApp[None]):
         context.frame_hooks.append(lambda: self._unsent.update(agent=context.live.selected))
         context.app.set_interval(1 / FRAMES_PER_S, controllers.panes.frame, name="frame")
         context.app.set_interval(READ_EVERY_S, controllers.panes.look_at_memory, name="memory")
-        if not engine.agents:
+        if not engine.agents and self._chosen_engine is not Attach.READ_ONLY:
             await self._first_agent()
         self._announce_state()
         await self._drawn.wait()
-        context.server = EngineServer(engine, "cockpit")
-        context.run(context.server.begin(), "engine server")
+        if isinstance(engine, Engine):
+            context.server = EngineServer(engine, "cockpit")
+            context.run(context.server.begin(), "engine server")
         context.run(controllers.review.begin_recap(), "recap")
         controllers.approvals.offer_no_jail()
         controllers.approvals.announce_servers()
-        if MASTERMIND in engine.store.names:
+        streams = await engine.store.streams()
+        if MASTERMIND in streams:
             controllers.mastermind.open_soon()
-        if CREW in engine.store.names:
+        if CREW in streams:
             controllers.crew.open_soon()
         context.run(self._unsent.keep(), "unsent input")
         context.run(controllers.time.prepare(engine), "prepare past")
         await self._follow(engine, since)
+
+    async def _operated(self) -> WorkspaceEngine:
+        """The workspace's engine: the one that runs already, or else one of this process.
+
+        Raises:
+            JournalError: it cannot be opened or reached, or none runs that is to be attached to.
+        """
+        context = self.context
+        needed = self._mission is not None and self._mission.network
+        config = context.settings.engine_config(network=needed, accept=self._accept)
+        operator, watch = context.settings.operator, self._chosen_engine is Attach.READ_ONLY
+        running = await AttachedEngine.attach(context.workspace, config, operator=operator, watch=watch)
+        if running is not None:
+            return running
+        if self._chosen_engine is not Attach.IF_RUNNING:
+            raise JournalError(f"no engine has {context.workspace} open: pilothouse ps shows those that run")
+        try:
+            return await Engine.open(context.workspace, config=config)
+        except JournalUnsound as error:
+            if not await self.controllers.repair.offer(error):
+                raise
+            return await Engine.open(context.workspace, config=config)
 
     def _announce_state(self) -> None:
         """Say what is wrong, or that the agent waits for the operator."""
@@ -226,7 +256,7 @@ class Cockpit(TerminalApp[None]):
         elif state is not None and views.needs_operator(state):
             self.context.say("the agent waits for your decision: press i", "note")
 
-    def _opened(self, engine: Engine) -> None:
+    def _opened(self, engine: WorkspaceEngine) -> None:
         """Let agents and the collection of garbage continue once the first screen is there."""
         enable_gc()
         engine.pace.go_on()
@@ -249,7 +279,7 @@ class Cockpit(TerminalApp[None]):
             )
             self.context.say(f"press : and type: goal create a Python project named 'demo'{planner}", "note")
 
-    async def _follow(self, engine: Engine, since: int) -> None:
+    async def _follow(self, engine: WorkspaceEngine, since: int) -> None:
         began = time.perf_counter()
         async for event in engine.events(since):
             self._take(event)
@@ -339,7 +369,13 @@ class Cockpit(TerminalApp[None]):
 
 
 def run_cockpit(
-    workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None, trust: str = ""
+    workspace: Path,
+    *,
+    mission: Mission | None = None,
+    theme: str | None = None,
+    accept: Tier | None = None,
+    trust: str = "",
+    attach: Attach = Attach.IF_RUNNING,
 ) -> int:
     """Open the cockpit and stay until the operator leaves; answers the exit code.
 
@@ -353,7 +389,7 @@ def run_cockpit(
 
         if (settings := trusted_settings(workspace, settings, theme)) is None:
             return 0
-    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept)
+    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept, attach=attach)
     app.run()
     sys.stdout.flush()
     return app.return_code or 0

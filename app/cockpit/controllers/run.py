@@ -10,7 +10,7 @@ from textual.widgets import Input, TextArea
 from app.cockpit.context import CockpitContext
 from app.commands import breakpoints as stopping
 from app.projection.event_lines import ending_jobs_text
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.sandbox import StopReceipt
@@ -185,7 +185,7 @@ class RunControl:
         if self._engine_closed is not None:
             await asyncio.shield(self._engine_closed)
 
-    async def _close_engine(self, engine: Engine) -> None:
+    async def _close_engine(self, engine: WorkspaceEngine) -> None:
         if self._context.server is not None:
             await self._context.server.close("the operator left the cockpit")
         await engine.close()
