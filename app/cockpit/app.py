@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -163,8 +163,10 @@ class Cockpit(TerminalApp[None]):
         self.set_keymap(self.context.keys)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            loop.add_signal_handler(number, partial(self.controllers.run.leave_on, number))
+            loop.add_signal_handler(number, partial(self._signalled, number))
         self._guard = EndGuard()
+        if self.context.detachable:
+            self._guard.asks.discard(signal.SIGHUP)  # after which it may go on
         self._guard.terminal = getattr(self._driver, "attrs_before", None)
         self._watch.begin()
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
@@ -173,6 +175,15 @@ class Cockpit(TerminalApp[None]):
         self.query_one("#command", CommandBar).set_text(self._unsent.kept.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
+
+    def _signalled(self, number: int) -> None:
+        """Leave, unless the terminal is lost and the engine goes on without."""
+        if number == signal.SIGHUP and self.context.detachable:
+            if self.controllers.run.goes_on():
+                return
+            if self._guard is not None:
+                self._guard.ask(number)
+        self.controllers.run.leave_on(number)
 
     def on_unmount(self) -> None:
         """Watch the loop no more; where a signal has asked for the end, that stands."""
@@ -376,8 +387,18 @@ def run_cockpit(
     accept: Tier | None = None,
     trust: str = "",
     attach: Attach = Attach.IF_RUNNING,
+    go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None = None,
 ) -> int:
     """Open the cockpit and stay until the operator leaves; answers the exit code.
+
+    Args:
+        workspace: its directory.
+        mission: begins in a new workspace.
+        theme: colours that go before those of the settings.
+        accept: the weakest jail that is accepted.
+        trust: the digest of what is in the directory, to be trusted from now on.
+        attach: whether an engine of another process is operated.
+        go_on: serves the engine once the screen is gone; None where it ends with the screen.
 
     Raises:
         TrustError: what is in the folder has not this digest, or cannot be trusted.
@@ -390,6 +411,14 @@ def run_cockpit(
         if (settings := trusted_settings(workspace, settings, theme)) is None:
             return 0
     app = Cockpit(workspace, mission=mission, settings=settings, accept=accept, attach=attach)
-    app.run()
+    app.context.detachable = go_on is not None
+    return asyncio.run(_run(app, go_on))
+
+
+async def _run(app: Cockpit, go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None) -> int:
+    await app.run_async()
     sys.stdout.flush()
-    return app.return_code or 0
+    kept, server = app.context.kept, app.context.server
+    if kept is None or server is None or go_on is None:
+        return app.return_code or 0
+    return await go_on(kept, server)

@@ -18,6 +18,7 @@ from app.commands.command_runner import log_fault
 from app.commands.settings import Settings, untrusted_line
 from app.gateways.socket_server import EngineServer
 from app.projection.projector import Projector
+from engine.api.engine import Engine
 from engine.api.workspace_engine import EngineAwayError, WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -62,6 +63,10 @@ class CockpitContext:
         """None while the workspace is opening and once it is closed."""
         self.server: EngineServer | None = None
         """Lets other programs use the engine, once the first screen is there."""
+        self.detachable = False
+        """Whether the engine can go on without this screen."""
+        self.kept: Engine | None = None
+        """The engine that goes on once the screen is gone."""
         self.live = Projector()
         """What happens now."""
         self.projector = self.live

@@ -16,7 +16,16 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from app.commands.command_runner import log_fault
-from app.gateways.addresses import Address, AddressError, EngineRecord, listen, new_address, peer_of, withdraw
+from app.gateways.addresses import (
+    Address,
+    AddressError,
+    EngineRecord,
+    listen,
+    new_address,
+    note_change,
+    peer_of,
+    withdraw,
+)
 from app.gateways.answers import QUESTIONS, Asker, Hello, Question, validated
 from app.gateways.protocol import (
     ANSWER_BYTES,
@@ -109,6 +118,12 @@ class EngineServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # connections are closed by callbacks of their tasks
+
+    async def become(self, kind: str, stop: Stopper) -> None:
+        """Go on as another kind of program, which clients may end."""
+        self.kind, self.stop, self.record = kind, stop, self.record._replace(kind=kind)
+        if self._address is not None:
+            await asyncio.to_thread(note_change, self._address, self.record)
 
     async def unused(self) -> None:
         """Wait until nobody works with the engine; who only watches is not waited for."""
