@@ -145,11 +145,13 @@ class RunControl:
         return bool(text)
 
     @property
-    def works(self) -> bool:
-        """Whether an agent runs, or something for one."""
-        states = self._context.live.states
-        runs = (state.run is RunState.RUNNING and state.has_work for state in states)
-        return any(runs) or any(state.acting or state.running_jobs for state in states)
+    def at_work(self) -> tuple[str, ...]:
+        """Agents that run, act or have jobs."""
+        return tuple(
+            state.agent_id
+            for state in self._context.live.states
+            if state.acting or state.running_jobs or (state.run is RunState.RUNNING and state.has_work)
+        )
 
     def action_leave(self) -> None:
         """Leave; ask first when that would cut an action or a background job off."""
@@ -157,9 +159,8 @@ class RunControl:
         if engine is not None and engine.link:
             self.leave(0)  # which ends the connection, and nothing else
             return
-        if self._can_detach and self.works:
-            names = ", ".join(state.agent_id for state in self._context.live.states if state.has_work)
-            self._context.push(LeaveDialog(f"{names or 'Something'} is at work."), self._leave_as)
+        if self._can_detach and (names := self.at_work):
+            self._context.push(LeaveDialog(f"At work: {', '.join(names)}"), self._leave_as)
             return
         running = [state for state in self._context.live.states if state.acting]
         jobs = [job for state in self._context.live.states for job in state.running_jobs]
@@ -203,7 +204,7 @@ class RunControl:
     def goes_on(self) -> bool:
         """Whether the engine goes on where the terminal is lost; then the screen is taken down."""
         wanted = self._context.settings.on_lost is OnLost.GO_ON
-        if wanted and self._can_detach and self.works:
+        if wanted and self._can_detach and self.at_work:
             self._detach()
         return self._context.kept is not None
 
