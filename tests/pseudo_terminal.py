@@ -21,12 +21,18 @@ LOST_S = 5.0
 
 
 class Cockpit:
-    """The program in a process of its own: keys in, output out."""
+    """The program in a process of its own: keys in, output out.
+
+    Args:
+        workspace: its directory.
+        arguments: behind those that name it.
+        columns: of the terminal.
+        lines: of the terminal.
+    """
 
     def __init__(self, workspace: Path, *arguments: str, columns: int = 100, lines: int = 30) -> None:
         command = pilothouse("--workspace", str(workspace), *arguments)
         self._screen = Screen(command, columns=columns, lines=lines)
-        self.pid = self._screen.pid
         self.ended = False
         """Whether its terminal was closed."""
         self._seen = b""
@@ -34,6 +40,16 @@ class Cockpit:
         self._status: int | None = None
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The cockpit's process, for which the one that was started holds the terminal."""
+        return self._screen.cockpit
+
+    @property
+    def launcher(self) -> int:
+        """The process that was started."""
+        return self._screen.pid
 
     def _read(self) -> None:
         while not self.ended:
@@ -86,9 +102,15 @@ class Cockpit:
         raise TimeoutError(f"no key is answered; the last output: {self._seen[-2000:]!r}")
 
     def _go_to_bar(self) -> None:
-        for keys in (b"\x1b", b":"):
+        # A dialog that opens meanwhile may have taken a letter for its key that takes the shell.
+        for keys in (b"\x1d", b"\x1b", b":"):
             self.press(keys)
             time.sleep(KEY_S)
+
+    def close_terminal(self) -> None:
+        """Close the terminal under the cockpit; `end` still waits for the started process."""
+        os.close(self._screen.fd)
+        self._screen.fd = -1
 
     def end(self, number: int = signal.SIGKILL) -> int:
         """Send a signal and wait for the end; its exit code, or the negative number of the signal."""
@@ -96,11 +118,12 @@ class Cockpit:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
             end = time.monotonic() + PATIENCE_S
-            while not (waited := os.waitpid(self.pid, os.WNOHANG))[0]:
+            while not (waited := os.waitpid(self.launcher, os.WNOHANG))[0]:
                 if time.monotonic() > end:
                     os.kill(self.pid, signal.SIGKILL)
                 time.sleep(0.01)
             self._status = os.waitstatus_to_exitcode(waited[1])
             self._reader.join(PATIENCE_S)
-            os.close(self._screen.fd)
+            if self._screen.fd >= 0:
+                os.close(self._screen.fd)
         return self._status

@@ -62,6 +62,6 @@ async def answer_in_engine(
 
 
 def refused_beside(client: EngineClient, option: str) -> Answer:
-    """The answer to an option that counts only when a workspace is opened."""
+    """The answer to an option that needs an engine of its own."""
     kind, pid = client.hello.get("kind"), client.hello.get("pid")
-    return 2, {}, f"{option} counts when a workspace is opened, and a {kind} (process {pid}) has it open"
+    return 2, {}, f"{option} needs an engine of its own, and a {kind} (process {pid}) has this workspace open"

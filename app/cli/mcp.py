@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 from functools import partial
-from pathlib import Path
 
-from app.cli.beside import UNUSABLE, in_engine
+from app.cli.beside import UNUSABLE, in_engine, refused_beside
 from app.cli.options import accepted_tier, add_tier_option, print_error, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
@@ -15,50 +14,33 @@ from app.gateways.engine_client import EngineClient
 from app.gateways.mcp import carried, serve_over_http, server_of, until_signal
 from app.gateways.socket_server import served
 from engine.core.journal import JournalError
-from engine.sandbox.policy import Tier
 from engine.tools.mcp.tool_server import serve_streams
-from engine.value import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """What to serve and how."""
-
-    workspace: Path
-    port: int | None = None
-    """For HTTP on this machine; None for standard streams, 0 for any port that is free."""
-    read_only: bool = False
-    """Serve only what changes nothing."""
-    accept: Tier | None = None
-
-
-async def _serve_alone(options: ServeOptions) -> int:
+async def _serve_alone(options: argparse.Namespace) -> int:
     """Serve until the client leaves or a signal comes; the exit code.
 
     Raises:
         JournalError: the workspace cannot be opened, or the port cannot be had.
     """
-    settings = Settings.load(options.workspace)
-    config = settings.engine_config(accept=options.accept)
-    async with open_engine(options.workspace, config, partial(served, kind="mcp")) as engine:
+    workspace = workspace_of(options)
+    config = Settings.load(workspace).engine_config(accept=accepted_tier(options))
+    async with open_engine(workspace, config, partial(served, kind="mcp")) as engine:
         server = await server_of(engine, read_only=options.read_only)
-        work = serve_streams(server) if options.port is None else serve_over_http(server, options.port)
+        work = serve_streams(server) if options.http is None else serve_over_http(server, options.http)
         return await until_signal(work)
 
 
-async def _serve_beside(options: ServeOptions, client: EngineClient) -> int:
+async def _serve_beside(options: argparse.Namespace, client: EngineClient) -> int:
     """Carry the protocol between standard streams and an engine that runs; the exit code.
 
     Raises:
         JournalError: an option needs an engine of its own.
         ProtocolError, EngineLostError: the engine refuses, or has gone.
     """
-    if options.port is not None or options.accept is not None:
-        option = "--accept-tier" if options.port is None else "--http"
-        raise JournalError(
-            f"{option} needs an engine of its own, and a {client.hello.get('kind')} "
-            f"(process {client.hello.get('pid')}) has this workspace open"
-        )
+    for option, value in (("--http", options.http), ("--accept-tier", accepted_tier(options))):
+        if value is not None:
+            raise JournalError(refused_beside(client, option)[2])
     reader, writer = await client.carry("mcp", read_only=options.read_only)
     return await until_signal(carried(reader, writer))
 
@@ -87,9 +69,8 @@ def add_arguments(mcp: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until the client leaves or a signal comes."""
-    asked = ServeOptions(workspace_of(options), options.http, options.read_only, accepted_tier(options))
-    work = in_engine(asked.workspace, partial(_serve_beside, asked), partial(_serve_alone, asked))
+    beside, alone = partial(_serve_beside, options), partial(_serve_alone, options)
     try:
-        return asyncio.run(work)
+        return asyncio.run(in_engine(workspace_of(options), beside, alone))
     except (JournalError, *UNUSABLE) as error:
         return print_error(str(error))

@@ -158,13 +158,17 @@ def print_error(text: str) -> int:
     return 2
 
 
-def run_answer(options: argparse.Namespace, work: Coroutine[Any, Any, Answer]) -> int:
-    """Await `(exit code, answer, text)` and print it."""
+def _journal_error() -> type[Exception]:
     from engine.core.journal import JournalError  # late: it imports pydantic
 
+    return JournalError
+
+
+def run_answer(options: argparse.Namespace, work: Coroutine[Any, Any, Answer]) -> int:
+    """Await `(exit code, answer, text)` and print it."""
     try:
         code, answer, text = asyncio.run(work)
-    except JournalError as error:
+    except _journal_error() as error:  # only looked at where something was raised
         return print_error(str(error))
     if code == 2:
         return print_error(text)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from app.cli.beside import UNUSABLE
 from app.cli.options import Answer, run_answer
-from app.gateways.addresses import Address, EngineRecord, connect, engines
+from app.gateways.addresses import EngineRecord, engines
 from app.gateways.engine_client import EngineClient
 from engine.core.text import clean_line
 
@@ -29,31 +30,28 @@ def run(options: argparse.Namespace) -> int:
 async def list_engines() -> Answer:
     """A row for each engine; exit code 1 where one does not answer."""
     there = await asyncio.to_thread(engines)
-    rows = await asyncio.gather(*(engine_row(*each) for each in there))
+    rows = await asyncio.gather(*(engine_row(record) for _, record in there))
     text = "\n".join(line for row in rows for line in row_lines(row))
     return int(any(row["trouble"] for row in rows)), {"engines": rows}, text or "no engine runs"
 
 
-async def engine_row(address: Address, record: EngineRecord) -> dict[str, Any]:
+async def engine_row(record: EngineRecord) -> dict[str, Any]:
     """How an engine is."""
-    row: dict[str, Any] = {**record._asdict(), "agents": [], "needs": [], "cost_usd": 0.0, "trouble": ""}
+    row: dict[str, Any] = {**record._asdict(), "agents": [], "needs": [], "trouble": ""}
     try:
         async with asyncio.timeout(ANSWER_S):
-            connection = await asyncio.to_thread(connect, address)
-            client = await EngineClient.greet(address, connection, watch=True) if connection else None
+            client = await EngineClient.open(Path(record.workspace), watch=True)
             if client is None:
-                return {**row, "trouble": "it has just ended"}
+                return {**row, "cost_usd": 0.0, "trouble": "it has just ended"}
             try:
-                row["agents"] = await client.ask("agents")
-                row["needs"] = await client.ask("inbox")
+                row |= {"agents": await client.ask("agents"), "needs": await client.ask("inbox")}
             finally:
                 await client.close()
     except TimeoutError:
         row["trouble"] = f"it does not answer within {ANSWER_S:g} s"
     except UNUSABLE as error:
         row["trouble"] = str(error)
-    row["cost_usd"] = round(sum(agent.get("cost_usd", 0.0) for agent in row["agents"]), 6)
-    return row
+    return {**row, "cost_usd": round(sum(agent.get("cost_usd", 0.0) for agent in row["agents"]), 6)}
 
 
 def row_lines(row: dict[str, Any]) -> list[str]:

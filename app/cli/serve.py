@@ -30,7 +30,7 @@ from app.commands.headless import open_engine
 from app.commands.missions import AgentFaultError, wait_until
 from app.commands.settings import Settings
 from app.commands.watchdog import ending_on
-from app.gateways.addresses import AddressError, addresses_of, find_engine, name_of, new_address, read_record
+from app.gateways.addresses import AddressError, name_of, new_address, record_of
 from app.gateways.engine_client import EngineClient
 from app.gateways.protocol import RESTARTING
 from app.gateways.socket_server import EngineServer
@@ -112,10 +112,8 @@ def refuse_second(workspace: Path) -> None:
     Raises:
         JournalError: one has.
     """
-    if (there := find_engine(workspace)) is not None:
-        there[1].close()
-        record = read_record(there[0])
-        who = f"a {record.kind} (process {record.pid})" if record is not None else "another engine"
+    if (record := record_of(workspace)) is not None:
+        who = f"a {record.kind} (process {record.pid})"
         raise JournalError(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
 
 
@@ -272,15 +270,10 @@ def log_instead_of_terminal(workspace: Path) -> None:
 
 async def status(workspace: Path) -> Answer:
     """How the engine of a workspace is; exit code 1 where there is none."""
-    for address in await asyncio.to_thread(addresses_of, workspace):
-        record = await asyncio.to_thread(read_record, address)
-        there = await asyncio.to_thread(find_engine, workspace)
-        if record is None or there is None:
-            continue
-        there[1].close()
-        row = await engine_row(address, record)
-        return int(bool(row["trouble"])), row, "\n".join(row_lines(row))
-    return 1, {"workspace": str(workspace), "pid": None}, f"no engine has {workspace} open"
+    if (record := await asyncio.to_thread(record_of, workspace)) is None:
+        return 1, {"workspace": str(workspace), "pid": None}, f"no engine has {workspace} open"
+    row = await engine_row(record)
+    return int(bool(row["trouble"])), row, "\n".join(row_lines(row))
 
 
 async def stop(workspace: Path) -> Answer:
@@ -317,10 +310,7 @@ async def _ended(workspace: Path, *, hand_over: bool) -> dict[str, Any] | None:
 
 def _restart(options: argparse.Namespace, workspace: Path) -> int:
     """End the engine that serves behind the actions under way, and start this program's in its place."""
-    there = find_engine(workspace)
-    record = read_record(there[0]) if there is not None else None
-    if there is not None:
-        there[1].close()
+    record = record_of(workspace)
     print("waiting for the end of actions under way; ctrl+c lets the agents go on as they are", flush=True)
     ended = asyncio.run(_ended(workspace, hand_over=True))
     if record is not None and record.unit:

@@ -1,1 +1,1 @@
-"""What other programs speak to Pilothouse: the server side of the Model Context Protocol."""
+"""What other programs speak to Pilothouse: the socket of a running engine, and the Model Context Protocol."""

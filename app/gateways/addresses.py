@@ -238,10 +238,11 @@ def read_record(address: Address) -> EngineRecord | None:
     try:
         with os.fdopen(os.open(address.file("json"), flags), "rb") as file:
             given: Any = json.loads(file.read(RECORD_BYTES))
-        kinds = {"workspace": str, "pid": int, "version": str, "kind": str, "unit": str}
-        fields = {name: given[name] for name in kinds if isinstance(given.get(name), kinds[name])}
-        return EngineRecord(**fields)
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        workspace, version, kind, unit = (
+            str(given[name]) for name in ("workspace", "version", "kind", "unit")
+        )
+        return EngineRecord(workspace, int(given["pid"]), version, kind, unit)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
@@ -256,6 +257,12 @@ def engines() -> list[tuple[Address, EngineRecord]]:
             if (record := read_record(address)) is not None and not _cleared(address):
                 running.append((address, record))
     return running
+
+
+def record_of(workspace: Path) -> EngineRecord | None:
+    """The record of the engine that listens for a workspace; None where none does; blocking."""
+    name = name_of(workspace)
+    return next((record for address, record in engines() if address.name == name), None)
 
 
 def _cleared(address: Address) -> bool:

@@ -158,24 +158,10 @@ class EngineClient:
         """
         if (there := await asyncio.to_thread(find_engine, workspace)) is None:
             return None
-        return await cls.greet(*there, operator, watch=watch, holds=holds)
-
-    @classmethod
-    async def greet(
-        cls,
-        address: Address,
-        connection: socket.socket,
-        operator: str = "",
-        *,
-        watch: bool = False,
-        holds: bool = False,
-    ) -> EngineClient | None:
-        """A client over a connection; None where the engine has gone. Errors as for `open`."""
-        name = operator or operator_name()
-        hello = {"protocol": PROTOCOL, "oldest": OLDEST, "version": __version__, "operator": name}
-        hello |= {"watch": watch, "holds": holds}
+        hello = {"protocol": PROTOCOL, "oldest": OLDEST, "version": __version__, "watch": watch}
+        hello |= {"operator": operator or operator_name(), "holds": holds}
         try:
-            return cls(address, hello, await _greeted(connection, hello))
+            return cls(there[0], hello, await _greeted(there[1], hello))
         except EngineLostError:
             return None
 

@@ -51,7 +51,7 @@ TOOLS = ("simple_coder", "memory")
 _NO_MODEL = {"thinker": ProceduralThinker.name}
 TOKEN = "PILOTHOUSE_MCP_TOKEN"
 HOW = (
-    "the operator of this workspace can allow it, while this server does not run, with: "
+    "the operator of this workspace can allow it with: "
     f"pilothouse do --agent {AGENT} {{line}}; or by a rule below [approvals] in pilothouse.toml"
 )
 """The answer to a client whose call nobody can allow now."""

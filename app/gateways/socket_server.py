@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
+import sys
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from app.commands.command_runner import log_fault
+from app.commands.watchdog import ending_on
+from app.gateways import protocol as wire
 from app.gateways.addresses import (
     Address,
     AddressError,
@@ -27,18 +32,7 @@ from app.gateways.addresses import (
     withdraw,
 )
 from app.gateways.answers import QUESTIONS, Asker, Hello, Question, validated
-from app.gateways.protocol import (
-    ANSWER_BYTES,
-    BEHIND,
-    LINE_BYTES,
-    OLDEST,
-    PROTOCOL,
-    LineSplitter,
-    ProtocolError,
-    agreed_protocol,
-    encode,
-    error_line,
-)
+from app.gateways.protocol import ProtocolError
 from engine import __version__
 from engine.api.engine import Engine
 from engine.core.journal import Event, JournalError
@@ -58,8 +52,8 @@ LINES_A_TURN = 32
 """Lines of one connection before others get their turn."""
 SENDS, SENDS_S = 8, 0.1
 """Sends to one follower in so many seconds; what comes meanwhile goes together."""
-CACHED = 4_096
-"""Newest events that are kept as they are sent, for all followers."""
+CACHED, CACHED_BYTES = 1_024, 16 * 1024
+"""Events that are kept as they were sent last, for all followers, and how long each may be."""
 END_S = 0.5
 """How long closing waits for commands that are under way."""
 
@@ -101,7 +95,7 @@ class EngineServer:
             self.trouble = str(error)
             return
         self._address = address
-        self._server = await asyncio.start_unix_server(self._accept, sock=listening, limit=LINE_BYTES)
+        self._server = await asyncio.start_unix_server(self._accept, sock=listening, limit=wire.LINE_BYTES)
 
     async def close(self, reason: str = "") -> None:
         """Take no more connections, let commands under way end, and end those that there are."""
@@ -125,9 +119,14 @@ class EngineServer:
         if self._address is not None:
             await asyncio.to_thread(note_change, self._address, self.record)
 
+    @property
+    def busy(self) -> bool:
+        """Whether anybody works with the engine; who only watches does not."""
+        return bool(self.working) or any(each.holds for each in self._connections.values())
+
     async def unused(self) -> None:
-        """Wait until nobody works with the engine; who only watches is not waited for."""
-        while self.working or any(each.holds for each in self._connections.values()):
+        """Wait until nobody works with the engine."""
+        while self.busy:
             self._changed.clear()
             await self._changed.wait()
 
@@ -145,12 +144,17 @@ class EngineServer:
     def encoded(self, event: Event) -> bytes:
         """An event as it is sent; kept, as all followers get the same."""
         if (line := self._encoded.get(event.seq)) is None:
-            line = self._encoded[event.seq] = encode(event._asdict())[:-1]
+            line = wire.encode(event._asdict())[:-1]
+            if len(line) <= CACHED_BYTES:
+                self._encoded[event.seq] = line
             if len(self._encoded) > CACHED:
                 del self._encoded[next(iter(self._encoded))]
         return line
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= 2 * CONNECTIONS:
+            writer.close()  # too many even to be told so
+            return
         connection = Connection(self, reader, writer)
         task = asyncio.create_task(self._serve(connection, writer), name="client")
         self._connections[task] = connection
@@ -162,15 +166,14 @@ class EngineServer:
 
     async def _serve(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         try:
-            self._admit(writer.get_extra_info("socket"))
-            await connection.serve()
+            await connection.serve(partial(self._admit, writer.get_extra_info("socket")))
         except ProtocolError as error:
             self.refused[error.code] += 1
-            writer.write(error_line(error))
+            writer.write(wire.error_line(error))
         except (OSError, TimeoutError):
             pass  # the client has gone
         except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
-            writer.write(error_line(ProtocolError("fault", log_fault(self.engine.workspace, error))))
+            writer.write(wire.error_line(ProtocolError("fault", log_fault(self.engine.workspace, error))))
 
     def _admit(self, connection: socket.socket) -> None:
         if len(self._connections) > CONNECTIONS:
@@ -206,14 +209,18 @@ class Connection:
         operator, watch = self.asker or Asker("", True)
         return {"operator": operator, "watch": watch, "holds": self.holds}
 
-    async def serve(self) -> None:
+    async def serve(self, admit: Callable[[], None]) -> None:
         """Answer until the client has gone.
+
+        Args:
+            admit: refuses it; called once it has said something, so that it is there to be answered.
 
         Raises:
             ProtocolError: it cannot be served any more; the message says why.
         """
         pieces = self._pieces()
         lines = await self._first(pieces)
+        admit()
         await self._greet(lines.pop(0))
         while True:
             for number, line in enumerate(lines):
@@ -238,7 +245,7 @@ class Connection:
 
     async def _pieces(self) -> AsyncIterator[list[bytes]]:
         """The lines that have come, until the client has gone."""
-        splitter, loop = LineSplitter(LINE_BYTES), asyncio.get_running_loop()
+        splitter, loop = wire.LineSplitter(wire.LINE_BYTES), asyncio.get_running_loop()
         until: float | None = None
         while True:
             try:
@@ -258,13 +265,13 @@ class Connection:
         if not isinstance(given, dict):
             raise ProtocolError("hello.missing", 'the first line has to be {"hello": {…}}')
         hello = validated(Hello, given, "hello")
-        protocol = agreed_protocol(hello.protocol, hello.oldest)
+        protocol = wire.agreed_protocol(hello.protocol, hello.oldest)
         server, engine = self._server, self._engine
         first = await engine.store.get(1)
         answer = {
             "protocol": protocol,
-            "oldest": OLDEST,
-            "newest": PROTOCOL,
+            "oldest": wire.OLDEST,
+            "newest": wire.PROTOCOL,
             "version": __version__,
             "workspace": first.hash if first is not None else "",
             "path": server.record.workspace,
@@ -275,7 +282,7 @@ class Connection:
         }
         self.asker, self.holds = Asker(hello.operator, hello.watch), hello.holds
         server.note_change()
-        await self._send(encode({"hello": answer}))
+        await self._send(wire.encode({"hello": answer}))
 
     async def _take(self, line: bytes) -> bool:
         """Begin to answer a request; True where the connection is over."""
@@ -288,12 +295,10 @@ class Connection:
             await self._send(self._refusal(error, ident))
             return False
         if name == "mcp":
-            await self._send(encode({"id": ident, "answer": "mcp"}))
+            await self._send(wire.encode({"id": ident, "answer": "mcp"}))
             await self._serve_mcp(arguments.read_only)
             return True
-        follows = name == "events"
-        work = self._follow(ident, arguments) if follows else self._answer(ident, question, arguments)
-        task = asyncio.create_task(work, name=f"answer to {name}")
+        task = asyncio.create_task(self._answer(ident, name, arguments), name=f"answer to {name}")
         self._tasks[ident] = task
         if question.outlives:
             self._outliving.add(ident)
@@ -318,68 +323,73 @@ class Connection:
             raise ProtocolError("watching", f"this client only watches, and {name} may change something")
         return name, question, validated(question.arguments, message, name)
 
-    async def _answer(self, ident: int, question: Question, arguments: Any) -> None:
+    async def _answer(self, ident: int, name: str, arguments: Any) -> None:
+        """Answer a request; it is under way until the client has taken the answer."""
         try:
-            line = encode({"id": ident, "answer": await self._answered(ident, question, arguments)})
+            line = wire.encode({"id": ident, "answer": await self._answered(ident, name, arguments)})
+            if len(line) > wire.ANSWER_BYTES:
+                error = ProtocolError("answer.long", f"the answer has over {wire.ANSWER_BYTES:,} bytes")
+                line = self._refusal(error, ident)
         except ProtocolError as error:
             line = self._refusal(error, ident)
         except JournalError as error:
-            line = error_line(ProtocolError("journal", str(error)), ident)
+            line = wire.error_line(ProtocolError("journal", str(error)), ident)
+        except ConnectionError:
+            line = b""  # the client has gone
         except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
-            line = error_line(ProtocolError("fault", log_fault(self._engine.workspace, error)), ident)
-        else:
-            if len(line) > ANSWER_BYTES:
-                why = f"the answer has more than {ANSWER_BYTES:,} bytes"
-                line = self._refusal(ProtocolError("answer.long", why), ident)
+            line = wire.error_line(ProtocolError("fault", log_fault(self._engine.workspace, error)), ident)
+        try:
+            with suppress(ConnectionError):
+                await self._send(line)
         finally:
             self._tasks.pop(ident, None)
             self._outliving.discard(ident)
-        with suppress(OSError):
-            await self._send(line)
 
-    async def _answered(self, ident: int, question: Question, arguments: Any) -> Any:
-        assert self.asker is not None
-        if question is QUESTIONS["cancel"]:
+    async def _answered(self, ident: int, name: str, arguments: Any) -> Any:
+        answerer, server = QUESTIONS[name].answer, self._server
+        if name == "events":
+            return await self._follow(ident, arguments)
+        if name == "cancel":
             task = self._tasks.get(arguments.request)
             if task is not None and arguments.request != ident:
                 task.cancel()
                 await asyncio.wait({task})
+                self._tasks.pop(arguments.request, None)
             return task is not None
-        if question is QUESTIONS["stop"]:
-            if self._server.stop is None:
-                raise ProtocolError(
-                    "stop",
-                    f"this engine belongs to a {self._server.kind} (process {os.getpid()}): end that one",
-                )
-            return await self._server.stop(arguments.hand_over)
-        assert question.answer is not None
-        answer = await question.answer(self._engine, arguments, self.asker)
-        if question is QUESTIONS["health"]:
-            answer |= {"refused": dict(self._server.refused), "clients": self._server.clients}
+        if name == "stop" and server.stop is not None:
+            return await server.stop(arguments.hand_over)
+        if answerer is None or self.asker is None:
+            raise ProtocolError("stop", f"this engine is a {server.kind}'s (process {os.getpid()}): end that")
+        answer = await answerer(self._engine, arguments, self.asker)
+        if name == "health":
+            answer |= {"refused": dict(server.refused), "clients": server.clients}
         return answer
 
-    async def _follow(self, ident: int, arguments: Any) -> None:
+    async def _follow(self, ident: int, arguments: Any) -> str:
         """Send events behind a place, and new ones as they become durable."""
         sent, told, loop = deque[float](maxlen=SENDS), False, asyncio.get_running_loop()
-        try:
-            pages = self._engine.store.pages(arguments.since, stream=arguments.stream or None, follow=True)
-            async for page in pages:
-                head = await self._engine.head()
-                if not told and head - page[0].seq > BEHIND:
-                    await self._send(encode({"id": ident, "behind": {"place": page[0].seq, "head": head}}))
-                told = head - page[0].seq > BEHIND // 2
-                events = b",".join(map(self._server.encoded, page))
-                await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, events))
-                if len(sent) == SENDS and (early := sent[0] + SENDS_S - loop.time()) > 0:
-                    await asyncio.sleep(early)
-                sent.append(loop.time())
-            await self._send(encode({"id": ident, "answer": "the journal is closed"}))
-        except JournalError as error:
-            await self._send(error_line(ProtocolError("journal", str(error)), ident))
-        except OSError:
-            pass  # the client has gone
-        finally:
-            self._tasks.pop(ident, None)
+        pages = self._engine.store.pages(arguments.since, stream=arguments.stream or None, follow=True)
+        async for page in pages:
+            place, head = page[0].seq, await self._engine.head()
+            if not told and head - place > wire.BEHIND:
+                await self._send(wire.encode({"id": ident, "behind": {"place": place, "head": head}}))
+            told = head - place > wire.BEHIND // 2
+            for batch in self._batches(page):
+                await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, b",".join(batch)))
+            if len(sent) == SENDS and (early := sent[0] + SENDS_S - loop.time()) > 0:
+                await asyncio.sleep(early)
+            sent.append(loop.time())
+        return "the journal is closed"
+
+    def _batches(self, page: Sequence[Event]) -> Iterator[list[bytes]]:
+        """Events as they are sent, so many at a time as fit into a connection's buffer."""
+        batch: list[bytes] = []
+        for line in map(self._server.encoded, page):
+            if batch and sum(map(len, batch)) + len(line) > BUFFER_BYTES:
+                yield batch
+                batch = []
+            batch.append(line)
+        yield batch
 
     async def _serve_mcp(self, read_only: bool) -> None:
         from app.gateways.mcp import serve_connection  # late: the SDK is large
@@ -388,7 +398,7 @@ class Connection:
 
     def _refusal(self, error: ProtocolError, ident: int | None) -> bytes:
         self._server.refused[error.code] += 1
-        return error_line(error, ident)
+        return wire.error_line(error, ident)
 
     async def _send(self, line: bytes) -> None:
         """Write a line; whoever does waits until the client has taken what it was sent before."""
@@ -399,7 +409,7 @@ class Connection:
     def say_bye(self, reason: str) -> None:
         """Say that the engine ends, where that fits into what waits to be taken."""
         if self.asker is not None and self._writer.transport.get_write_buffer_size() < BUFFER_BYTES:
-            self._writer.write(encode({"bye": reason or "the engine ends"}))
+            self._writer.write(wire.encode({"bye": reason or "the engine ends"}))
 
     def end(self) -> None:
         """End the connection, and all that only it wanted."""
@@ -438,6 +448,10 @@ async def served(engine: Engine, kind: str) -> AsyncIterator[EngineServer]:
     await server.begin()
     try:
         yield server
-        await server.unused()
+        if server.busy:
+            sys.stderr.write("the engine stays for other programs that work with it; ctrl+c ends it\n")
+            last = asyncio.create_task(server.unused())
+            with ending_on((signal.SIGINT, signal.SIGTERM), lambda _number: last.cancel()):
+                await asyncio.wait({last})
     finally:
         await server.close()

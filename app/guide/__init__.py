@@ -33,6 +33,7 @@ READING_ORDER = (
     "agentspeak",
     "mcp",
     "scripting",
+    "engine",
     "settings",
     "plugins",
     "glossary",

@@ -32,8 +32,8 @@ class JournalLocked(JournalError):
 
     def __init__(self, path: Path, pid: str, since: str) -> None:
         super().__init__(
-            f"Process {pid} has had this workspace open since {since} ({path}): close it there, "
-            "or open the workspace for reading only."
+            f"Process {pid} has had this workspace open since {since} ({path}), and this needs it alone: "
+            "leave the cockpit there, or end what serves it with: pilothouse serve --stop"
         )
         self.pid = pid
         """Process id of the writer as it wrote it down, or `unknown`."""

@@ -28,6 +28,7 @@ NAMES = (
     "code",
     "evolving",
     "fleet",
+    "remote",
 )
 
 

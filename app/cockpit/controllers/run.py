@@ -159,8 +159,8 @@ class RunControl:
         if engine is not None and engine.link:
             self.leave(0)  # which ends the connection, and nothing else
             return
-        if self._can_detach and (names := self.at_work):
-            self._context.push(LeaveDialog(f"At work: {', '.join(names)}"), self._leave_as)
+        if self._can_detach and (at_work := self.at_work):
+            self._context.push(LeaveDialog(f"At work: {', '.join(at_work)}"), self._leave_as)
             return
         running = [state for state in self._context.live.states if state.acting]
         jobs = [job for state in self._context.live.states for job in state.running_jobs]

@@ -315,15 +315,21 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
     assert "BrokenPipe" not in err
 
 
-def test_a_second_run_on_the_workspace_is_refused(cli: Cli, tmp_path: Path) -> None:
-    process = _start(tmp_path, "run", _slow_goal(tmp_path))
+def test_a_second_run_works_with_the_engine_of_the_first_which_stays_for_it(cli: Cli, tmp_path: Path) -> None:
+    goal = _slow_goal(tmp_path)
+    process = _start(tmp_path, "run", goal)
     _running(tmp_path)
-    done = cli("run", "list the files")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert f"Process {process.pid} has had this workspace open" in done.stderr
+    done = cli("run", "list the files", "--agent", "two", "--json")
+    assert (done.returncode, _last(done)["status"]) == (0, "GOAL_ACHIEVED")
+    refused = cli("sessions", "repair", "--restore")
+    assert refused.returncode == 2
+    assert "needs it alone: leave the cockpit there" in refused.stderr
+    assert "serve --stop" in refused.stderr
     assert cli("sessions", "verify").returncode == 0
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert _gone(goal.removeprefix("run ").encode())
 
 
 def test_what_an_agent_was_told_reaches_the_terminal_clean(cli: Cli) -> None:

@@ -138,7 +138,8 @@ async def test_the_backlog_is_approved_rejected_and_worked_on_by_key(
         await flight.press("p")
         await flight.until(
             lambda: any(
-                one.status is CampaignStatus.NEEDS_OPERATOR for one in mastermind.state.campaigns.values()
+                campaign.status is CampaignStatus.NEEDS_OPERATOR and campaign.chosen
+                for campaign in mastermind.state.campaigns.values()
             ),
             "its campaign",
         )

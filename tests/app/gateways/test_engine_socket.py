@@ -9,8 +9,10 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,18 +107,20 @@ async def test_a_follower_goes_on_without_a_gap_where_its_connection_is_lost(wor
 
 
 async def test_a_follower_that_stands_still_costs_no_memory_and_goes_on_where_it_was(workspace: Path) -> None:
-    async with serving(workspace) as (engine, _):
+    async with serving(workspace) as (engine, server):
         await engine.submit(cmd.CreateAgent(agent="pilot-1"))
         slow = await Raw.to(workspace)
         await slow.next()
+        wire: Any = slow.writer.transport
+        wire.pause_reading()
         await slow.send({"id": 1, "ask": "events", "since": 0})
         big = cmd.AddNote(agent="pilot-1", text="x" * 4_000)
         for _ in range(600):
             await engine.submit(big)  # nobody waits for the follower
-        (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "answer to events"]
-        assert not task.done()
-        held = slow.reader._transport.get_extra_info("socket")  # type: ignore[attr-defined]
-        assert held is not None
+        (connection,) = server._connections.values()
+        held = connection._writer.transport.get_write_buffer_size()
+        assert 0 < held < 2 * socket_server.BUFFER_BYTES
+        wire.resume_reading()
         head, seen = await engine.head(), []
         while not seen or seen[-1] < head:
             seen += [event["seq"] for event in (await slow.next()).get("events", ())]
@@ -127,7 +131,7 @@ async def test_a_follower_that_stands_still_costs_no_memory_and_goes_on_where_it
 async def test_one_that_is_far_behind_is_told_the_head(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket_server, "BEHIND", 20)
+    monkeypatch.setattr(protocol, "BEHIND", 20)
     async with serving(workspace) as (engine, _), client_of(workspace) as client:
         await client.submit(cmd.CreateAgent(agent="pilot-1"))
         for _ in range(40):
@@ -288,7 +292,7 @@ async def test_slow_and_too_many_connections_are_ended(
         assert (await slow.next())["error"]["code"] == "line.slow"
         monkeypatch.setattr(socket_server, "LINE_S", PATIENCE_S)
         async with client_of(workspace), client_of(workspace):
-            third = await Raw.to(workspace, None)
+            third = await Raw.to(workspace)
             assert (await third.next())["error"]["code"] == "connections"
             third.writer.close()
         assert server.refused == {"hello.late": 1, "line.slow": 1, "connections": 1}
@@ -416,3 +420,22 @@ async def test_closing_lets_commands_under_way_end_and_tells_clients(workspace: 
     store = await SqliteJournal.open(workspace, clock=engine.clock, read_only=True)
     assert await store.last(1, kind="note.added")
     await store.close()
+
+
+async def test_who_asks_and_never_reads_is_not_read_any_more(workspace: Path) -> None:
+    async with serving(workspace) as (engine, server):
+        await engine.submit(cmd.CreateAgent(agent="pilot-1"))
+        await engine.submit(cmd.AddNote(agent="pilot-1", text="x" * 4_000))
+        raw = await Raw.to(workspace)
+        await raw.next()
+        transport: Any = raw.writer.transport
+        transport.pause_reading()
+        sent = 0
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(0.5):  # nothing is taken any more
+                    await raw.send(b'{"id": %d, "ask": "view", "agent": "pilot-1"}\n' % (sent := sent + 1))
+        (connection,) = server._connections.values()
+        assert len(connection._tasks) <= socket_server.REQUESTS
+        assert connection._writer.transport.get_write_buffer_size() < 2 * socket_server.BUFFER_BYTES
+        raw.writer.transport.abort()

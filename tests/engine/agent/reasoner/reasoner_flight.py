@@ -169,9 +169,6 @@ def kept_and_rest_is_the_whole(flight: ReasonerFlight, events: Sequence[Event], 
 async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None:
     """What lives now is what the journal says, and nothing else."""
     live = flight.live(agent)
-    async with asyncio.timeout(PATIENCE_S):
-        while not flight.rests(agent):
-            await asyncio.sleep(0.002)
 
     def recorded() -> bool:
         """Whether the journal says all that it has done; it may go on while the journal is read."""
