@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -16,6 +17,8 @@ KEPT = 1 << 16
 """Bytes of output that are looked through."""
 KEY_S = 0.15
 """Between escape and what follows; else a terminal takes both for one key."""
+LOOK_S = 0.2
+"""How often the reader looks whether it is to end."""
 LOST_S = 5.0
 """When a key counts as lost."""
 
@@ -53,12 +56,14 @@ class Cockpit:
 
     def _read(self) -> None:
         while not self.ended:
+            if not select.select([self._screen.fd], [], [], LOOK_S)[0]:
+                continue
             try:
                 piece = os.read(self._screen.fd, 1 << 16)
             except OSError:
                 piece = b""
             with self._came:
-                self.ended = not piece
+                self.ended = self.ended or not piece
                 self._seen = (self._seen + piece)[-KEPT:]
                 self._came.notify_all()
 
@@ -109,6 +114,8 @@ class Cockpit:
 
     def close_terminal(self) -> None:
         """Close the terminal under the cockpit; `end` still waits for the started process."""
+        self.ended = True
+        self._reader.join(PATIENCE_S)  # a terminal that somebody reads is not closed
         os.close(self._screen.fd)
         self._screen.fd = -1
 
