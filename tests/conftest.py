@@ -28,6 +28,7 @@ signal.pthread_sigmask(signal.SIG_SETMASK, ())
 # Programs that tests start keep their marks of trust here, and not with the person who runs the tests.
 HOME = tempfile.mkdtemp(prefix="pilothouse-home-")
 os.environ["PILOTHOUSE_HOME"] = HOME
+os.environ["XDG_RUNTIME_DIR"] = HOME  # and their engines answer here
 
 
 def pytest_unconfigure() -> None:

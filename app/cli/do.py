@@ -12,6 +12,7 @@ from app.cli.options import (
     add_tier_option,
     add_trust_option,
     flag,
+    imported,
     run_answer,
     workspace_of,
 )
@@ -43,10 +44,9 @@ async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
 
 
 async def _alone(options: argparse.Namespace) -> Answer:
-    from app.commands.command_runner import run_command  # late: beside a running engine it is not needed
-    from app.gateways.socket_server import served
-
-    return await run_command(
+    # Late: beside a running engine neither is needed.
+    served = partial(imported("app.gateways.socket_server").served, kind="do")
+    answer: Answer = await imported("app.commands.command_runner").run_command(
         workspace_of(options),
         " ".join(options.line),
         agent=options.agent,
@@ -54,5 +54,6 @@ async def _alone(options: argparse.Namespace) -> Answer:
         dry=options.dry_run,
         quiet=flag(options, "quiet"),
         trust=options.trust,
-        serving=partial(served, kind="do"),
+        serving=served,
     )
+    return answer

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from app.cli.options import Parser, add_tier_option, add_trust_option, common_options
+from app.cli.options import Parser, add_tier_option, add_trust_option, common_options, imported
 from engine import __version__
 
 SUBCOMMANDS = {
@@ -49,13 +47,8 @@ def _has_page(topic: str) -> bool:
 
 
 def _module(name: str) -> Any:
-    """The module of a subcommand; what importing makes stays, so no garbage is looked for among it."""
-    gc.disable()
-    try:
-        return import_module("app.cli.explorer_command" if name == "explorer" else f"app.cli.{name}")
-    finally:
-        gc.freeze()
-        gc.enable()
+    """The module of a subcommand."""
+    return imported("app.cli.explorer_command" if name == "explorer" else f"app.cli.{name}")
 
 
 class LateParser(Parser):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -31,6 +33,16 @@ class Parser(argparse.ArgumentParser):
         """Say it and end."""
         sys.stderr.write(f"{self.prog}: {message} (see {self.prog} --help)\n")
         raise SystemExit(2)
+
+
+def imported(name: str) -> Any:
+    """A module that is imported late; what importing makes stays, so no garbage is looked for among it."""
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # ------------------------------------------------------------------ options

@@ -39,6 +39,7 @@ from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.journal import JournalError
+from engine.core.text import clean_line
 
 UNIT = "PILOTHOUSE_UNIT"
 """Names the systemd unit to the program that it starts."""
@@ -91,12 +92,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.what == "restart":
             return _restart(options, workspace)
-        refuse_second(workspace)
+        if (record := record_of(workspace)) is not None:
+            who = f"a {record.kind} (process {record.pid})"
+            return print_error(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
         if options.what == "background":
             return _in_background(partial(_serve, options, workspace), workspace)
-        return _serve(
-            options, workspace, partial(print, f"serving {workspace} (process {os.getpid()})", flush=True)
-        )
+        words = clean_line(f"serving {workspace} (process {os.getpid()})")
+        return _serve(options, workspace, partial(print, words, flush=True))
     except (JournalError, OSError, *UNUSABLE) as error:
         return print_error(str(error))
 
@@ -104,17 +106,6 @@ def run(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace, workspace: Path, ready: Callable[[], object]) -> int:
     settings = Settings.load(workspace, trust=options.trust)
     return asyncio.run(serve(workspace, settings.engine_config(accept=accepted_tier(options)), ready))
-
-
-def refuse_second(workspace: Path) -> None:
-    """See that no engine has the workspace open; blocking.
-
-    Raises:
-        JournalError: one has.
-    """
-    if (record := record_of(workspace)) is not None:
-        who = f"a {record.kind} (process {record.pid})"
-        raise JournalError(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
 
 
 # ------------------------------------------------------------------ serving
@@ -159,13 +150,7 @@ class Ending:
             for command in running:
                 await asyncio.shield(engine.submit(command, operator="serve"))
             raise
-        return [each for each in running if await _is_to_go_on(engine, each)]
-
-
-async def _is_to_go_on(engine: Engine, command: cmd.Run) -> bool:
-    """Whether the goal up to which an agent runs has not ended meanwhile."""
-    goal = (await engine.view(command.agent)).goals.get(command.until or "")
-    return goal is None or not goal.status.terminal
+        return running
 
 
 async def _rested(engine: Engine, agent: str) -> None:
@@ -220,7 +205,7 @@ def _in_background(work: Callable[[Callable[[], object]], int], workspace: Path)
         heard = pipe.read().strip()
     if not heard.isdigit():
         return print_error(heard or f"it ended before it served: see {log}")
-    print(f"serving {workspace} (process {heard}), log: {log}")
+    print(clean_line(f"serving {workspace} (process {heard}), log: {log}"))
     return 0
 
 
@@ -328,7 +313,8 @@ async def _go_on(workspace: Path, running: list[dict[str, Any]]) -> int:
     try:
         for command in running:
             receipt = await client.ask("submit", command=command)
-            print(f"{command['agent']}: {receipt['message']}")
+            if receipt["ok"]:  # its goal may have ended with its last action
+                print(f"{command['agent']}: {receipt['message']}")
     finally:
         await client.close()
     return 0

@@ -222,8 +222,7 @@ class Cockpit(TerminalApp[None]):
         self._announce_state()
         await self._drawn.wait()
         if isinstance(engine, Engine):
-            context.server = EngineServer(engine, "cockpit")
-            context.run(context.server.begin(), "engine server")
+            context.run(self._let_others_in(engine), "engine server")
         context.run(controllers.review.begin_recap(), "recap")
         controllers.approvals.offer_no_jail()
         controllers.approvals.announce_servers()
@@ -257,6 +256,13 @@ class Cockpit(TerminalApp[None]):
             if not await self.controllers.repair.offer(error):
                 raise
             return await Engine.open(context.workspace, config=config)
+
+    async def _let_others_in(self, engine: Engine) -> None:
+        """Let other programs of this user use the engine."""
+        server = self.context.server = EngineServer(engine, "cockpit")
+        await server.begin()
+        if server.trouble:
+            self.context.say(f"no other program can use this engine: {server.trouble}", "error")
 
     def _announce_state(self) -> None:
         """Say what is wrong, or that the agent waits for the operator."""

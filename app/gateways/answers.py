@@ -170,7 +170,6 @@ async def _submit(engine: Engine, given: SubmitArguments, asker: Asker) -> dict[
         command = cmd.parse_command(given.command)
     except ValidationError as error:
         raise ProtocolError("command", f"this is no command: {_first_problem(error)}") from None
-    engine.pace.yield_to_operator()
     receipt = await engine.submit(command, operator=asker.operator)
     return receipt.model_dump()
 
@@ -178,7 +177,6 @@ async def _submit(engine: Engine, given: SubmitArguments, asker: Asker) -> dict[
 async def _line(engine: Engine, given: LineArguments, asker: Asker) -> dict[str, Any]:
     if asker.watch and not given.dry:
         raise ProtocolError("watching", "this client only watches: a line is shown to it with dry alone")
-    engine.pace.yield_to_operator()
     line = run_line(engine, given.line, agent=given.agent, dry=given.dry, quiet=True, operator=asker.operator)
     code, answer, text = await line
     return {"code": code, "answer": answer, "text": text}

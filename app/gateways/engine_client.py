@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 
 ANSWER_S = 10.0
 """How long an engine may take to answer a hello."""
-RESUME_S = 30.0
-"""How long a lost connection is tried again while the engine may still live."""
-AGAIN_S = 0.1
+TRIES, AGAIN_S = 300, 0.1
+"""How often a lost connection is tried again while the engine may still live, and the time between."""
 PIECE_BYTES = 256 * 1024
 
 
@@ -117,7 +116,9 @@ async def _greeted(connection: socket.socket, hello: dict[str, Any]) -> _Wire:
         raise
     if refusal := answer.get("error"):
         wire.close()
-        raise _refusal(refusal)
+        if (error := _refusal(refusal)).code == "hello.late":  # this program stood still meanwhile
+            raise EngineLostError(error.message)
+        raise error
     wire.hello = answer.get("hello", {})
     return wire
 
@@ -305,13 +306,11 @@ class EngineClient:
 
     async def _again(self) -> _Wire | None:
         """Another connection to the engine, or to the one that takes its place; None where there is none."""
-        until = asyncio.get_running_loop().time() + RESUME_S
-        while True:
+        for _ in range(TRIES):  # and not for so many seconds, as this program may stand still meanwhile
             with suppress(AddressError, EngineLostError):
                 if (connection := await asyncio.to_thread(connect, self._address)) is not None:
                     return await _greeted(connection, self._hello)
                 if self.ended != RESTARTING:
                     return None
-            if asyncio.get_running_loop().time() > until:
-                return None
             await asyncio.sleep(AGAIN_S)
+        return None

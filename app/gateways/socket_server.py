@@ -15,7 +15,6 @@ import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Any
 
 from app.commands.command_runner import log_fault
@@ -50,8 +49,9 @@ BUFFER_BYTES = 256 * 1024
 """What may wait in a connection before whoever writes to it waits."""
 LINES_A_TURN = 32
 """Lines of one connection before others get their turn."""
-SENDS, SENDS_S = 8, 0.1
-"""Sends to one follower in so many seconds; what comes meanwhile goes together."""
+FEW, BURST, SENDS_A_SECOND = 8, 8, 2_000
+"""Connections that get each event at once; where there are more, so many sends to a follower in a row, and to
+all of them in a second, and what comes meanwhile goes together."""
 CACHED, CACHED_BYTES = 1_024, 16 * 1024
 """Events that are kept as they were sent last, for all followers, and how long each may be."""
 END_S = 0.5
@@ -131,9 +131,15 @@ class EngineServer:
             await self._changed.wait()
 
     @property
+    def count(self) -> int:
+        """How many connections there are."""
+        return len(self._connections)
+
+    @property
     def clients(self) -> list[dict[str, Any]]:
         """Who is connected."""
-        return [each.words for each in self._connections.values() if each.asker is not None]
+        connections = self._connections.values()
+        return [{**each.asker._asdict(), "holds": each.holds} for each in connections if each.asker]
 
     def note_change(self, task: asyncio.Task[None] | None = None) -> None:
         """A client has come or gone, or a command has ended."""
@@ -166,7 +172,7 @@ class EngineServer:
 
     async def _serve(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         try:
-            await connection.serve(partial(self._admit, writer.get_extra_info("socket")))
+            await connection.serve()
         except ProtocolError as error:
             self.refused[error.code] += 1
             writer.write(wire.error_line(error))
@@ -175,7 +181,12 @@ class EngineServer:
         except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
             writer.write(wire.error_line(ProtocolError("fault", log_fault(self.engine.workspace, error))))
 
-    def _admit(self, connection: socket.socket) -> None:
+    def admit(self, connection: socket.socket) -> None:
+        """See that a client may stay.
+
+        Raises:
+            ProtocolError: it may not; the message says why.
+        """
         if len(self._connections) > CONNECTIONS:
             raise ProtocolError("connections", f"there are {CONNECTIONS} connections already: end some")
         if peer_of(connection)[1] != os.getuid():
@@ -203,24 +214,15 @@ class Connection:
         self.holds = False
         writer.transport.set_write_buffer_limits(high=BUFFER_BYTES)
 
-    @property
-    def words(self) -> dict[str, Any]:
-        """Who it is."""
-        operator, watch = self.asker or Asker("", True)
-        return {"operator": operator, "watch": watch, "holds": self.holds}
-
-    async def serve(self, admit: Callable[[], None]) -> None:
+    async def serve(self) -> None:
         """Answer until the client has gone.
-
-        Args:
-            admit: refuses it; called once it has said something, so that it is there to be answered.
 
         Raises:
             ProtocolError: it cannot be served any more; the message says why.
         """
         pieces = self._pieces()
         lines = await self._first(pieces)
-        admit()
+        self._server.admit(self._writer.get_extra_info("socket"))  # now it is there to be answered
         await self._greet(lines.pop(0))
         while True:
             for number, line in enumerate(lines):
@@ -228,10 +230,9 @@ class Connection:
                     return
                 if number % LINES_A_TURN == LINES_A_TURN - 1:
                     await asyncio.sleep(0)
-            try:
-                lines = await anext(pieces)
-            except StopAsyncIteration:
+            if (more := await anext(pieces, None)) is None:
                 return
+            lines = more
 
     async def _first(self, pieces: AsyncIterator[list[bytes]]) -> list[bytes]:
         try:
@@ -367,7 +368,7 @@ class Connection:
 
     async def _follow(self, ident: int, arguments: Any) -> str:
         """Send events behind a place, and new ones as they become durable."""
-        sent, told, loop = deque[float](maxlen=SENDS), False, asyncio.get_running_loop()
+        sent, told, loop = deque[float](maxlen=BURST), False, asyncio.get_running_loop()
         pages = self._engine.store.pages(arguments.since, stream=arguments.stream or None, follow=True)
         async for page in pages:
             place, head = page[0].seq, await self._engine.head()
@@ -376,7 +377,8 @@ class Connection:
             told = head - place > wire.BEHIND // 2
             for batch in self._batches(page):
                 await self._send(b'{"id":%d,"events":[%b]}\n' % (ident, b",".join(batch)))
-            if len(sent) == SENDS and (early := sent[0] + SENDS_S - loop.time()) > 0:
+            share = BURST * max(0, self._server.count - FEW) / SENDS_A_SECOND
+            if len(sent) == BURST and (early := sent[0] + share - loop.time()) > 0:
                 await asyncio.sleep(early)
             sent.append(loop.time())
         return "the journal is closed"

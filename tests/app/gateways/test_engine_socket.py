@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from app.gateways import addresses, protocol, socket_server
-from app.gateways.engine_client import EngineClient
+from app.commands.missions import wait_until
+from app.gateways import addresses, engine_client, protocol, socket_server
+from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
 from engine.core import commands as cmd
 from engine.core.store.sqlite import SqliteJournal
@@ -172,13 +173,13 @@ async def test_what_a_client_asked_for_goes_with_it_and_commands_do_not(workspac
         await raw.send({"id": 3, "ask": "submit", "command": NOTE.model_dump()})
         raw.writer.close()
         async with asyncio.timeout(PATIENCE_S):
-            await server.unused()
-            while server.clients or any(task.get_name() == "client" for task in asyncio.all_tasks()):
-                await asyncio.sleep(0.01)
             async for event in engine.events(0):
                 if event.kind == "note.added":
                     break
-        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("answer to")]
+            while any(task.get_name().startswith(("client", "answer to")) for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.01)
+        assert not server.busy
+        assert not server.clients
 
 
 # ------------------------------------------------------------------ versions
@@ -439,3 +440,52 @@ async def test_who_asks_and_never_reads_is_not_read_any_more(workspace: Path) ->
         assert len(connection._tasks) <= socket_server.REQUESTS
         assert connection._writer.transport.get_write_buffer_size() < 2 * socket_server.BUFFER_BYTES
         raw.writer.transport.abort()
+
+
+async def test_a_client_that_stood_still_in_its_hello_connects_again(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_server, "HELLO_S", 0.01)
+    async with serving(workspace) as (_, server):
+        there = await asyncio.to_thread(addresses.find_engine, workspace)
+        assert there is not None
+        while not server.refused:
+            await asyncio.sleep(0.01)
+        with pytest.raises(EngineLostError, match=r"no hello came|has gone"):
+            await engine_client._greeted(there[1], HELLO["hello"])
+
+
+REACH = """
+import socket, sys
+for path in sys.argv[1:]:
+    try:
+        end = socket.socket(socket.AF_UNIX)
+        end.connect(path)
+        end.sendall(b'{"hello": {"protocol": 1, "operator": "evil"}}\\n')
+        print("reached", end.recv(100))
+    except OSError as error:
+        print("kept out", error.errno)
+"""
+
+
+async def test_a_program_of_an_agent_cannot_reach_the_engine_that_started_it(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as home:  # whose path a socket's address can hold
+        monkeypatch.setenv("PILOTHOUSE_HOME", home)
+        async with serving(workspace) as (engine, server):
+            if engine.sandbox().refusal or engine.sandbox().unconfined:
+                pytest.skip("no jail can be had here")
+            await engine.submit(cmd.CreateAgent(agent="pilot-1"))
+            (workspace / "sandbox/reach.py").write_text(REACH)
+            (address,) = addresses.addresses_of(workspace)
+            places = ("", "/proc/1/root", f"/proc/{os.getpid()}/root")
+            paths = " ".join(f"{place}{address.file('sock')}" for place in places)
+            args = {"command": f"python reach.py {paths}"}
+            assert (await engine.submit(cmd.CallTool(agent="pilot-1", command="run", args=args))).ok
+            await wait_until(engine, "pilot-1", lambda state: not state.busy and not state.requests)
+            (finished,) = await engine.store.last(1, "pilot-1", kind="action.finished")
+            printed = json.loads(finished.body)["result"]["stdout"].splitlines()
+            assert [line.rpartition(" ")[0] for line in printed] == ["kept out"] * 3
+            assert "None" not in printed[0], "the system refused, and not Python"
+            assert not server.refused

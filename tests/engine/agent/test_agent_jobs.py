@@ -19,6 +19,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import Mode, RunState
 from engine.core.goals import GoalStatus
+from engine.sandbox import jobs
 
 TICK = "import time\nfor n in range(10**6): print('tick', n, flush=True); time.sleep(0.02)"
 STUBBORN = """
@@ -100,7 +101,10 @@ async def test_a_running_job_keeps_neither_the_goal_nor_the_agent_from_their_end
     assert (await flight.state()).running_jobs
 
 
-async def test_a_program_that_ends_at_once_fails_its_step(flight: Flight) -> None:
+async def test_a_program_that_ends_at_once_fails_its_step(
+    flight: Flight, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "SETTLE_S", PATIENCE_S)  # on a crowded machine Python itself takes longer
     await flight.plan(start("import sys; print('no port', file=sys.stderr); sys.exit(3)"))
     await flight.do(cmd.Run)
     state = await flight.until(lambda s: s.intervention)

@@ -202,6 +202,7 @@ async def test_snapshots_that_cannot_be_cleared_away_are_a_notice(flight: Flight
     await flight.until(lambda s: s.operator_actions == 1 and not s.acting)
     (record,) = (store_of(flight) / "snapshots").iterdir()
     record.write_text("{")
+    record.rename(record.with_name(f"{record.name[:-1]}{(int(record.name[-1], 16) + 1) % 16:x}"))
     assert flight.engine.time_travel.main is not None
     flight.engine.time_travel.main.tidy()
     async with asyncio.timeout(PATIENCE_S):
