@@ -28,6 +28,7 @@ from engine.core import events as ev
 from engine.core.agents import Health
 from engine.core.budgets import BudgetKind
 from engine.core.campaigns import StartJob
+from engine.core.fold import copy_state, fold
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
 from engine.core.memory import MemoryStatus
 from engine.core.ports import Ports
@@ -121,6 +122,9 @@ class AttachedEngine(WorkspaceQueries):
         self._rows: dict[str, dict[str, Any]] = {}
         """What is known of each agent."""
         self._parents: dict[str, str] = {}
+        self._states: dict[str, AgentState] = {}
+        """States as they were when they were asked for last."""
+        self._folding = asyncio.Lock()
         self._stale = 0
         """Looks until the agents are asked again."""
         self._health, self._clients = Health(), list[dict[str, Any]]()
@@ -345,13 +349,18 @@ class AttachedEngine(WorkspaceQueries):
     # -------------------------------------------------------------- what is asked
 
     async def view(self, agent_id: str, at: int | None = None) -> AgentState:
-        """See `WorkspaceQueries.view`; from the journal where the engine cannot be reached."""
-        state: AgentState | None = None
-        if at is None and self._connection is not None and self._tasks:
-            with suppress(*UNREACHABLE):
-                state = await self._connection.view(agent_id)
-        if state is None:
+        """See `WorkspaceQueries.view`; what is durable counts, as all is that a receipt says."""
+        if at is not None:
             state, _ = await restore(self.store, agent_id, at)
+        else:
+            async with self._folding:
+                if (state := self._states.get(agent_id) or AgentState()).version:
+                    state = fold(await self.store.read(agent_id, state.version + 1), state)
+                else:
+                    state, _ = await restore(self.store, agent_id)
+                if state.version:
+                    self._states[agent_id] = state
+            state = copy_state(state)
         if not state.version:
             raise KeyError(agent_id)
         self._parents[agent_id] = state.config.parent

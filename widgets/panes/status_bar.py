@@ -215,7 +215,9 @@ def _cells(model: StatusModel) -> list[_Cell]:
         _Cell(
             97 if model.lost else 45,
             _some(clean_line(model.link), "error" if model.lost else "dim"),
-            _some("connection lost", "error") if model.lost else _some("attached" * bool(model.link), "dim"),
+            _some("connection lost", "error")
+            if model.lost
+            else _some(clean_line(model.link).partition(" ")[0], "dim"),
         ),
         _Cell(42, _some(clean_line(model.others), "accent")),
     ]
