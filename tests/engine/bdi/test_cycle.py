@@ -168,6 +168,15 @@ def test_an_unsafe_program_meets_its_limit(program: str, limits: Limits) -> None
     assert run.said[0] == "limit_exceeded"
 
 
+def test_large_beliefs_with_variables_are_not_copied_over_and_over() -> None:
+    big = f"big({', '.join(['f(X)'] * 200)}). "
+    free = ", ".join(f"Z{place}" for place in range(200))
+    program = f"!s. +!s : nat(N) & big({free}) & N < 0. -!s[error(E), error_msg(M)] <- .print(M). "
+    run = Run(NATURALS + big + program, limits=Limits(query_steps=200))
+    run.system.run(3_000)
+    assert "copying large beliefs" in run.said[0]
+
+
 def test_an_agent_with_all_its_intentions_takes_no_more() -> None:
     run = Run("!s. +!s <- !!t; !s. +!t <- .wait(never).", limits=Limits(intentions=30))
     run.system.run(3_000)
