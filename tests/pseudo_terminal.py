@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -16,17 +17,25 @@ KEPT = 1 << 16
 """Bytes of output that are looked through."""
 KEY_S = 0.15
 """Between escape and what follows; else a terminal takes both for one key."""
+LOOK_S = 0.2
+"""How often the reader looks whether it is to end."""
 LOST_S = 5.0
 """When a key counts as lost."""
 
 
 class Cockpit:
-    """The program in a process of its own: keys in, output out."""
+    """The program in a process of its own: keys in, output out.
+
+    Args:
+        workspace: its directory.
+        arguments: behind those that name it.
+        columns: of the terminal.
+        lines: of the terminal.
+    """
 
     def __init__(self, workspace: Path, *arguments: str, columns: int = 100, lines: int = 30) -> None:
         command = pilothouse("--workspace", str(workspace), *arguments)
         self._screen = Screen(command, columns=columns, lines=lines)
-        self.pid = self._screen.pid
         self.ended = False
         """Whether its terminal was closed."""
         self._seen = b""
@@ -35,14 +44,26 @@ class Cockpit:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    @property
+    def pid(self) -> int:
+        """The cockpit's process, for which the one that was started holds the terminal."""
+        return self._screen.cockpit
+
+    @property
+    def launcher(self) -> int:
+        """The process that was started."""
+        return self._screen.pid
+
     def _read(self) -> None:
         while not self.ended:
+            if not select.select([self._screen.fd], [], [], LOOK_S)[0]:
+                continue
             try:
                 piece = os.read(self._screen.fd, 1 << 16)
             except OSError:
                 piece = b""
             with self._came:
-                self.ended = not piece
+                self.ended = self.ended or not piece
                 self._seen = (self._seen + piece)[-KEPT:]
                 self._came.notify_all()
 
@@ -91,17 +112,25 @@ class Cockpit:
             self.press(keys)
             time.sleep(KEY_S)
 
+    def close_terminal(self) -> None:
+        """Close the terminal under the cockpit; `end` still waits for the started process."""
+        self.ended = True
+        self._reader.join(PATIENCE_S)  # a terminal that somebody reads is not closed
+        os.close(self._screen.fd)
+        self._screen.fd = -1
+
     def end(self, number: int = signal.SIGKILL) -> int:
         """Send a signal and wait for the end; its exit code, or the negative number of the signal."""
         if self._status is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
             end = time.monotonic() + PATIENCE_S
-            while not (waited := os.waitpid(self.pid, os.WNOHANG))[0]:
+            while not (waited := os.waitpid(self.launcher, os.WNOHANG))[0]:
                 if time.monotonic() > end:
                     os.kill(self.pid, signal.SIGKILL)
                 time.sleep(0.01)
             self._status = os.waitstatus_to_exitcode(waited[1])
             self._reader.join(PATIENCE_S)
-            os.close(self._screen.fd)
+            if self._screen.fd >= 0:
+                os.close(self._screen.fd)
         return self._status

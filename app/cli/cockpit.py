@@ -4,21 +4,43 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
+from app.cli.launcher import Terminal, hold_terminal
 from app.cli.options import Parser, accepted_tier, find_mission, print_error, workspace_of
 from engine.core.trust import TrustError
 
+if TYPE_CHECKING:
+    from app.cockpit.app import Attach
+    from app.gateways.socket_server import EngineServer
+    from engine.api.engine import Engine
 
-def run(options: argparse.Namespace) -> int:
-    """Open the cockpit; a new workspace with a mission and no terminal is run without a screen."""
+
+def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
+    """Open the cockpit; a new workspace with a mission and no terminal is run without a screen.
+
+    Args:
+        options: the command line's.
+        attach: whether only an engine that runs is operated; None for any.
+    """
+    # The screen is drawn on standard error, as Textual does, so that has to be the terminal too.
+    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    held: Terminal | None = None
+    on_screen = terminal and os.environ.get("TERM") != "dumb"
+    if on_screen:
+        held_or_code = hold_terminal()
+        if isinstance(held_or_code, int):
+            return held_or_code
+        held = held_or_code
     try:
         mission = find_mission(options.mission)
     except KeyError as error:
         return print_error(str(error.args[0]))
-    # The screen is drawn on standard error, as Textual does, so that has to be the terminal too.
-    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
-    if not terminal or os.environ.get("TERM") == "dumb":
+    if held is None:
         if mission is None:
             return print_error("the cockpit needs a terminal; without one use: pilothouse run GOAL")
         # All that `run` can be told and was not is as `run` has it.
@@ -31,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from app.cockpit.gc_tuning import disable_gc
 
     disable_gc()
-    from app.cockpit.app import run_cockpit
+    from app.cockpit.app import Attach, run_cockpit
 
     try:
         return run_cockpit(
@@ -40,6 +62,32 @@ def run(options: argparse.Namespace) -> int:
             theme=options.theme,
             accept=accepted_tier(options),
             trust=options.trust,
+            attach=attach or Attach.IF_RUNNING,
+            go_on=partial(_go_on, held),
         )
     except TrustError as error:
         return print_error(str(error))
+
+
+async def _go_on(terminal: Terminal, engine: Engine, server: EngineServer) -> int:
+    """Serve the engine of a cockpit whose screen is gone, until a signal or a client asks for the end."""
+    from app.cli.serve import Ending, log_instead_of_terminal  # late: most cockpits never come here
+    from app.commands.watchdog import ending_on
+
+    ending = Ending()
+    ending.engine = engine
+    with ending_on((signal.SIGINT, signal.SIGTERM), ending.by):
+        await server.become("serve", ending.asked)
+        with suppress(OSError):
+            sys.stdout.write(
+                f"the agents go on in process {os.getpid()}: pilothouse attach shows them, "
+                "pilothouse serve --stop ends them\n"
+            )
+            sys.stdout.flush()
+        log_instead_of_terminal(engine.workspace)
+        terminal.let_go()
+        try:
+            return await ending.code
+        finally:
+            await server.close(ending.reason)
+            await engine.close(ending.reason)

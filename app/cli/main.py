@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "tools": "the tools that agents have, and how MCP servers are",
     "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
     "serve": "the engine of a workspace without a screen, for other programs of yours",
+    "attach": "a cockpit on the engine that another process has",
     "ps": "the engines that run: workspaces, agents, who needs you",
     "trust": "what in the workspace's folder counts once you trust it",
     "doctor": "what works on this machine",

@@ -216,15 +216,7 @@ def _detached(work: Callable[[Callable[[], object]], int], log: Path, tell: int)
         os.write(tell, str(os.getpid()).encode())
         os.close(tell)
 
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    end, null = os.open(log, flags, 0o600), os.open(os.devnull, os.O_RDONLY)
-    if os.fstat(end).st_size > LOG_BYTES:
-        os.ftruncate(end, 0)
-    sys.stdout.flush()
-    for number, target in ((null, 0), (end, 1), (end, 2)):
-        os.dup2(number, target)
-    os.close(end)
-    os.close(null)
+    _print_to(log)
     try:
         return work(ready)
     except (JournalError, OSError) as error:
@@ -234,6 +226,28 @@ def _detached(work: Callable[[Callable[[], object]], int], log: Path, tell: int)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _print_to(log: Path) -> None:
+    """Have a log in the place of standard output and error, and nothing to read."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    end, null = os.open(log, flags, 0o600), os.open(os.devnull, os.O_RDONLY)
+    if os.fstat(end).st_size > LOG_BYTES:
+        os.ftruncate(end, 0)
+    with suppress(OSError):  # a terminal that is gone
+        sys.stdout.flush()
+    for number, target in ((null, 0), (end, 1), (end, 2)):
+        os.dup2(number, target)
+    os.close(end)
+    os.close(null)
+
+
+def log_instead_of_terminal(workspace: Path) -> None:
+    """Let go of the terminal's descriptors; what is printed goes to the engine's log where there is one."""
+    try:
+        _print_to(new_address(workspace).file("log"))
+    except (AddressError, OSError):
+        _print_to(Path(os.devnull))
 
 
 # ------------------------------------------------------------------ the one that serves

@@ -6,7 +6,8 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,10 +34,12 @@ from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
+from app.gateways.attached_engine import AttachedEngine
 from app.gateways.socket_server import EngineServer
 from app.projection import pane_views as views
 from app.projection.event_lines import line_of
 from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, JournalUnsound, of_agent
 from engine.core.soundness import ContentsArchived
@@ -70,6 +73,14 @@ SWITCH_S = 0.0005
 it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
 
 
+class Attach(StrEnum):
+    """Whether the cockpit operates the engine that another process has."""
+
+    IF_RUNNING = "if it runs"
+    ONLY = "only"
+    READ_ONLY = "read only"
+
+
 class Cockpit(TerminalApp[None]):
     """Panes over a projection of the event stream; every key becomes a command to the engine.
 
@@ -88,10 +99,12 @@ class Cockpit(TerminalApp[None]):
         mission: Mission | None = None,
         settings: Settings,
         accept: Tier | None = None,
+        attach: Attach = Attach.IF_RUNNING,
     ) -> None:
         super().__init__()
         self._mission = mission
         self._accept = accept
+        self._chosen_engine = attach
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
@@ -151,8 +164,10 @@ class Cockpit(TerminalApp[None]):
         self.set_keymap(self.context.keys)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            loop.add_signal_handler(number, partial(self.controllers.run.leave_on, number))
+            loop.add_signal_handler(number, partial(self._signalled, number))
         self._guard = EndGuard()
+        if self.context.detachable:
+            self._guard.asks.discard(signal.SIGHUP)  # after which it may go on
         self._guard.terminal = getattr(self._driver, "attrs_before", None)
         self._watch.begin()
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
@@ -161,6 +176,15 @@ class Cockpit(TerminalApp[None]):
         self.query_one("#command", CommandBar).set_text(self._unsent.kept.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
+
+    def _signalled(self, number: int) -> None:
+        """Leave, unless the terminal is lost and the engine goes on without."""
+        if number == signal.SIGHUP and self.context.detachable:
+            if self.controllers.run.goes_on():
+                return
+            if self._guard is not None:
+                self._guard.ask(number)
+        self.controllers.run.leave_on(number)
 
     def on_unmount(self) -> None:
         """Watch the loop no more; where a signal has asked for the end, that stands."""
@@ -173,15 +197,8 @@ class Cockpit(TerminalApp[None]):
     async def _open(self) -> None:
         """Open the engine, show what was there, then follow events until the end."""
         context, controllers = self.context, self.controllers
-        needed = self._mission is not None and self._mission.network
-        config = context.settings.engine_config(network=needed, accept=self._accept)
         try:
-            try:
-                engine = await Engine.open(context.workspace, config=config)
-            except JournalUnsound as error:
-                if not await controllers.repair.offer(error):
-                    raise
-                engine = await Engine.open(context.workspace, config=config)
+            engine = await self._operated()
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
@@ -201,21 +218,45 @@ class Cockpit(TerminalApp[None]):
         context.frame_hooks.append(lambda: self._unsent.update(agent=context.live.selected))
         context.app.set_interval(1 / FRAMES_PER_S, controllers.panes.frame, name="frame")
         context.app.set_interval(READ_EVERY_S, controllers.panes.look_at_memory, name="memory")
-        if not engine.agents:
+        if not engine.agents and self._chosen_engine is not Attach.READ_ONLY:
             await self._first_agent()
         self._announce_state()
         await self._drawn.wait()
-        context.run(self._let_others_in(engine), "engine server")
+        if isinstance(engine, Engine):
+            context.run(self._let_others_in(engine), "engine server")
         context.run(controllers.review.begin_recap(), "recap")
         controllers.approvals.offer_no_jail()
         controllers.approvals.announce_servers()
-        if MASTERMIND in engine.store.names:
+        streams = await engine.store.streams()
+        if MASTERMIND in streams:
             controllers.mastermind.open_soon()
-        if CREW in engine.store.names:
+        if CREW in streams:
             controllers.crew.open_soon()
         context.run(self._unsent.keep(), "unsent input")
         context.run(controllers.time.prepare(engine), "prepare past")
         await self._follow(engine, since)
+
+    async def _operated(self) -> WorkspaceEngine:
+        """The workspace's engine: the one that runs already, or else one of this process.
+
+        Raises:
+            JournalError: it cannot be opened or reached, or none runs that is to be attached to.
+        """
+        context = self.context
+        needed = self._mission is not None and self._mission.network
+        config = context.settings.engine_config(network=needed, accept=self._accept)
+        operator, watch = context.settings.operator, self._chosen_engine is Attach.READ_ONLY
+        running = await AttachedEngine.attach(context.workspace, config, operator=operator, watch=watch)
+        if running is not None:
+            return running
+        if self._chosen_engine is not Attach.IF_RUNNING:
+            raise JournalError(f"no engine has {context.workspace} open: pilothouse ps shows those that run")
+        try:
+            return await Engine.open(context.workspace, config=config)
+        except JournalUnsound as error:
+            if not await self.controllers.repair.offer(error):
+                raise
+            return await Engine.open(context.workspace, config=config)
 
     async def _let_others_in(self, engine: Engine) -> None:
         """Let other programs of this user use the engine."""
@@ -233,7 +274,7 @@ class Cockpit(TerminalApp[None]):
         elif state is not None and views.needs_operator(state):
             self.context.say("the agent waits for your decision: press i", "note")
 
-    def _opened(self, engine: Engine) -> None:
+    def _opened(self, engine: WorkspaceEngine) -> None:
         """Let agents and the collection of garbage continue once the first screen is there."""
         enable_gc()
         engine.pace.go_on()
@@ -256,7 +297,7 @@ class Cockpit(TerminalApp[None]):
             )
             self.context.say(f"press : and type: goal create a Python project named 'demo'{planner}", "note")
 
-    async def _follow(self, engine: Engine, since: int) -> None:
+    async def _follow(self, engine: WorkspaceEngine, since: int) -> None:
         began = time.perf_counter()
         async for event in engine.events(since):
             self._take(event)
@@ -348,13 +389,24 @@ class Cockpit(TerminalApp[None]):
 def run_cockpit(
     workspace: Path,
     *,
-    mission: Mission | None,
-    theme: str | None,
-    accept: Tier | None,
+    mission: Mission | None = None,
+    theme: str | None = None,
+    accept: Tier | None = None,
     trust: str = "",
     looks_only: bool = False,
+    attach: Attach = Attach.IF_RUNNING,
+    go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None = None,
 ) -> int:
     """Open the cockpit and stay until the operator leaves; answers the exit code.
+
+    Args:
+        workspace: its directory.
+        mission: begins in a new workspace.
+        theme: colours that go before those of the settings.
+        accept: the weakest jail that is accepted.
+        trust: the digest of what is in the directory, to be trusted from now on.
+        attach: whether an engine of another process is operated.
+        go_on: serves the engine once the screen is gone; None where it ends with the screen.
 
     Raises:
         TrustError: what is in the folder has not this digest, or cannot be trusted.
@@ -368,7 +420,15 @@ def run_cockpit(
 
         if (settings := trusted_settings(workspace, settings, theme)) is None:
             return 0
-    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept)
-    app.run()
+    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept, attach=attach)
+    app.context.detachable = go_on is not None
+    return asyncio.run(_run(app, go_on))
+
+
+async def _run(app: Cockpit, go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None) -> int:
+    await app.run_async()
     sys.stdout.flush()
-    return app.return_code or 0
+    kept, server = app.context.kept, app.context.server
+    if kept is None or server is None or go_on is None:
+        return app.return_code or 0
+    return await go_on(kept, server)

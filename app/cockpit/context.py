@@ -19,6 +19,7 @@ from app.commands.settings import Settings, untrusted_line
 from app.gateways.socket_server import EngineServer
 from app.projection.projector import Projector
 from engine.api.engine import Engine
+from engine.api.workspace_engine import EngineAwayError, WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.journal import Event
@@ -58,10 +59,14 @@ class CockpitContext:
         """Shows screens, runs workers and calls later."""
         self.workspace = workspace
         self.settings = settings
-        self.engine: Engine | None = None
+        self.engine: WorkspaceEngine | None = None
         """None while the workspace is opening and once it is closed."""
         self.server: EngineServer | None = None
         """Lets other programs use the engine, once the first screen is there."""
+        self.detachable = False
+        """Whether the engine can go on without this screen."""
+        self.kept: Engine | None = None
+        """The engine that goes on once the screen is gone."""
         self.live = Projector()
         """What happens now."""
         self.projector = self.live
@@ -139,13 +144,13 @@ class CockpitContext:
             )
         return self.in_past
 
-    def opened_engine(self) -> Engine | None:
+    def opened_engine(self) -> WorkspaceEngine | None:
         """The engine; None while it is opening, which is said."""
         if self.engine is None:
             self.say(OPENING, "error")
         return self.engine
 
-    def engine_of(self, agent: str, *, present: bool = False) -> Engine | None:
+    def engine_of(self, agent: str, *, present: bool = False) -> WorkspaceEngine | None:
         """The engine, where there is an agent, and not only its history; None where not, which is said."""
         if self.engine is not None and agent and (not present or agent in self.engine.agents):
             return self.engine
@@ -191,6 +196,9 @@ class CockpitContext:
 
     def fault(self, error: BaseException, what: str = "") -> None:
         """Log an unexpected error, and say under which id the log has it; the cockpit continues."""
+        if isinstance(error, EngineAwayError):
+            self.say(str(error), "error")
+            return
         self.say(f"{what}{log_fault(self.workspace, error)}", "error")
 
     def copy(self, text: str, what: str) -> None:

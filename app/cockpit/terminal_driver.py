@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import select
 import signal
+import termios
 import threading
+from contextlib import suppress
 from typing import Any, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -54,11 +56,22 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._file: Any = _Lossy(self._file)
+        self._state: list[Any] = []
+        """How the terminal is while the screen is there."""
 
     def start_application_mode(self) -> None:
         """Begin, and see the end of a terminal that does not say it by SIGHUP, as not its session leader."""
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        with suppress(termios.error):
+            self._state = termios.tcgetattr(self.fileno)
         threading.Thread(target=self._await_hangup, name="hangup", daemon=True).start()
+
+    def stop_application_mode(self) -> None:
+        """End; a terminal that a shell has set anew since, as the launcher was killed, is left as it is."""
+        with suppress(termios.error):
+            if termios.tcgetattr(self.fileno) != self._state:
+                self.attrs_before = None
+        super().stop_application_mode()
 
     def _await_hangup(self) -> None:
         """Wait in a thread for the terminal's end; Textual would read its end again and again."""

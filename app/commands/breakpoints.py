@@ -8,7 +8,7 @@ from typing import Any
 
 from app.commands.arguments import Rest, Word, open_steps, read_step_id, split_word
 from app.commands.command import Context, Form, GrammarError, Group, Show, Submit, Values, late
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.breakpoints import ON_MIND, USAGE, BreakError, BreakKind, read_break
 from engine.core.recovery import FailureKind
@@ -188,7 +188,9 @@ def receipt_text(receipts: Iterable[StopReceipt]) -> str:
     return "\n".join(text for receipt in receipts for _, text in receipt_rows(receipt))
 
 
-async def stop_answer(engine: Engine, data: dict[str, Any], message: str) -> tuple[dict[str, Any], str]:
+async def stop_answer(
+    engine: WorkspaceEngine, data: dict[str, Any], message: str
+) -> tuple[dict[str, Any], str]:
     """The last receipts of a stop as JSON and as text, once all is dead that was to die."""
     await engine.stopped()
     states = [await engine.view(each["agent"]) for each in data["receipts"]]

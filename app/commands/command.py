@@ -21,7 +21,7 @@ from engine.value import dataclass, field
 
 if TYPE_CHECKING:
     from app.projection.improve_text import Preview
-    from engine.api.engine import Engine
+    from engine.api.workspace_engine import WorkspaceEngine
     from engine.core.improvement import MastermindState
     from engine.core.ports import CommandSpec
     from engine.core.state import AgentState
@@ -82,7 +82,7 @@ class CommandHost(Protocol):
     """What carries commands out: the cockpit, or the command line without a screen."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> WorkspaceEngine:
         """The open workspace."""
 
     @property

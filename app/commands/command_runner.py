@@ -33,7 +33,7 @@ from app.commands.settings import Settings
 from app.projection.event_lines import ending_jobs_text
 from app.projection.improve_text import Preview as Preview
 from engine.agent.steering.gate import may_think
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.agents import Mode
 from engine.core.campaigns import ForMastermind, StartJob
@@ -124,7 +124,7 @@ async def run_command(
 
 
 async def run_line(
-    engine: Engine, line: str, *, agent: str, dry: bool, quiet: bool, operator: str = "cli"
+    engine: WorkspaceEngine, line: str, *, agent: str, dry: bool, quiet: bool, operator: str = "cli"
 ) -> Answer:
     """Carry out one line in an open workspace, or show what it would do where ` ?` is behind it."""
     bare = preview_asked(line)
@@ -133,7 +133,7 @@ async def run_line(
 
 
 async def run_command_in(
-    engine: Engine,
+    engine: WorkspaceEngine,
     line: str,
     *,
     agent: str = "",
@@ -221,7 +221,7 @@ def _refused(status: Status, message: str) -> Answer:
 # ------------------------------------------------------------------ what lines are understood against
 
 
-def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
+def context_of(engine: WorkspaceEngine, agent: str, state: AgentState | None) -> Context:
     """What a line is understood against in this workspace."""
     return Context(
         agent=agent,
@@ -234,7 +234,7 @@ def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
     )
 
 
-async def with_needed_state(engine: Engine, line: str, context: Context) -> Context:
+async def with_needed_state(engine: WorkspaceEngine, line: str, context: Context) -> Context:
     """The context with what the crew or Mastermind knows, where the line is read against it."""
     match needed_state(line):
         case "improve" if context.mastermind is None:
@@ -244,7 +244,7 @@ async def with_needed_state(engine: Engine, line: str, context: Context) -> Cont
     return context
 
 
-def _servers_of(engine: Engine) -> dict[str, ServerFacts]:
+def _servers_of(engine: WorkspaceEngine) -> dict[str, ServerFacts]:
     """The servers of the workspace's own `mcp.json`."""
     if engine.servers is None:
         return {}
@@ -262,7 +262,7 @@ def _servers_of(engine: Engine) -> dict[str, ServerFacts]:
 class HeadlessHost:
     """Carries commands out without a screen, and waits for their results."""
 
-    engine: Engine
+    engine: WorkspaceEngine
     context: Context
     quiet: bool = False
     operator: str = "cli"

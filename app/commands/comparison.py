@@ -11,7 +11,7 @@ from typing import Any
 
 from app.commands.command import Answer, CommandHost, GrammarError, Values, chosen_agent
 from app.projection.event_lines import call_text, step_text
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import events as ev
 from engine.core import memory_events
 from engine.core.fold import dump_state
@@ -123,7 +123,9 @@ async def at_ref(past: StreamHistory, version: int | None) -> AgentState:
     return await past.state(head if version is None else version)
 
 
-async def compare(engine: Engine, past: StreamHistory, item: int | None, other: int | None) -> Comparison:
+async def compare(
+    engine: WorkspaceEngine, past: StreamHistory, item: int | None, other: int | None
+) -> Comparison:
     """Two points beside each other, the earlier one first.
 
     Raises:
@@ -143,7 +145,9 @@ def _compared(before: AgentState, after: AgentState, *more: Part) -> Comparison:
     return Comparison(" → ".join(points), (*state_changes(before, after), counters, *more))
 
 
-async def compare_words(engine: Engine, past: StreamHistory, text: str, at: int | None = None) -> Comparison:
+async def compare_words(
+    engine: WorkspaceEngine, past: StreamHistory, text: str, at: int | None = None
+) -> Comparison:
     """Two points of an agent's time, or two agents as they are now, as words of the command bar name them.
 
     Args:
@@ -162,7 +166,7 @@ async def compare_words(engine: Engine, past: StreamHistory, text: str, at: int 
     return await compare(engine, past, *refs_of(text, past.stream, at))
 
 
-async def compare_agents(engine: Engine, item: str, other: str) -> Comparison:
+async def compare_agents(engine: WorkspaceEngine, item: str, other: str) -> Comparison:
     """Two agents as they are now: what they want, plan and believe, their ends, counts, cost and files.
 
     Raises:
@@ -181,7 +185,7 @@ async def compare_agents(engine: Engine, item: str, other: str) -> Comparison:
     return _compared(before, after, memory, Part("Files", tuple(_changed(files)), note))
 
 
-async def _writes(engine: Engine, agent: str) -> int:
+async def _writes(engine: WorkspaceEngine, agent: str) -> int:
     """How often memory was written to because of an agent."""
     events = engine.events(0, stream=MEMORY, follow=False)
     return len([1 async for event in events if any(cause.startswith(f"{agent}:") for cause in event.causes)])
@@ -251,7 +255,9 @@ def _counts(state: AgentState) -> dict[str, str]:
     return {**counts, "failures": str(len(state.failures)), "mode": state.mode.value}
 
 
-async def _memory(engine: Engine, past: StreamHistory, before: AgentState, after: AgentState) -> Part:
+async def _memory(
+    engine: WorkspaceEngine, past: StreamHistory, before: AgentState, after: AgentState
+) -> Part:
     """What was remembered, changed and forgotten between two events, by any agent of the workspace."""
     ends = await past.event(before.version), await past.event(after.version)
     first, last = (event.seq if event is not None else 0 for event in ends)
@@ -282,7 +288,7 @@ def _remembered(sign: str, payload: ev.Payload) -> Line:
     return sign, f"{what}: {_words(text)}" if text else what
 
 
-async def _files(engine: Engine, past: StreamHistory, before: AgentState, after: AgentState) -> Part:
+async def _files(engine: WorkspaceEngine, past: StreamHistory, before: AgentState, after: AgentState) -> Part:
     first, second = await past.saved(before), await past.saved(after)
     if first is None or second is None:
         return Part("Files", (), "no workspace snapshot was taken near these events")

@@ -9,7 +9,7 @@ from app.commands.command import Answer, CommandHost, Request, Values
 from app.commands.crew_arguments import RUNS
 from app.commands.preview import default_preview, fields_of, refused_preview
 from app.projection.improve_text import Preview
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import crew_commands as cc
 from engine.core.text import clean, clean_line
 from engine.crew.crew import Crew
@@ -32,7 +32,7 @@ CANDIDATES = 8
 # ------------------------------------------------------------------ commands
 
 
-async def run_crew_command(engine: Engine, command: cc.ForCrew) -> Answer:
+async def run_crew_command(engine: WorkspaceEngine, command: cc.ForCrew) -> Answer:
     """Carry a command out without a screen; work that it begins is waited for.
 
     Exit code 0 when it ended well, 1 when not, 3 when it waits for the operator. Being cut off cancels it.

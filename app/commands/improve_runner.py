@@ -11,7 +11,7 @@ from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values, answer_message
 from app.projection import improve_text as lines
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.campaigns import ApplyCandidate, CancelJob, ForMastermind, StartJob
 from engine.core.improvement import JobRecord, JobStatus, MastermindState
 from engine.core.text import clean, clean_line
@@ -29,7 +29,11 @@ STARTS = (StartJob, ApplyCandidate)
 
 
 async def run_improve_command(
-    engine: Engine, command: ForMastermind, *, operator: str, progress: ProgressCallback | None = None
+    engine: WorkspaceEngine,
+    command: ForMastermind,
+    *,
+    operator: str,
+    progress: ProgressCallback | None = None,
 ) -> Answer:
     """Carry out a command; what continues as a job is waited for, and cancelled with whoever waits."""
     receipt = await engine.submit(command, operator=operator)
@@ -44,7 +48,9 @@ async def run_improve_command(
         raise
 
 
-async def _follow_job(engine: Engine, job: str, progress: ProgressCallback | None = None) -> JobRecord:
+async def _follow_job(
+    engine: WorkspaceEngine, job: str, progress: ProgressCallback | None = None
+) -> JobRecord:
     """Wait until a job is over, reporting how far it is."""
     mastermind = await engine.mastermind()
     waiting = asyncio.create_task(mastermind.wait(job))
@@ -101,7 +107,7 @@ class _Progress:
                 sys.stderr.flush()
 
 
-async def run_without_screen(engine: Engine, command: ForMastermind, quiet: bool) -> Answer:
+async def run_without_screen(engine: WorkspaceEngine, command: ForMastermind, quiet: bool) -> Answer:
     """Carry a command out without a screen; its progress is shown where there is a terminal."""
     progress = _Progress() if not quiet and sys.stderr.isatty() else None
     try:

@@ -12,7 +12,7 @@ from app.projection.metacognition_views import taken_up
 from app.projection.steering_text import break_rows, budget_json, budget_lines, dry_run_line, split_dry_run
 from engine.agent.steering.envelopes import LISTS
 from engine.agent.steering.rules import rule_line, rule_text, words_of
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.approvals import Answer as AnswerKind
 from engine.core.approvals import Envelope, Scope
@@ -52,7 +52,7 @@ async def approve_all(host: CommandHost, values: Values) -> Answer:
 
 
 async def answer_all(
-    engine: Engine, operator: str, needs: Iterable[Need], *, allow: bool, scope: str, words: str
+    engine: WorkspaceEngine, operator: str, needs: Iterable[Need], *, allow: bool, scope: str, words: str
 ) -> list[AnsweredNeed]:
     """Answer questions together, each checked against the rule by itself.
 

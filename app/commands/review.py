@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.commands.command import NO_AGENT, Answer, CommandHost, Values, chosen_agent
 from app.projection.event_lines import duration_text
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import events as ev
 from engine.core.agents import CommandReceived
 from engine.core.goals import GoalStatus
@@ -92,7 +92,7 @@ async def play_answer(host: CommandHost, values: Values) -> Answer:
     return 0, {"columns": cast.columns, "rows": cast.rows, "pieces": len(cast.pieces)}, cast.text.rstrip()
 
 
-async def write_recording(engine: Engine, agent: str, action: str) -> Path:
+async def write_recording(engine: WorkspaceEngine, agent: str, action: str) -> Path:
     """Write the recording beside the journal's directory; the new file.
 
     Raises:
@@ -112,13 +112,13 @@ LOOKED_BACK = 500
 """Commands among which the operator's last one is looked for."""
 
 
-async def last_command(engine: Engine, operator: str) -> int:
+async def last_command(engine: WorkspaceEngine, operator: str) -> int:
     """The place of the last command of this operator; 0 when there is none among the newest."""
     events = await engine.store.last(LOOKED_BACK, kind=CommandReceived.kind)
     return next((event.seq for event in reversed(events) if event.actor == f"operator:{operator}"), 0)
 
 
-async def recap_of(engine: Engine, since: int) -> Recap:
+async def recap_of(engine: WorkspaceEngine, since: int) -> Recap:
     """What happened behind a place of the journal.
 
     Raises:

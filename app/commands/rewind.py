@@ -19,7 +19,7 @@ from app.commands.time import CONFIRM, ForkRequest, RewindRequest
 from app.projection.event_lines import call_text
 from engine.agent.steering.rewind_preview import RewindError, RewindPreview
 from engine.agent.steering.undo import UndoError
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.goals import GoalStatus
@@ -36,7 +36,7 @@ LISTED = 500
 
 
 async def preview_rewind(
-    engine: Engine, agent: str, request: RewindRequest, here: int | None = None
+    engine: WorkspaceEngine, agent: str, request: RewindRequest, here: int | None = None
 ) -> RewindPreview:
     """What a rewind would do.
 
@@ -231,7 +231,7 @@ def wilson_interval(successes: int, runs: int) -> Interval:
 
 
 async def run_fork(
-    engine: Engine, agent: str, request: ForkRequest, operator: str, here: int | None = None
+    engine: WorkspaceEngine, agent: str, request: ForkRequest, operator: str, here: int | None = None
 ) -> tuple[list[str], cmd.Receipt]:
     """Make the forks, change them, and let them run where several are wanted; their ids, and the last answer.
 
@@ -259,7 +259,7 @@ async def run_fork(
     return made, receipt
 
 
-async def free_fork_name(engine: Engine, agent: str) -> str:
+async def free_fork_name(engine: WorkspaceEngine, agent: str) -> str:
     """An id for a fork that no agent has had: `pilot-1-f1`, `pilot-1-f2`, …"""
     taken = await engine.store.streams()
     number = 1
@@ -268,7 +268,9 @@ async def free_fork_name(engine: Engine, agent: str) -> str:
     return name
 
 
-async def fork_results(engine: Engine, agent: str) -> tuple[ForkResult | None, tuple[ForkGroup, ...]]:
+async def fork_results(
+    engine: WorkspaceEngine, agent: str
+) -> tuple[ForkResult | None, tuple[ForkGroup, ...]]:
     """The results of an agent and of its forks.
 
     Raises:
@@ -299,7 +301,7 @@ def _result(state: AgentState, then: AgentState, parent: str, edits: str) -> For
     return ForkResult(state.agent_id, parent, edits, ended, *counts)
 
 
-async def _edits(engine: Engine, fork: str) -> str:
+async def _edits(engine: WorkspaceEngine, fork: str) -> str:
     """The operator's commands that make a fork another run than the original's, in words."""
     commands = []
     for event in await engine.store.last(50, fork, kind=ev.CommandReceived.kind):

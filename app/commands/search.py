@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.journal import Event
 from engine.core.ports import Ports
 from engine.core.store.sqlite import SqliteJournal
@@ -78,12 +78,12 @@ async def search_open(host: CommandHost, values: Values) -> Answer:
     return await _answered(what, sources_of(host.engine))
 
 
-async def stream_search(engine: Engine, what: SearchQuery, tell: Tell) -> None:
+async def stream_search(engine: WorkspaceEngine, what: SearchQuery, tell: Tell) -> None:
     """Search the workspace of a live engine, with each find as it comes; cancel it to end it."""
     await run_search(what, sources_of(engine), tell)
 
 
-def sources_of(engine: Engine) -> list[tuple[Source, Search]]:
+def sources_of(engine: WorkspaceEngine) -> list[tuple[Source, Search]]:
     """Where a live engine's workspace is searched."""
     return _sources(engine.workspace, engine.recall)
 
@@ -124,7 +124,7 @@ def line_of_hit(hit: Hit) -> str:
 # ------------------------------------------------------------------ one hit, whole
 
 
-async def full_hit(engine: Engine, source: Source, ref: str) -> list[tuple[str, str]]:
+async def full_hit(engine: WorkspaceEngine, source: Source, ref: str) -> list[tuple[str, str]]:
     """A hit in full: titles and texts, as they were recorded; a title alone where it cannot be had."""
     match source:
         case Source.EVENT:
@@ -147,7 +147,7 @@ def event_parts(event: Event) -> list[tuple[str, str]]:
     return parts
 
 
-async def _memory_parts(engine: Engine, ident: str) -> list[tuple[str, str]]:
+async def _memory_parts(engine: WorkspaceEngine, ident: str) -> list[tuple[str, str]]:
     try:
         card = await engine.recall("get_memory_by_id", {"memory_id": ident})
     except MemoryFault as error:

@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,19 @@ class _KeepingTable(BaseModel, metaclass=LateModel):
     """Megabytes that journal and blobs may take before the oldest of these are archived."""
 
 
+class OnLost(StrEnum):
+    """What agents do whose cockpit has lost its terminal."""
+
+    GO_ON = "go-on"
+    CLOSE = "close"
+
+
+class _ServeTable(BaseModel, metaclass=LateModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    on_lost: OnLost = OnLost.GO_ON
+    """`go-on`: while something runs, the engine goes on where the terminal is lost; `close`: it ends."""
+
+
 class _File(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -147,6 +161,7 @@ class _File(BaseModel, metaclass=LateModel):
     crew: _CrewTable = Field(default_factory=_CrewTable.model_construct)
     keeping: _KeepingTable = Field(default_factory=_KeepingTable.model_construct)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable.model_construct)
+    serve: _ServeTable = Field(default_factory=_ServeTable.model_construct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +172,7 @@ class Settings(EngineConfig):
     keys: dict[str, str] = field(default_factory=dict)
     notify: Rule = Rule.DONE
     """What the operator is notified of."""
+    on_lost: OnLost = OnLost.GO_ON
     operator: str = "operator"
     """Name under which commands are recorded."""
     network: Network = Network.OFF
@@ -197,6 +213,7 @@ class Settings(EngineConfig):
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or file.cockpit.theme,
             keys=file.cockpit.keys,
             notify=file.cockpit.notify,
+            on_lost=file.serve.on_lost,
             network=file.sandbox.network,
             accept_paths=accepted,
             snapshots=file.sandbox.snapshots,

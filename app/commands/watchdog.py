@@ -185,6 +185,8 @@ class EndGuard:
 
     def __init__(self, seconds: float = END_S, end: Callable[[int], object] = os._exit) -> None:
         self._seconds, self._end = seconds, end
+        self.asks: set[int] = {*ASKS}
+        """Signals that ask the program to end."""
         self.terminal: list[Any] | None = None
         """How the terminal is left, as `termios.tcgetattr` gave it; None leaves it as it is."""
         self._hear, self._tell = socket.socketpair()
@@ -202,6 +204,12 @@ class EndGuard:
                 with suppress(OSError):
                     signal.set_wakeup_fd(self._before)
         self._tell.close()
+
+    def ask(self, number: int) -> None:
+        """Have the program ended, as by this signal."""
+        self.asks.add(number)
+        with suppress(OSError):
+            self._tell.send(bytes((number,)))
 
     def _watch(self) -> None:
         asked = 0
@@ -221,7 +229,7 @@ class EndGuard:
                 break
             with suppress(OSError):  # full: the loop has enough to read
                 os.write(self._before, numbers)
-            number = next((number for number in numbers if number in ASKS), 0)
+            number = next((number for number in numbers if number in self.asks), 0)
             if number and not asked:
                 asked, until = number, time.monotonic() + self._seconds
         if self.terminal is not None:

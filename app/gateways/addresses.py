@@ -143,7 +143,7 @@ def listen(address: Address, record: EngineRecord) -> socket.socket:
     Raises:
         AddressError: the disk refused.
     """
-    fresh, noted = address.file(f"{os.getpid()}.new"), address.file(f"{os.getpid()}.json")
+    fresh = address.file(f"{os.getpid()}.new")
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _locked(address.directory):
@@ -152,15 +152,27 @@ def listen(address: Address, record: EngineRecord) -> socket.socket:
                 listening.bind(path)
             fresh.chmod(0o600)
             listening.listen(BACKLOG)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            with os.fdopen(os.open(noted, flags, 0o600), "w", encoding="utf-8") as file:
-                json.dump(record._asdict(), file)
-            noted.rename(address.file("json"))
+            _note(address, record)
             fresh.rename(address.file("sock"))
     except OSError as error:
         listening.close()
         raise AddressError(f"{address.directory} cannot be used: {error.strerror or error}") from error
     return listening
+
+
+def _note(address: Address, record: EngineRecord) -> None:
+    """Put the record of an engine beside its socket; with the directory locked."""
+    noted = address.file(f"{os.getpid()}.json")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(noted, flags, 0o600), "w", encoding="utf-8") as file:
+        json.dump(record._asdict(), file)
+    noted.rename(address.file("json"))
+
+
+def note_change(address: Address, record: EngineRecord) -> None:
+    """Say anew what an engine is that listens; blocking."""
+    with suppress(OSError), _locked(address.directory):
+        _note(address, record)
 
 
 def withdraw(address: Address) -> None:

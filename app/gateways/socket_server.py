@@ -21,7 +21,16 @@ from typing import Any
 from app.commands.command_runner import log_fault
 from app.commands.watchdog import ending_on
 from app.gateways import protocol as wire
-from app.gateways.addresses import Address, AddressError, EngineRecord, listen, new_address, peer_of, withdraw
+from app.gateways.addresses import (
+    Address,
+    AddressError,
+    EngineRecord,
+    listen,
+    new_address,
+    note_change,
+    peer_of,
+    withdraw,
+)
 from app.gateways.answers import QUESTIONS, Asker, Hello, Question, validated
 from app.gateways.protocol import ProtocolError
 from engine import __version__
@@ -106,6 +115,12 @@ class EngineServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # connections are closed by callbacks of their tasks
+
+    async def become(self, kind: str, stop: Stopper) -> None:
+        """Go on as another kind of program, which clients may end."""
+        self.kind, self.stop, self.record = kind, stop, self.record._replace(kind=kind)
+        if self._address is not None:
+            await asyncio.to_thread(note_change, self._address, self.record)
 
     @property
     def busy(self) -> bool:

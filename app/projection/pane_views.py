@@ -5,7 +5,7 @@ How many things wait for the operator, for the header: what the inbox would list
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -292,6 +292,16 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         errors=len(open_failures(state)),
         fault="; ".join(health.agents),
     )
+
+
+def others_text(clients: Iterable[Mapping[str, Any]], operator: str) -> str:
+    """Who else is connected to the engine, and whether they only watch; empty for nobody."""
+    watches: dict[str, bool] = {}
+    for client in clients:
+        if (name := str(client.get("operator", ""))) != operator:
+            watches[name] = watches.get(name, True) and bool(client.get("watch"))
+    names = [f"{name} watches" if watching else name for name, watching in sorted(watches.items())]
+    return f"with {', '.join(names)}" if names else ""
 
 
 def _point(state: AgentState) -> str:

@@ -23,7 +23,7 @@ from engine.agent.steering.rules import (
     rule_text,
     words_of,
 )
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.actions import Reversibility
 from engine.core.approvals import Call, Envelope, Question
 from engine.core.budgets import BudgetKind
@@ -140,7 +140,7 @@ def _need_row(need: Need, now: str, indent: int) -> Row:
 # ------------------------------------------------------------------ plans
 
 
-def plan_to_accept(engine: Engine, state: AgentState, goal: str) -> PlanApprovalModel | None:
+def plan_to_accept(engine: WorkspaceEngine, state: AgentState, goal: str) -> PlanApprovalModel | None:
     """A goal's plan, or its re-plan as a difference, with the envelope that would cover it."""
     plan, goal_state = state.plans.get(goal), state.goals.get(goal)
     proposed = engine.propose(state, goal)

@@ -226,6 +226,26 @@ class WorkspaceQueries:
         """Goals in plain English that agents understand without a model."""
         return tuple(recipe.example for recipe in self.library.recipes)
 
+    @property
+    def memory_status(self) -> MemoryStatus | None:
+        """How memory is; None before there is one."""
+        return self.memory.status if self.memory is not None else None
+
+    @property
+    def link(self) -> str:
+        """Where the engine is, in a few words; empty where it is in this process."""
+        return ""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the engine of another process cannot be reached now."""
+        return False
+
+    @property
+    def clients(self) -> Sequence[Mapping[str, Any]]:
+        """Who is connected to an engine of another process; those of this one are the server's."""
+        return ()
+
     def sandbox(self, agent: str = "") -> SandboxReport:
         """How an agent's programs are held; without one, those of agents that have no policy of their own."""
         return self._coders.report(agent)

@@ -155,6 +155,12 @@ class StateStream(ABC, Generic[S]):
         news.set()
         return event
 
+    def take(self, events: Iterable[Event]) -> None:
+        """Fold what another process has appended; nothing may be pending here."""
+        self.fold(events, self.state)
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
     async def commit(self) -> None:
         """Make all that is pending durable.
 

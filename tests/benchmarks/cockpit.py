@@ -70,14 +70,23 @@ class Screen:
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LC_ALL="C.UTF-8")
             os.execv(argv[0], list(argv))
+        self._cockpit = 0
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    @property
+    def cockpit(self) -> int:
+        """The cockpit's process: what the started one holds the terminal for, once it is there."""
+        if not self._cockpit:
+            self._cockpit = held_by(self.pid)
+        return self._cockpit or self.pid
 
     def __enter__(self) -> Screen:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        for pid in {self.cockpit, self.pid}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self.fd)
 
@@ -104,6 +113,15 @@ class Screen:
         now = time.monotonic()
         os.write(self.fd, keys)
         return now
+
+
+def held_by(pid: int) -> int:
+    """The process in a session of its own that a launcher holds the terminal for; 0 where there is none."""
+    with suppress(OSError):
+        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            if os.getsid(child) == child:
+                return child
+    return 0
 
 
 def pilothouse(*args: str) -> list[str]:

@@ -91,7 +91,7 @@ def measured(agents: int) -> Measured:
             shown = screen.wait_for(b"6 Mind", b"hand-001", b"PAUSED", limit_s=60)
             found.opening_ms = (shown - screen.began) * 1000
             screen.drain(3.0)
-            found.resident_at_rest_mb = _resident(screen.pid)
+            found.resident_at_rest_mb = _resident(screen.cockpit)
             found.idle = _typed(screen, KEYS)
             if agents > 1:
                 found.board = _on_board(cockpit)
@@ -103,7 +103,7 @@ def measured(agents: int) -> Measured:
             found.stalls = [float(late) * 1000 for (late,) in cockpit.noted("s")[stalls:]]
             if agents > 1:
                 found.switches = _switched(screen)
-            found.resident_mb = _resident(screen.pid)
+            found.resident_mb = _resident(screen.cockpit)
     return found
 
 

@@ -33,7 +33,7 @@ def _used_until(argv: Sequence[str], *texts: bytes) -> float:
     """Processor seconds of a program and its children until it has printed all texts."""
     with Screen(argv) as screen:
         screen.wait_for(*texts)
-        fields = Path(f"/proc/{screen.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{screen.cockpit}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 

@@ -69,6 +69,12 @@ class StatusModel:
     """Background jobs, and what waits there for the operator; empty for nothing."""
     job_short: str = ""
     """The same in a few cells."""
+    link: str = ""
+    """Where the engine is that another process has; empty where it is here."""
+    lost: bool = False
+    """Whether that engine cannot be reached."""
+    others: str = ""
+    """Who else is connected to the engine, in a few words."""
     fault: str = ""
     """Which agent ended by a fault of the program, and by what; empty when none did."""
 
@@ -206,6 +212,14 @@ def _cells(model: StatusModel) -> list[_Cell]:
         ),
         _Cell(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
         _errors(model),
+        _Cell(
+            97 if model.lost else 45,
+            _some(clean_line(model.link), "error" if model.lost else "dim"),
+            _some("connection lost", "error")
+            if model.lost
+            else _some(clean_line(model.link).partition(" ")[0], "dim"),
+        ),
+        _Cell(42, _some(clean_line(model.others), "accent")),
     ]
     cells += _sandbox(model)
     if model.journal:

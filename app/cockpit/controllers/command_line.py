@@ -21,7 +21,7 @@ from app.commands.registry import (
     preview_asked,
     read_line,
 )
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import campaigns as mm
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
@@ -44,7 +44,7 @@ class CockpitHost:
         links: the crew and Mastermind.
     """
 
-    engine: Engine
+    engine: WorkspaceEngine
     context: Context
     bar: CockpitContext
     views: Views
@@ -187,7 +187,7 @@ class CommandLine:
         except Exception as error:  # noqa: BLE001 - whatever it is, the operator keeps the cockpit
             self._context.fault(error)
 
-    def _host(self, engine: Engine, context: Context) -> CockpitHost:
+    def _host(self, engine: WorkspaceEngine, context: Context) -> CockpitHost:
         return CockpitHost(engine, context, self._context, self._views, self._links)
 
     def _begin(self, host: CockpitHost, request: Request) -> None:
@@ -226,7 +226,7 @@ class CommandLine:
         if self._context.engine is not None and self._context.no_dialog:
             self._context.run(self._show_preview(self._context.engine, line), "preview")
 
-    async def _show_preview(self, engine: Engine, line: str) -> None:
+    async def _show_preview(self, engine: WorkspaceEngine, line: str) -> None:
         if needed := needed_state(f"evolve {line}" if is_improvement_request(line) else line):
             await self._links[needed].open()
         preview = await preview_line(self._host(engine, self.line_context()), line)

@@ -41,7 +41,7 @@ class Mind:
     def open_memories(self, query: str = "", memory: str = "") -> None:
         """Open the browser with the results of a query, or with one memory."""
         engine = self._context.opened_engine()
-        if not self._context.no_dialog or engine is None or engine.memory is None:
+        if not self._context.no_dialog or engine is None or engine.memory_status is None:
             return
         if trouble := engine.health.memory:
             self._context.say(trouble, "error")
@@ -104,8 +104,8 @@ class Mind:
             hits = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
-        memory = engine.memory
-        note = memory.status.note if memory is not None and search.query else ""
+        memory = engine.memory_status
+        note = memory.note if memory is not None and search.query else ""
         work = await self._work_named(workflow)
         return model(
             work=work,

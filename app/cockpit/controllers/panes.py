@@ -13,7 +13,7 @@ from app.cockpit.controllers.links import CrewLink, ImproveLink
 from app.projection import agent_views, memory_views
 from app.projection import pane_views as views
 from app.projection.projector import Pane
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.journal import JournalError
 from engine.core.state import AgentState
@@ -132,7 +132,7 @@ class Panes:
             else:
                 projector.dirty.add(pane)
 
-    async def read_story(self, engine: Engine, agent: str) -> None:
+    async def read_story(self, engine: WorkspaceEngine, agent: str) -> None:
         """Read what has happened to an agent, and do what waits for that."""
         if not agent:
             return
@@ -182,7 +182,10 @@ class Panes:
             model = agent_views.status(model, state, now)
         job, job_short = self._mastermind.status()
         waiting = self._waiting.count(states, self._mastermind.state, self._crew.needs)
-        model = replace(model, job=job, job_short=job_short, waiting=waiting)
+        server, operator = self._context.server, self._context.settings.operator
+        others = views.others_text(server.clients if server is not None else engine.clients, operator)
+        model = replace(model, job=job, job_short=job_short, waiting=waiting, others=others)
+        model = replace(model, link=engine.link, lost=engine.lost)
         self._context.app.query_one(StatusBar).show(model)
         self._layout.draw_tabs(model)
 
@@ -193,8 +196,8 @@ class Panes:
     def look_at_memory(self) -> None:
         """Read what is to be seen of memory, where that is out of date."""
         engine, state = self._context.engine, self._context.state
-        memory = engine.memory if engine is not None else None
-        if not self._context.app.is_running or memory is None or state is None or not memory.status.open:
+        memory = engine.memory_status if engine is not None else None
+        if not self._context.app.is_running or memory is None or state is None or not memory.open:
             return
         now = time.monotonic()
         chosen = (state.agent_id, root_goal(state), self._context.as_of)

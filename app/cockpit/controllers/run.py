@@ -9,13 +9,16 @@ from textual.widgets import Input, TextArea
 
 from app.cockpit.context import CockpitContext
 from app.commands import breakpoints as stopping
+from app.commands.settings import OnLost
 from app.projection.event_lines import ending_jobs_text
 from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.sandbox import StopReceipt
 from engine.core.state import AgentState
 from widgets.base.facts import Fact
+from widgets.dialogs.leave import LeaveChoice, LeaveDialog
 from widgets.dialogs.stop import THAW, StopDialog, StopModel, StopReceiptPane
 
 KEYS = {"after": "a", "hold": "h", "cut": "c", "cancel": "t", "freeze": "f", "kill": "K"}
@@ -141,8 +144,24 @@ class RunControl:
             self._context.app.screen.clear_selection()
         return bool(text)
 
+    @property
+    def at_work(self) -> tuple[str, ...]:
+        """Agents that run, act or have jobs."""
+        return tuple(
+            state.agent_id
+            for state in self._context.live.states
+            if state.acting or state.running_jobs or (state.run is RunState.RUNNING and state.has_work)
+        )
+
     def action_leave(self) -> None:
         """Leave; ask first when that would cut an action or a background job off."""
+        engine = self._context.engine
+        if engine is not None and engine.link:
+            self.leave(0)  # which ends the connection, and nothing else
+            return
+        if self._can_detach and (at_work := self.at_work):
+            self._context.push(LeaveDialog(f"At work: {', '.join(at_work)}"), self._leave_as)
+            return
         running = [state for state in self._context.live.states if state.acting]
         jobs = [job for state in self._context.live.states for job in state.running_jobs]
         if not running and jobs:
@@ -163,6 +182,31 @@ class RunControl:
 
     def _ask_to_leave(self, question: str, consequence: str) -> None:
         self._context.confirm(question, consequence, lambda: self.leave(0), yes="leave", no="stay")
+
+    def _leave_as(self, choice: LeaveChoice | None) -> None:
+        if choice is LeaveChoice.DETACH:
+            self._detach()
+        elif choice is LeaveChoice.STOP:
+            self.leave(0)
+
+    @property
+    def _can_detach(self) -> bool:
+        server = self._context.server
+        return self._context.detachable and server is not None and not server.trouble
+
+    def _detach(self) -> None:
+        """Take the screen down and keep the engine."""
+        engine = self._context.engine
+        if isinstance(engine, Engine):
+            self._context.kept, self._context.engine = engine, None
+            self._exit(0)
+
+    def goes_on(self) -> bool:
+        """Whether the engine goes on where the terminal is lost; then the screen is taken down."""
+        wanted = self._context.settings.on_lost is OnLost.GO_ON
+        if wanted and self._can_detach and self.at_work:
+            self._detach()
+        return self._context.kept is not None
 
     def leave_on(self, number: int) -> None:
         """Leave because a signal says so."""
@@ -185,7 +229,7 @@ class RunControl:
         if self._engine_closed is not None:
             await asyncio.shield(self._engine_closed)
 
-    async def _close_engine(self, engine: Engine) -> None:
+    async def _close_engine(self, engine: WorkspaceEngine) -> None:
         if self._context.server is not None:
             await self._context.server.close("the operator left the cockpit")
         await engine.close()

@@ -24,7 +24,7 @@ from app.projection import agent_views as past_views
 from app.projection.projector import Projector
 from engine.agent.steering.rewind_preview import RewindError, RewindPreview
 from engine.agent.steering.undo import UndoError
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.journal import JournalError
 from engine.core.streams import Mark, StreamHistory, mark_at_offset
@@ -128,7 +128,7 @@ class TimeTravel:
             self.moving = True
             self._context.run(self._go(engine, agent), "past")
 
-    async def _go(self, engine: Engine, agent: str) -> None:
+    async def _go(self, engine: WorkspaceEngine, agent: str) -> None:
         try:
             while self._moves and agent == self._context.agent:
                 past = self._past_of(engine, agent)
@@ -150,7 +150,7 @@ class TimeTravel:
         finally:
             self.moving, self._moves = False, ()
 
-    async def prepare(self, engine: Engine) -> None:
+    async def prepare(self, engine: WorkspaceEngine) -> None:
         """Once all else stands, make ready to look back: the shown agent first, of many not all."""
         await asyncio.sleep(PREPARE_AFTER_S)
         try:
@@ -159,12 +159,14 @@ class TimeTravel:
         except JournalError:
             return  # looking back reports it
 
-    def _past_of(self, engine: Engine, agent: str) -> StreamHistory:
+    def _past_of(self, engine: WorkspaceEngine, agent: str) -> StreamHistory:
         if agent not in self._pasts:
             self._pasts[agent] = engine.past(agent)
         return self._pasts[agent]
 
-    async def _look_back(self, engine: Engine, past: StreamHistory, marks: Sequence[Mark], at: int) -> None:
+    async def _look_back(
+        self, engine: WorkspaceEngine, past: StreamHistory, marks: Sequence[Mark], at: int
+    ) -> None:
         """Show every pane as it was after an event."""
         event = await past.event(at)
         if event is None:

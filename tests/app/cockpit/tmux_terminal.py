@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.cockpit import held_by
 from tests.patience import PATIENCE_S as PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,8 @@ COMMAND = f"{sys.executable} -m app.cli"
 WARDEN = """
 read -r _
 tmux -L "$1" kill-server
-read -r pid < "$2" && grep -q app.cli.main "/proc/$pid/cmdline" && kill -9 "$pid"
+read -r pid < "$2" && grep -q app.cli "/proc/$pid/cmdline" &&
+    kill -9 $(cat "/proc/$pid/task/$pid/children") "$pid"
 """
 NEEDS_TMUX = [
     pytest.mark.tmux,
@@ -99,7 +101,9 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        return int(self._pid_file.read_text())
+        """The cockpit's process, for which the one that was started holds the terminal."""
+        started = int(self._pid_file.read_text())
+        return held_by(started) or started
 
     def until(
         self, holds: Callable[[], object], what: str, patience: float = PATIENCE_S, *, every: float = 0.05

@@ -1,0 +1,500 @@
+"""The engine of another process, as a cockpit operates it.
+
+What is durable is read here, from the journal, memory and blobs of the workspace; what only lives in the
+engine is asked over its socket. Where the connection is lost, what was read stays, and it is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from app.gateways.addresses import AddressError
+from app.gateways.engine_client import EngineClient, EngineLostError
+from app.gateways.protocol import ProtocolError
+from engine.agent.branches import Branches
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.budget_status import AmountForecast, BudgetStatus, BudgetStatusLine
+from engine.agent.steering.rewind_preview import RewindError, RewindPreview
+from engine.agent.steering.undo import UndoError, UndoOffer
+from engine.agent.turn_scheduler import TurnScheduler
+from engine.api.queries import WorkspaceQueries
+from engine.api.workspace_engine import EngineAwayError
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Health
+from engine.core.budgets import BudgetKind
+from engine.core.campaigns import StartJob
+from engine.core.fold import copy_state, fold
+from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
+from engine.core.memory import MemoryStatus
+from engine.core.ports import Ports
+from engine.core.state import AgentState
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.streams import StateStream, restore
+from engine.inquiry.inbox import Need, NeedKind
+from engine.inquiry.waiting import Waiting, WaitKind
+from engine.planning.library.plan_library import PlanLibrary, shipped_recipes
+from engine.sandbox.files import make_root
+from engine.sandbox.policy import Tier
+from engine.sandbox.snapshots.entry import Changes, Restoration
+from engine.sandbox.terminal import Terminal
+from engine.sandbox.tier import layers
+from engine.tools.registry import built_in_tools
+from engine.tools.shared_coder import SharedCoder
+from engine.tools.simple_coder import SimpleCoder
+from engine.value import fields, replace
+
+if TYPE_CHECKING:
+    from engine.crew.crew import Crew
+    from engine.improve.agent_creation import AgentService
+    from engine.improve.mastermind import Mastermind
+    from engine.memory.open_memory import MemoryReader
+    from engine.memory.requests import Request
+
+LOOK_S = 0.5
+"""How often health and budgets are asked, and a lost connection is tried again."""
+LOOK_AGENTS = 8
+"""How many looks apart the list of agents is asked where no event has changed it."""
+ANSWER_S = 5.0
+"""After so long without an answer the connection counts as lost."""
+UNREACHABLE = (EngineLostError, ProtocolError, AddressError, TimeoutError)
+CHANGE_AGENTS = (cmd.CreateAgent, cmd.ForkAgent, cmd.DeleteAgent)
+HERE = "works in the engine's own process only"
+BY_LINE = f"that {HERE} yet: pilothouse do 'LINE' does it beside this cockpit"
+READ_ONLY = "this cockpit only watches (--read-only), so nothing is sent"
+SHELL = f"a shell {HERE} yet: open one in the cockpit that has the engine"
+
+
+class _BranchesAway(Branches):
+    """Going back, where only the engine's process may look at files and snapshots."""
+
+    async def preview(
+        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
+    ) -> RewindPreview:
+        """Refused."""
+        raise RewindError(BY_LINE)
+
+    async def undo_offer(self, agent_id: str, *, again: bool = False) -> UndoOffer:
+        """Refused."""
+        raise UndoError(BY_LINE)
+
+    async def adopt_preview(self, agent_id: str, fork: str) -> Restoration:
+        """Refused."""
+        raise RewindError(BY_LINE)
+
+    async def files_between(self, agent: str, other: str) -> Changes | str:
+        """Not known here."""
+        return BY_LINE
+
+    async def changed_files(self, snapshot: str, other: str) -> Changes | str:
+        """Not known here."""
+        return BY_LINE
+
+
+class AttachedEngine(WorkspaceQueries):
+    """An engine that another process has; get it by `attach`, and `close` it."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        config: EngineConfig,
+        store: SqliteJournal,
+        client: EngineClient,
+        operator: str,
+        watch: bool,
+    ) -> None:
+        library = PlanLibrary(shipped_recipes(), workspace / "recipes", config.trust)
+        super().__init__(workspace, replace(config, model=None), Ports(), store, library)
+        self.model_name = config.model.name if config.model is not None else ""
+        self.pace = TurnScheduler()
+        self.time_travel = _BranchesAway(workspace, self.root, store, {})
+        self.session = ""
+        self._connection: EngineClient | None = client
+        self._watching = watch
+        self._operator = operator
+        self._trouble = ""
+        """Why the engine cannot be reached; empty where it can."""
+        self._kind = ""
+        self._rows: dict[str, dict[str, Any]] = {}
+        """What is known of each agent."""
+        self._parents: dict[str, str] = {}
+        self._states: dict[str, AgentState] = {}
+        """States as they were when they were asked for last."""
+        self._folding = asyncio.Lock()
+        self._stale = 0
+        """Looks until the agents are asked again."""
+        self._health, self._clients = Health(), list[dict[str, Any]]()
+        self._budget_asked: tuple[str, str] | None = None
+        self._budgets_seen: dict[tuple[str, str], tuple[BudgetStatus, ...]] = {}
+        self._followed: dict[str, Any] = {}
+        """The crew and Mastermind as their streams have them."""
+        self._streams: dict[str, StateStream[Any]] = {}
+        self._reader: MemoryReader | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._back = asyncio.Event()
+        """Set while there is a connection."""
+        self._closed = False
+
+    @classmethod
+    async def attach(
+        cls, workspace: Path, config: EngineConfig, *, operator: str = "", watch: bool = False
+    ) -> Self | None:
+        """The running engine of a workspace; None where none answers.
+
+        Args:
+            workspace: its directory.
+            config: how it would be opened.
+            operator: in whose name commands are sent.
+            watch: whether nothing is to be sent.
+
+        Raises:
+            JournalError: the journal cannot be read, or the engine does not answer or refuses this program.
+        """
+        try:
+            client = await EngineClient.open(workspace, operator, watch=watch)
+        except (AddressError, ProtocolError) as error:
+            raise EngineAwayError(str(error)) from error
+        if client is None:
+            return None
+        store: SqliteJournal | None = None
+        try:
+            store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+            engine = cls(workspace, config, store, client, operator, watch)
+            await engine._begin()
+        except BaseException as error:
+            await client.close()
+            if store is not None:
+                await store.close()
+            if isinstance(error, UNREACHABLE):
+                raise EngineAwayError(str(error)) from error
+            raise
+        return engine
+
+    async def _begin(self) -> None:
+        await asyncio.to_thread(make_root, self.root)
+        await asyncio.to_thread(layers)
+        self._coder = SimpleCoder(self.root, self.config.policy)
+        self._coders = SharedCoder(self._coder)
+        for tool in (self._coders, *built_in_tools()):
+            self.registry.register(tool)
+        await self._greeted()
+        await self._look()
+        self._tasks = [asyncio.create_task(self._keep_looking(), name="attached engine")]
+
+    async def close(self, reason: str = "") -> None:
+        """End the connection; the engine runs on."""
+        self._closed = True
+        self._back.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._connection is not None:
+            await self._connection.close()
+        if self._reader is not None:
+            await self._reader.close()
+        for stream in self._streams.values():
+            await stream.log.close()
+        self._coders.close()
+        if self._coder is not None:
+            self._coder.close()
+        await self.store.close()
+
+    # -------------------------------------------------------------- the connection
+
+    async def _greeted(self) -> None:
+        """Take in what the engine says of itself."""
+        assert self._connection is not None
+        hello = self._connection.hello
+        if hello.get("session") != self.session:
+            self.session = str(hello.get("session"))
+            for event in await self.store.last(1, WORKSPACE, kind=ev.TierAccepted.kind):
+                self._accept(ev.payload_of(event))
+        self._kind = f"{hello.get('kind')} {hello.get('pid')}"
+        self._trouble, self._stale = "", 0
+        self._back.set()
+
+    def _accept(self, payload: ev.Payload) -> None:
+        if isinstance(payload, ev.TierAccepted) and payload.session == self.session:
+            self._coders.accept(Tier(payload.tier))
+
+    async def _keep_looking(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    if self._connection is None:
+                        self._connection = await EngineClient.open(
+                            self.workspace, self._operator, watch=self._watching
+                        )
+                        if self._connection is not None:
+                            await self._greeted()
+                    if self._connection is not None:
+                        await self._look()
+            except UNREACHABLE as error:
+                await self._lose(error)
+            await asyncio.sleep(LOOK_S)
+
+    async def _lose(self, error: Exception) -> None:
+        """Note that the engine does not answer; a connection that has ended is given up."""
+        self._trouble = str(error) or f"the engine has not answered for {ANSWER_S:g} s"
+        if not isinstance(error, EngineLostError) or self._connection is None:
+            return
+        client, self._connection = self._connection, None
+        self._back.clear()
+        self._clients = []
+        await client.close()
+
+    async def _look(self) -> None:
+        """Ask what changes without an event."""
+        client = self._connection
+        assert client is not None
+        answer = await client.ask("health")
+        self._clients = [row for row in answer.pop("clients", ()) if isinstance(row, dict)]
+        self._health = _made(Health, answer)
+        if self._stale <= 0:
+            self._stale = LOOK_AGENTS
+            self._rows = {row["agent"]: row for row in await client.ask("agents")}
+        self._stale -= 1
+        if self._budget_asked is not None:
+            await self._look_at_budgets(*self._budget_asked)
+        self._trouble = ""
+
+    async def _ask(self, name: str, **given: Any) -> Any:
+        """Ask the engine.
+
+        Raises:
+            EngineAwayError: it cannot be reached, or refuses.
+        """
+        if self._connection is None:
+            raise EngineAwayError(f"the engine cannot be reached: {self._trouble}")
+        try:
+            return await self._connection.ask(name, **given)
+        except UNREACHABLE as error:
+            raise EngineAwayError(str(error)) from error
+
+    @property
+    def link(self) -> str:
+        """See `WorkspaceEngine`."""
+        if self.lost:
+            return "connection lost, trying again"
+        return f"{'watching' if self._watching else 'attached to'} {self._kind}"
+
+    @property
+    def lost(self) -> bool:
+        """See `WorkspaceEngine`."""
+        return bool(self._trouble)
+
+    @property
+    def clients(self) -> Sequence[Mapping[str, Any]]:
+        """See `WorkspaceEngine`."""
+        return self._clients
+
+    # -------------------------------------------------------------- commands and events
+
+    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
+        """Have the engine carry out a command, in the name that the connection has."""
+        if self._watching:
+            return cmd.Receipt(ok=False, message=READ_ONLY)
+        if isinstance(command, cmd.TakeShell):
+            return cmd.Receipt(ok=False, message=SHELL)
+        if isinstance(command, StartJob) and command.verb == "agent_build":
+            return cmd.Receipt(ok=False, message=BY_LINE)
+        try:
+            answer = await self._ask("submit", command=command.model_dump(mode="json"))
+            if isinstance(command, CHANGE_AGENTS):
+                self._rows = {row["agent"]: row for row in await self._ask("agents")}
+        except EngineAwayError as error:
+            return cmd.Receipt(ok=False, message=f"{error}; the journal shows whether it was carried out")
+        return cmd.Receipt.model_validate(answer)
+
+    async def stopped(self) -> None:
+        """The engine's own receipts say it; nothing is waited for."""
+
+    async def events(
+        self, since: int = 0, *, stream: str | None = None, follow: bool = True
+    ) -> AsyncIterator[Event]:
+        """See `WorkspaceQueries.events`; what came while the connection was lost is read from the journal."""
+        place = since
+        while True:
+            if follow and (client := self._connection) is not None:
+                with suppress(*UNREACHABLE):
+                    async for event in client.events(place, stream or ""):
+                        place = event.seq
+                        await self._take(event)
+                        yield event
+            async for event in self.store.events(place, stream=stream):
+                place = event.seq
+                await self._take(event)
+                yield event
+            if not follow or self._closed:
+                return
+            await asyncio.sleep(LOOK_S)
+            await self._back.wait()
+
+    async def _take(self, event: Event) -> None:
+        """Keep up what is folded here."""
+        if (part := self._streams.get(event.stream)) is not None:
+            version = part.state.version
+            if event.version > version:
+                missing = await self.store.read(event.stream, version + 1, event.version)
+                part.take(each for each in missing if each.version > part.state.version)
+        if event.stream == WORKSPACE:
+            self._accept(ev.payload_of(event))
+        if event.kind.startswith("agent.") and event.kind != ev.AgentPaused.kind:
+            self._stale = min(self._stale, 1)
+
+    # -------------------------------------------------------------- what is asked
+
+    async def view(self, agent_id: str, at: int | None = None) -> AgentState:
+        """See `WorkspaceQueries.view`; what is durable counts, as all is that a receipt says."""
+        if at is not None:
+            state, _ = await restore(self.store, agent_id, at)
+        else:
+            async with self._folding:
+                if (state := self._states.get(agent_id) or AgentState()).version:
+                    state = fold(await self.store.read(agent_id, state.version + 1), state)
+                else:
+                    state, _ = await restore(self.store, agent_id)
+                if state.version:
+                    self._states[agent_id] = state
+            state = copy_state(state)
+        if not state.version:
+            raise KeyError(agent_id)
+        self._parents[agent_id] = state.config.parent
+        return state
+
+    async def story(self, agent: str, count: int) -> tuple[AgentState, list[Event]]:
+        """See `WorkspaceQueries.story`."""
+        past = await self.store.last(count, agent)
+        before = past[0].version - 1 if past else 0
+        return ((await restore(self.store, agent, before))[0] if before else AgentState()), past
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """See `WorkspaceQueries.agents`."""
+        return tuple(self._rows)
+
+    def fault(self, agent: str) -> str:
+        """See `WorkspaceQueries.fault`."""
+        return str(self._rows.get(agent, {}).get("fault", ""))
+
+    @property
+    def faulty(self) -> tuple[str, ...]:
+        """See `WorkspaceQueries.faulty`."""
+        return tuple(agent for agent in self._rows if self.fault(agent))
+
+    async def faulted(self, agent: str) -> str:
+        """See `WorkspaceQueries.faulted`."""
+        return str(await self._ask("faulted", agent=agent))
+
+    def family(self, agent: str) -> tuple[str, ...]:
+        """See `WorkspaceQueries.family`."""
+        family = [agent]
+        for above in family:  # which grows as those below it are found
+            family += [name for name in self._rows if self._parents.get(name) == above]
+        return tuple(family)
+
+    @property
+    def health(self) -> Health:
+        """See `WorkspaceQueries.health`."""
+        return self._health
+
+    async def waiting(self, agent_id: str) -> Waiting:
+        """See `WorkspaceQueries.waiting`."""
+        answer = await self._ask("waiting", agent=agent_id)
+        waiting: Waiting = _made(Waiting, {**answer, "kind": WaitKind(answer["kind"])})
+        return waiting
+
+    async def inbox(self) -> tuple[Need, ...]:
+        """See `WorkspaceQueries.inbox`."""
+        rows = await self._ask("inbox")
+        return tuple(_made(Need, {**row, "kind": NeedKind(row["kind"])}) for row in rows)
+
+    def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
+        """See `WorkspaceQueries.budgets`; as they were a moment ago, and nothing before they were asked."""
+        self._budget_asked = (agent, goal)
+        return self._budgets_seen.get(self._budget_asked, ())
+
+    async def _look_at_budgets(self, agent: str, goal: str) -> None:
+        assert self._connection is not None
+        with suppress(ProtocolError):
+            rows = await self._connection.ask("budgets", agent=agent, goal=goal)
+            self._budgets_seen = {(agent, goal): tuple(map(_budget, rows))}
+
+    def terminal(self, agent: str) -> Terminal | None:
+        """There is none here."""
+        return None
+
+    @property
+    def memory_status(self) -> MemoryStatus | None:
+        """See `WorkspaceEngine`."""
+        return MemoryStatus()
+
+    async def recall(
+        self,
+        request: Request[Any] | str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        as_of: int | None = None,
+    ) -> Any:
+        """See `WorkspaceQueries.recall`; memory is read, and never written here."""
+        from engine.memory.open_memory import MemoryReader  # late: memory's database is large
+
+        if self._reader is not None and self._reader.note:
+            old, self._reader = self._reader, None
+            await old.close()
+        if self._reader is None:
+            self._reader = await MemoryReader.look(self.workspace, self.store, clock=self.clock)
+        if isinstance(request, str):
+            return await self._reader.ask_by_name(request, arguments or {}, as_of=as_of)
+        return await self._reader.ask(request, as_of=as_of)
+
+    async def crew(self) -> Crew:
+        """The crew as its stream has it; commands to it are submitted."""
+        from engine.crew.crew import Crew  # late: the crew is large
+        from engine.crew.event_stream import EventStream
+
+        if CREW not in self._followed:
+            stream = self._streams[CREW] = await EventStream.open(self.store, self.clock)
+            self._followed[CREW] = Crew(self, stream)
+        part: Crew = self._followed[CREW]
+        return part
+
+    async def mastermind(self) -> Mastermind:
+        """Mastermind as its stream has it; commands to it are submitted."""
+        from engine.improve.mastermind import Mastermind  # late: Mastermind is large
+        from engine.improve.state import EventStream
+
+        if MASTERMIND not in self._followed:
+            stream = self._streams[MASTERMIND] = await EventStream.open(self.store, self.clock)
+            self._followed[MASTERMIND] = Mastermind(self, stream)
+        part: Mastermind = self._followed[MASTERMIND]
+        return part
+
+    async def agent_service(self) -> AgentService:
+        """Refused: it writes.
+
+        Raises:
+            EngineAwayError: always.
+        """
+        raise EngineAwayError(BY_LINE)
+
+
+def _made(kind: Any, row: Mapping[str, Any]) -> Any:
+    """A value of what an engine of perhaps another version said of it."""
+    known = {each.name for each in fields(kind)}
+    given = {name: value for name, value in row.items() if name in known}
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+
+
+def _budget(row: Mapping[str, Any]) -> BudgetStatus:
+    lines = []
+    for line in row["lines"]:
+        forecast = line.get("forecast")
+        made = AmountForecast(**forecast) if isinstance(forecast, dict) else None
+        lines.append(_made(BudgetStatusLine, {**line, "kind": BudgetKind(line["kind"]), "forecast": made}))
+    status: BudgetStatus = _made(BudgetStatus, {**row, "lines": lines})
+    return status
