@@ -405,6 +405,7 @@ def run_cockpit(
         theme: colours that go before those of the settings.
         accept: the weakest jail that is accepted.
         trust: the digest of what is in the directory, to be trusted from now on.
+        looks_only: whether nothing may act, as in a session that came from elsewhere.
         attach: whether an engine of another process is operated.
         go_on: serves the engine once the screen is gone; None where it ends with the screen.
 
