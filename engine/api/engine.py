@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.command_router import CommandRouter
+from engine.agent.controls import Controls, Present
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import WorkspaceBudget
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
@@ -86,6 +88,8 @@ class Engine(WorkspaceQueries):
         self.session = ports.ids.new("session")
         self.pace = TurnScheduler()
         """Whose turn it is among agents, and the operator."""
+        self.present: list[Present] = []
+        """What knows which operators are connected, besides whoever submits."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._log: StreamLog | None = None
@@ -178,6 +182,7 @@ class Engine(WorkspaceQueries):
             self._mastermind.carry_out,
             self._crew.carry_out,
             self._about_servers,
+            Controls(self._live, lambda: {name for names in self.present for name in names()}),
         )
         await self._begin_servers()
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
@@ -346,7 +351,8 @@ class Engine(WorkspaceQueries):
 
         self._open_run_service = open_service
         policy = self.config.policy
-        self._runs = Runs(self._live, self.submit, self.store, present=present, policy=policy)
+        submit = partial(self._router.submit, own=True)
+        self._runs = Runs(self._live, submit, self.store, present=present, policy=policy)
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
         return self._runs
 

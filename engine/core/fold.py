@@ -23,7 +23,7 @@ from engine.core.folds.goals import beliefs_ended
 from engine.core.journal import Event
 from engine.core.state import HANDLERS, AgentState
 
-SNAPSHOT_FORMAT = 13
+SNAPSHOT_FORMAT = 14
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 DUMPED_AT_ONCE = 32
 """Goals, plans or other entries of a state that are written or read between two turns of other threads."""

@@ -16,6 +16,7 @@ from engine.core.approvals import Approvals
 from engine.core.beliefs import Belief
 from engine.core.breakpoints import Breakpoint, Reached
 from engine.core.budgets import BudgetHold, SpendingLimits, Spent, StepCosts
+from engine.core.control import Control
 from engine.core.goals import Goal
 from engine.core.journal import Event, Payload
 from engine.core.metacognition import MetaState
@@ -53,6 +54,8 @@ class AgentState:
     agent_id: str = ""
     agent_type: str = ""
     description: str = ""
+    control: Control = field(default_factory=Control)
+    """Which operator holds its controls."""
     config: AgentConfig = field(default_factory=AgentConfig)
     deleted: bool = False
     forked: Forked | None = None
