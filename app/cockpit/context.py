@@ -67,7 +67,7 @@ class CockpitContext:
         """Whether the engine can go on without this screen."""
         self.kept: Engine | None = None
         """The engine that goes on once the screen is gone."""
-        self.live = Projector()
+        self.live = Projector(settings.operator)
         """What happens now."""
         self.projector = self.live
         """What the panes show; while the operator looks at the past a projection of that."""

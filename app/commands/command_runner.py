@@ -30,6 +30,7 @@ from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
 from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
 from app.commands.settings import Settings
+from app.commands.user import chosen_operator
 from app.projection.event_lines import ending_jobs_text
 from app.projection.improve_text import Preview as Preview
 from engine.agent.steering.gate import may_think
@@ -116,7 +117,8 @@ async def run_command(
     try:
         config = Settings.load(workspace, trust=trust).engine_config(accept=accept)
         async with open_engine(workspace, config, serving) as engine:
-            return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet)
+            by = chosen_operator() or "cli"
+            return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet, operator=by)
     except JournalError:
         raise
     except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has

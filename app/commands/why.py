@@ -190,7 +190,8 @@ def event_words(event: Event) -> tuple[str, str, str]:
     """Glyph, kind and words of any event; what is too small for `line_of` has words here."""
     try:
         if (line := line_of(event)) is not None:
-            return line.glyph, line.kind, line.text
+            by = f"{line.by}: " if line.by else ""
+            return line.glyph, line.kind, f"{by}{line.text}"
         words = table_words(_SMALL, ev.payload_of(event))
     except JournalError:
         return "?", "warning", f"{clean_line(event.kind)} (of no kind that is known here)"

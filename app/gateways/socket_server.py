@@ -74,13 +74,7 @@ class EngineServer:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        kind: str,
-        *,
-        stop: Stopper | None = None,
-        unit: str = "",
-        operator: str = "",
+        self, engine: Engine, kind: str, *, stop: Stopper | None = None, unit: str = "", operator: str = ""
     ) -> None:
         self.engine, self.kind, self.stop, self.operator = engine, kind, stop, operator
         self.record = EngineRecord(str(engine.workspace.resolve()), os.getpid(), __version__, kind, unit)
@@ -107,7 +101,7 @@ class EngineServer:
             self.trouble = str(error)
             return
         self._address = address
-        self.engine.present.append(self._operators)
+        self.engine.gateways.append(lambda: self.clients)
         self._server = await asyncio.start_unix_server(self._accept, sock=listening, limit=wire.LINE_BYTES)
 
     async def close(self, reason: str = "") -> None:
@@ -155,10 +149,6 @@ class EngineServer:
         own = [{"operator": self.operator, "watch": False, "holds": False}] if self.operator else []
         connections = self._connections.values()
         return own + [{**each.asker._asdict(), "holds": each.holds} for each in connections if each.asker]
-
-    def _operators(self) -> Iterator[str]:
-        """The names of those who may change something."""
-        return (client["operator"] for client in self.clients if not client["watch"])
 
     def note_change(self, task: asyncio.Task[None] | None = None) -> None:
         """A client has come or gone, or a command has ended."""

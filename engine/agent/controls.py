@@ -8,19 +8,20 @@ agent's stream as an event from outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from engine.agent.agent import Agent
 from engine.agent.decisions.outcome import RefusedError, refuse
 from engine.agent.live_agents import LiveAgents
 from engine.core import commands as cmd
 from engine.core import events as ev
+from engine.core.control import PROGRAMS, operator_of
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 
-PROGRAMS = frozenset({"cli", "headless", "mcp", "mission", "serve"})
-"""In whose names programs send commands; they hold nothing, and `serve` goes on with what it found running."""
-_OPERATOR = "operator:"
+_SERVE = "operator:serve"
+"""In whose name an engine that starts again lets agents go on."""
 _ALWAYS = (
     *(cmd.Pause, cmd.Stop, cmd.StopJob, cmd.CancelBackground, cmd.DropCall),
     *(cmd.AnswerApproval, cmd.DecidePlans, cmd.AddNote, cmd.ForkAgent, cmd.ForControl),
@@ -29,8 +30,8 @@ _ALWAYS = (
 _OF_REPLANS = (cmd.AcceptPlan, cmd.RejectReplan)
 _OF_TURNS = (cmd.GiveResult, cmd.RetryStep, cmd.SkipStep, cmd.WaiveSnapshot, cmd.HandBack)
 
-Present = Callable[[], Iterable[str]]
-"""The names of the operators who are connected and may change something."""
+Clients = Callable[[], Iterable[Mapping[str, Any]]]
+"""Who is connected: rows with `operator`, the name, and `watch`, whether nothing may be changed."""
 
 
 def answers(state: AgentState, command: cmd.Command) -> bool:
@@ -48,11 +49,15 @@ class Controls:
 
     Args:
         live: the agents.
-        present: who is connected.
+        clients: who is connected.
     """
 
-    def __init__(self, live: LiveAgents, present: Present) -> None:
-        self._live, self._present = live, present
+    def __init__(self, live: LiveAgents, clients: Clients) -> None:
+        self._live, self._clients = live, clients
+
+    def _present(self) -> set[str]:
+        """The names of the operators who are connected and may change something."""
+        return {str(row["operator"]) for row in self._clients() if not row["watch"]} - PROGRAMS
 
     def _changed(self, command: cmd.Command) -> list[Agent]:
         """The agents that a command would change and that only their holder may change."""
@@ -73,12 +78,13 @@ class Controls:
         Raises:
             RefusedError: somebody else holds them; the reason says who.
         """
-        agents, taken, name = self._changed(command), [], actor.removeprefix(_OPERATOR)
+        agents, taken, name = self._changed(command), [], operator_of(actor)
         for agent in agents:
-            if agent.state.control.bars(actor) and actor != f"{_OPERATOR}serve":
+            goes_on = actor == _SERVE and isinstance(command, cmd.Run)
+            if agent.state.control.bars(actor) and not goes_on:
                 raise RefusedError(_held(agent.state))
-        connected = set(self._present()) - PROGRAMS if agents else set()
-        if actor == _OPERATOR + name and name in connected and len(connected) > 1:
+        connected = self._present() if agents else set()
+        if name in connected and len(connected) > 1:
             taken = [agent for agent in agents if not agent.state.control.holder]
         for agent in taken:
             agent.append(ev.ControlTaken(holder=name), actor)
@@ -91,9 +97,9 @@ class Controls:
         agent = self._live.here.get(command.agent)
         if agent is None:
             return cmd.Receipt(ok=False, message=self._live.unreachable_reason(command.agent))
-        name = actor.removeprefix(_OPERATOR)
+        name = operator_of(actor)
         try:
-            refuse(actor == name or name in PROGRAMS, Reason("refused.no-operator", name=name))
+            refuse(not name, Reason("refused.no-operator", name=actor.partition(":")[2]))
             payload, message = self._decided(agent.state, command, name)
         except RefusedError as error:
             return cmd.Receipt(ok=False, message=str(error))
@@ -129,7 +135,7 @@ class Controls:
         to = command.to if isinstance(command, cmd.GiveControl) else ""
         if to == name:
             return None, f"you hold the controls of {agent} already"
-        known = sorted({*self._present(), *dict(control.asked)} - PROGRAMS - {name})
+        known = sorted({*self._present(), *dict(control.asked)} - {name})
         if to and to not in known:
             listed = ", ".join(known) or "nobody else is"
             raise RefusedError(Reason("refused.no-such-operator", name=to, listed=listed))

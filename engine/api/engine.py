@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.command_router import CommandRouter
-from engine.agent.controls import Controls, Present
+from engine.agent.controls import Clients, Controls
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import WorkspaceBudget
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
@@ -88,8 +88,8 @@ class Engine(WorkspaceQueries):
         self.session = ports.ids.new("session")
         self.pace = TurnScheduler()
         """Whose turn it is among agents, and the operator."""
-        self.present: list[Present] = []
-        """What knows which operators are connected, besides whoever submits."""
+        self.gateways: list[Clients] = []
+        """Each knows whom it has connected with this engine."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._log: StreamLog | None = None
@@ -182,7 +182,7 @@ class Engine(WorkspaceQueries):
             self._mastermind.carry_out,
             self._crew.carry_out,
             self._about_servers,
-            Controls(self._live, lambda: {name for names in self.present for name in names()}),
+            Controls(self._live, lambda: self.clients),
         )
         await self._begin_servers()
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
@@ -462,6 +462,11 @@ class Engine(WorkspaceQueries):
     async def stopped(self) -> None:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._router.stops.settled()
+
+    @property
+    def clients(self) -> Sequence[Mapping[str, Any]]:
+        """Who is connected to this engine, with whoever operates it in its own process."""
+        return [row for clients in self.gateways for row in clients()]
 
     def root_of(self, agent: str) -> Path:
         """Where an agent's files are: the workspace's sandbox, or of a fork its own."""

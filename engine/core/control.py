@@ -12,6 +12,14 @@ from engine.value import dataclass
 
 OPERATOR_NAME = r"[A-Za-z0-9_.-]{1,32}"
 """What an operator may be called."""
+PROGRAMS = frozenset({"cli", "headless", "mcp", "mission", "operator", "serve"})
+"""In whose names programs send commands that no person gave; they hold no controls."""
+
+
+def operator_of(actor: str) -> str:
+    """The operator who is an event's actor; empty where a program or an agent is."""
+    kind, _, name = actor.partition(":")
+    return name if kind == "operator" and name not in PROGRAMS else ""
 
 
 @dataclass(frozen=True, slots=True)
