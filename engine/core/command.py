@@ -57,6 +57,14 @@ class Command(BaseModel, metaclass=LateModel):
             cls.do = do
 
 
+def made_from() -> Any:
+    """The field of an edit for the lines that its editor showed before; it stands nowhere while it is empty.
+
+    Where they are others by then, the edit is refused, so that nobody overwrites what they have not seen.
+    """
+    return Field(default=(), max_length=1_000, exclude_if=lambda lines: not lines)
+
+
 class Receipt(BaseModel, metaclass=LateModel):
     """The result of a command; when it is returned, what it says is durable."""
 

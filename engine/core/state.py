@@ -91,6 +91,8 @@ class AgentState:
     current_goal: str = ""
     plans: dict[str, Plan] = field(default_factory=dict)
     """Plan of each goal, by goal id."""
+    editors: dict[str, str] = field(default_factory=dict)
+    """Which operator last changed a goal's text (`text g1`), a goal's plan (`g1`) or a step (`s1`)."""
     needs_replan: bool = False
     replans: dict[str, str] = field(default_factory=dict)
     """Goals whose rest is to be planned anew, to the event that decided it."""

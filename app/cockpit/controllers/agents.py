@@ -133,7 +133,8 @@ class Agents:
             return
         match action:
             case "reword":
-                self._context.open_bar(f"reword {goal} {clean_line(known.text)}")
+                was = tuple(known.text.splitlines())
+                self._context.open_bar(f"reword {goal} {clean_line(known.text)}", was)
             case "subgoal" | "under":
                 self._context.open_bar(f"{action} {goal} ")
             case "raise" | "lower":
