@@ -289,6 +289,7 @@ class Connection:
             "pid": server.record.pid,
             "session": engine.session,
             "head": await engine.head(),
+            "keys": True,
         }
         self.asker, self.holds = Asker(hello.operator, hello.watch), hello.holds
         server.note_change()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from engine.agent.agent import Agent
@@ -20,6 +21,7 @@ from engine.agent.steering.ledger import WORKSPACE as WORKSPACE_BUDGET
 from engine.agent.steering.ledger import Ledger
 from engine.agent.steering.left_out import whole_text
 from engine.agent.stops import StopController
+from engine.agent.submissions import Submissions
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import ForServers, RunState
@@ -126,6 +128,7 @@ class CommandRouter:
         self._shared, self._live, self._budgets = shared, live, budgets
         self._log, self._session, self._controls = log, session, controls
         self.stops = StopController()
+        self._submissions = Submissions(shared.store)
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._routes: dict[type[cmd.Command], _Route] = {
             cmd.CreateAgent: live.create,
@@ -163,7 +166,8 @@ class CommandRouter:
             operator: who asks.
             own: whether the engine itself does, whoever holds an agent's controls.
         """
-        carrying = asyncio.create_task(self._carry_out(command, f"operator:{operator}", own), name=command.do)
+        actor = f"operator:{operator}"
+        carrying = self._submissions.carrying(command, actor, partial(self._carry_out, own=own))
         self._carrying.add(carrying)
         carrying.add_done_callback(self._carrying.discard)
         return await asyncio.shield(carrying)

@@ -48,6 +48,8 @@ class Command(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     do: str = ""
     agent: str = ""
+    submission: str = Field(default="", max_length=80, exclude_if=lambda given: not given)
+    """An id that its sender gave it: what comes again under it is answered, and not carried out again."""
 
     def __init_subclass__(cls, *, do: str = "", **config: Any) -> None:
         super().__init_subclass__(**config)
