@@ -222,7 +222,15 @@ class Turn:
                 "the plans are those of its program: steer its intentions, beliefs and goals", "error"
             )
 
-    def edit(self, step: PlanStep, *, retry: bool, typed: StepEdit | None = None, refused: str = "") -> None:
+    def edit(
+        self,
+        step: PlanStep,
+        *,
+        retry: bool,
+        typed: StepEdit | None = None,
+        refused: str = "",
+        base: PlanStep | None = None,
+    ) -> None:
         """Let the operator edit a step, and say where it cannot be changed.
 
         Args:
@@ -230,6 +238,7 @@ class Turn:
             retry: whether it failed and runs again.
             typed: what was typed before and was refused.
             refused: why.
+            base: the step as the operator saw it; None for as it is now.
         """
         if self._context.refused_in_past():
             return
@@ -248,7 +257,7 @@ class Turn:
         title = f"Edit {step.id} and retry" if retry else f"Edit {step.id}"
         draft = StepDraft(f"{title}: {step_text(step)}", step.tool, step.command, step.args)
         editor = StepEditor(draft, self.check_call, typed, refused)
-        self._context.push(editor, partial(self._edited, self._context.agent, step))
+        self._context.push(editor, partial(self._edited, self._context.agent, base or step))
 
     def check_call(self, tool: str, command: str, args_text: str) -> list[str]:
         """What is wrong with a call, in sentences."""
@@ -266,14 +275,16 @@ class Turn:
             return
         change = cmd.EditStep(agent=agent, step=step.id, tool=edit.tool, command=edit.command, args=edit.args)
         change = change.model_copy(update={"was": (step_line(step),)})
-        self._context.send(change, partial(self._saved, agent, step.id, edit))
+        self._context.send(change, partial(self._saved, agent, step, edit))
 
-    def _saved(self, agent: str, step: str, edit: StepEdit, receipt: cmd.Receipt) -> None:
+    def _saved(self, agent: str, base: PlanStep, edit: StepEdit, receipt: cmd.Receipt) -> None:
         """Give back what was typed where it was not taken, and the step can still be edited."""
         state = self._context.state
-        located = state.find_step(step) if state is not None and agent == self._context.agent else None
+        located = state.find_step(base.id) if state is not None and agent == self._context.agent else None
         if not receipt.ok and located is not None and self._context.no_dialog:
-            self.edit(located[1], retry=False, typed=edit, refused=receipt.message)
+            # Who was told what others changed may overwrite it; nobody else does.
+            seen = None if receipt.data.get("code") == "refused.overwrites" else base
+            self.edit(located[1], retry=False, typed=edit, refused=receipt.message, base=seen)
 
     def on_plan_pane_edit(self) -> None:
         """Edit the step."""
