@@ -20,6 +20,8 @@ STOP_WORDS = frozenset(
 """Words that are no agent's id: a sentence was typed where an id was meant."""
 RESERVED_IDS = frozenset({"workspace", "mastermind", "all"})
 GOAL_LIMIT = 8_000
+NOT_TOLD = frozenset({"do", "agent", "submission", "was"})
+"""Fields of commands that are none of their arguments."""
 
 
 def check_agent_id(value: str) -> str:
