@@ -219,6 +219,7 @@ async def _agents(engine: Engine, _given: Arguments, _asker: Asker) -> list[dict
                 "actions": state.actions,
                 "tokens": state.tokens,
                 "cost_usd": round(state.cost_usd, 6),
+                "holder": state.control.holder,
                 "refusal": engine.sandbox(agent).refusal,
             }
         rows.append(row)

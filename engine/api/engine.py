@@ -351,7 +351,7 @@ class Engine(WorkspaceQueries):
 
         self._open_run_service = open_service
         policy = self.config.policy
-        submit = partial(self._router.submit, own=True)
+        submit = partial(self.submit, own=True)
         self._runs = Runs(self._live, submit, self.store, present=present, policy=policy)
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
         return self._runs
@@ -451,13 +451,16 @@ class Engine(WorkspaceQueries):
 
     # -------------------------------------------------------------- commands
 
-    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
+    async def submit(
+        self, command: cmd.Command, *, operator: str = "operator", own: bool = False
+    ) -> cmd.Receipt:
         """Carry out a command; what the receipt says is durable when it is returned.
 
         A command that cannot be carried out is answered with `ok=False` and the reason, never an exception.
-        It is carried out to the end even when the caller is cancelled.
+        It is carried out to the end even when the caller is cancelled. `own`: it is no operator's, and so
+        done whoever holds the agent's controls.
         """
-        return await self._router.submit(command, operator=operator)
+        return await self._router.submit(command, operator=operator, own=own)
 
     async def stopped(self) -> None:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.control import Control
 from engine.core.plan import step_line
+from engine.core.ports import Ports, SystemClock
 from tests.app.gateways.sockets import client_of, serving
 
 PLAN = json.dumps(
@@ -88,6 +90,7 @@ async def test_who_commands_beside_another_holds_the_controls_and_the_other_may_
             cmd.Thaw(scope="all"),
             cmd.Remember(agent="pilot-1", verb="store_memory", arguments={"content": "x"}),
             cmd.FreeControl(agent="pilot-1"),
+            cmd.CallTool(agent="pilot-1", command="write", args={"path": "x", "content": ""}, client="ann"),
         ):
             refused = await bob.submit(command)
             assert not refused.ok, command
@@ -254,3 +257,38 @@ async def test_each_command_is_carried_out_once_over_a_connection_that_is_cut_ag
         noted = [event async for event in engine.events(0, stream="pilot-1", follow=False)]
         texts = [json.loads(event.body)["text"] for event in noted if event.kind == ev.NoteAdded.kind]
         assert texts == [f"{notes} {number}" for notes in (40, 10) for number in range(notes)]
+
+
+class _Fixed(SystemClock):
+    def now(self) -> str:
+        return "2026-01-01T00:00:00.000000Z"
+
+
+class _Numbered:
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def new(self, kind: str) -> str:
+        return f"{kind}-{next(self._numbers)}"
+
+
+async def test_the_session_of_one_operator_has_the_head_that_it_had_before_there_could_be_several(
+    workspace: Path,
+) -> None:
+    ports = Ports(clock=_Fixed(), ids=_Numbered(), seed=lambda: 7)
+    engine, pilot = await Engine.open(workspace, ports=ports), "pilot-1"
+    for command in (
+        cmd.CreateAgent(agent=pilot),
+        cmd.AddNote(agent=pilot, text="n"),
+        cmd.Believe(agent=pilot, key="k", value=1),
+        cmd.SetBudget(agent=pilot, usd=3),
+        cmd.Pause(agent=pilot),
+        cmd.EditStep(agent=pilot, step="s1", args={}),
+        cmd.ReplacePlan(agent=pilot, goal="g1", plan="x"),
+        cmd.ChangeGoal(agent=pilot, goal="g1", text="x"),
+        cmd.Stop(agent=pilot),
+    ):
+        await engine.submit(command, operator="ann")
+    head = (await engine.view(pilot)).hash
+    await engine.close()
+    assert head == "5283e02a31ee29397424ffa5a7c0b95428ff40e3a7c9d1a87e5e605f7efd6ebe"
