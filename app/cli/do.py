@@ -39,7 +39,7 @@ async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
         if getattr(options, name, None):
             return refused_beside(client, option)
     line = " ".join(options.line)
-    given = await client.ask("line", line=line, agent=options.agent, dry=options.dry_run)
+    given = await client.ask_once("line", line=line, agent=options.agent, dry=options.dry_run)
     return given["code"], given["answer"], given["text"]
 
 

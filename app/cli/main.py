@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from app.cli.options import Parser, add_tier_option, add_trust_option, common_options, imported
+from app.commands.user import OPERATOR
 from engine import __version__
 
 SUBCOMMANDS = {
@@ -102,6 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")
     options = parser().parse_args(argv)
+    if operator := getattr(options, "operator", ""):
+        os.environ[OPERATOR] = operator  # the processes that are started for it are this operator's, too
     if options.command == "help" and options.topic in SUBCOMMANDS and not _has_page(options.topic):
         return main([options.topic, "--help"])
     try:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import json
+import re
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import fields
@@ -57,8 +58,18 @@ def common_options() -> Parser:
     common.add_argument(
         "--json", action="store_true", help="one JSON object as the last line of standard output"
     )
+    common.add_argument(
+        "--operator", type=_operator, metavar="NAME", help="in whose name you give commands; else the user's"
+    )
     common.add_argument("--quiet", action="store_true", help="no progress on standard error")
     return common
+
+
+def _operator(text: str) -> str:
+    """A name that commands may be recorded under."""
+    if re.fullmatch(r"[A-Za-z0-9_.-]{1,32}", text) is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is no name: 1 to 32 letters, digits, '-', '_' or '.'")
+    return text
 
 
 def add_tier_option(parser: argparse.ArgumentParser) -> None:

@@ -306,8 +306,8 @@ def _restart(options: argparse.Namespace, workspace: Path) -> int:
 
 
 async def _go_on(workspace: Path, running: list[dict[str, Any]]) -> int:
-    """Set the agents running again that were."""
-    client = await EngineClient.open(workspace)
+    """Set the agents running again that were, whoever holds their controls."""
+    client = await EngineClient.open(workspace, "serve")
     if client is None:
         return print_error(f"the engine of {workspace} has ended at once; its log says why")
     try:

@@ -260,7 +260,9 @@ class Cockpit(TerminalApp[None]):
 
     async def _let_others_in(self, engine: Engine) -> None:
         """Let other programs of this user use the engine."""
-        server = self.context.server = EngineServer(engine, "cockpit")
+        server = self.context.server = EngineServer(
+            engine, "cockpit", operator=self.context.settings.operator
+        )
         await server.begin()
         if server.trouble:
             self.context.say(f"no other program can use this engine: {server.trouble}", "error")

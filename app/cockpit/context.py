@@ -67,7 +67,7 @@ class CockpitContext:
         """Whether the engine can go on without this screen."""
         self.kept: Engine | None = None
         """The engine that goes on once the screen is gone."""
-        self.live = Projector()
+        self.live = Projector(settings.operator)
         """What happens now."""
         self.projector = self.live
         """What the panes show; while the operator looks at the past a projection of that."""
@@ -81,6 +81,8 @@ class CockpitContext:
         self.keys, wrong = keymap.checked(settings.keys)
         restricted = untrusted_line(settings.trust)
         self.setting_problems = [*filter(None, [restricted]), *settings.problems, *wrong]
+        self.made_from: tuple[list[str], tuple[str, ...]] = ([], ())
+        """How the line in the bar begins that edits something, and the lines that it was made from."""
         self.watchers: list[Watcher] = []
         """Given each new event of an agent."""
         self.frame_hooks: list[Callable[[], None]] = []
@@ -206,12 +208,23 @@ class CockpitContext:
         self.app.copy_to_clipboard(text)
         self.say(f"copied the {what} to the terminal's clipboard ({len(text)} characters)", "ok")
 
-    def open_bar(self, text: str) -> None:
-        """Go to the command bar, with the beginning of a line when there is one."""
+    def open_bar(self, text: str, was: tuple[str, ...] = ()) -> None:
+        """Go to the command bar, with the beginning of a line when there is one.
+
+        Args:
+            text: the beginning.
+            was: the lines that it was made from, where it edits something.
+        """
+        self.made_from = (text.split()[:2], was)
         if text:
             self.bar.set_text(text)
         # At once, not after the next refresh: a fast hand's next letters would be taken for keys of the plan.
         self.app.screen_stack[0].set_focus(self.bar.input)
+
+    def keep_line(self, line: str, receipt: cmd.Receipt) -> None:
+        """Give a line back that was not carried out, unless the operator has gone on."""
+        if not receipt.ok and not self.occupied:
+            self.open_bar(line)
 
     def push(self, screen: Screen[Answer], then: Callable[[Answer | None], object] | None = None) -> None:
         """Open a dialog, and give its answer to a function."""

@@ -6,10 +6,11 @@ import asyncio
 import os
 import secrets
 import traceback
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from contextlib import nullcontext, suppress
 from functools import partial
 from inspect import isawaitable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
 from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
 from app.commands.settings import Settings
+from app.commands.user import chosen_operator
 from app.projection.event_lines import ending_jobs_text
 from app.projection.improve_text import Preview as Preview
 from engine.agent.steering.gate import may_think
@@ -46,7 +48,7 @@ from engine.core.text import clean_line
 from engine.planning.library.missions import load_missions
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
-from engine.value import dataclass, replace
+from engine.value import dataclass, field, replace
 
 ACTS_ALONE = (cmd.Run, cmd.Step)
 """Commands after which the agent acts, which it does not without the jail that its policy requires."""
@@ -116,7 +118,8 @@ async def run_command(
     try:
         config = Settings.load(workspace, trust=trust).engine_config(accept=accept)
         async with open_engine(workspace, config, serving) as engine:
-            return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet)
+            by = chosen_operator() or "cli"
+            return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet, operator=by)
     except JournalError:
         raise
     except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
@@ -124,12 +127,19 @@ async def run_command(
 
 
 async def run_line(
-    engine: WorkspaceEngine, line: str, *, agent: str, dry: bool, quiet: bool, operator: str = "cli"
+    engine: WorkspaceEngine,
+    line: str,
+    *,
+    agent: str,
+    dry: bool,
+    quiet: bool,
+    operator: str = "cli",
+    key: str = "",
 ) -> Answer:
     """Carry out one line in an open workspace, or show what it would do where ` ?` is behind it."""
     bare = preview_asked(line)
     line, dry = (bare, True) if bare is not None else (line, dry)
-    return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet, operator=operator)
+    return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet, operator=operator, key=key)
 
 
 async def run_command_in(
@@ -140,15 +150,19 @@ async def run_command_in(
     dry: bool = False,
     quiet: bool = False,
     operator: str = "cli",
+    key: str = "",
 ) -> Answer:
-    """Carry out one line in an open workspace; see `run_command`."""
+    """Carry out one line in an open workspace; see `run_command`.
+
+    With a key each command of the line is carried out once, however often the line comes.
+    """
     chosen = agent or (engine.agents[0] if engine.agents else "")
     if agent and agent not in engine.agents:
         return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
     context = context_of(engine, chosen, await engine.view(chosen) if chosen else None)
     improves = is_improvement_request(line)
     context = await with_needed_state(engine, f"evolve {line}" if improves else line, context)
-    host = HeadlessHost(engine, context, quiet, operator)
+    host = HeadlessHost(engine, context, quiet, operator, key)
     if dry or improves:
         preview = await preview_line(host, line)
         return preview_answer(preview) if dry else _not_done(preview)
@@ -266,6 +280,9 @@ class HeadlessHost:
     context: Context
     quiet: bool = False
     operator: str = "cli"
+    key: str = ""
+    """Makes the ids of the commands; empty where they need none."""
+    numbers: Iterator[int] = field(default_factory=count)
 
     def say(self, text: str) -> None:
         """Nothing is shown before the answer."""
@@ -277,10 +294,15 @@ class HeadlessHost:
     async def submit(self, command: cmd.Command) -> Answer:
         """Send a command, and wait until what it begins has ended or needs the operator."""
         answer: Answer
+        if self.key:
+            submission = f"{self.key}.{next(self.numbers)}"
+            command = command.model_copy(update={"submission": submission})
         if isinstance(command, ForMastermind):
-            answer = await late("improve_runner:run_without_screen")(self.engine, command, self.quiet)
+            answer = await late("improve_runner:run_without_screen")(
+                self.engine, command, self.quiet, self.operator
+            )
         elif isinstance(command, ForCrew):
-            answer = await late("crew_runner:run_crew_command")(self.engine, command)
+            answer = await late("crew_runner:run_crew_command")(self.engine, command, self.operator)
         else:
             answer = await self._submit_to_agent(command)
         return answer

@@ -32,14 +32,14 @@ CANDIDATES = 8
 # ------------------------------------------------------------------ commands
 
 
-async def run_crew_command(engine: WorkspaceEngine, command: cc.ForCrew) -> Answer:
+async def run_crew_command(engine: WorkspaceEngine, command: cc.ForCrew, operator: str = "cli") -> Answer:
     """Carry a command out without a screen; work that it begins is waited for.
 
     Exit code 0 when it ended well, 1 when not, 3 when it waits for the operator. Being cut off cancels it.
     """
     crew = await engine.crew()
     asked, waits = set(crew.state.requests), not isinstance(command, _AT_ONCE)
-    sending = asyncio.ensure_future(engine.submit(command, operator="cli"))
+    sending = asyncio.ensure_future(engine.submit(command, operator=operator))
     try:
         receipt = await asyncio.shield(sending)
         handoff, group = (str(receipt.data.get(name, "")) for name in ("handoff", "group"))
@@ -52,7 +52,7 @@ async def run_crew_command(engine: WorkspaceEngine, command: cc.ForCrew) -> Answ
         together = crew.state.groups[group].handoffs if group in crew.state.groups else ()
         for name in [begun["handoff"]] if begun.get("handoff") else together:
             cancel = cc.CancelHandoff(handoff=name, reason="cut off at the command line")
-            await asyncio.shield(engine.submit(cancel, operator="cli"))
+            await asyncio.shield(engine.submit(cancel, operator=operator))
         raise
     answer = {**receipt.data, "ok": receipt.ok, "message": receipt.message, "event": receipt.event}
     waiting = frozenset(entry.server for entry in engine.servers.asked) if engine.servers else frozenset()

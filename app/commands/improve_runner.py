@@ -107,11 +107,13 @@ class _Progress:
                 sys.stderr.flush()
 
 
-async def run_without_screen(engine: WorkspaceEngine, command: ForMastermind, quiet: bool) -> Answer:
+async def run_without_screen(
+    engine: WorkspaceEngine, command: ForMastermind, quiet: bool, operator: str
+) -> Answer:
     """Carry a command out without a screen; its progress is shown where there is a terminal."""
     progress = _Progress() if not quiet and sys.stderr.isatty() else None
     try:
-        return await run_improve_command(engine, command, operator="cli", progress=progress)
+        return await run_improve_command(engine, command, operator=operator, progress=progress)
     finally:
         if progress is not None:
             progress.show("")

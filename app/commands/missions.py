@@ -40,16 +40,19 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(each for each in names if each not in taken)
 
 
-async def install_mission(engine: GoalEngine, agent: str, mission: Mission) -> cmd.Receipt:
-    """Write the mission's files through the agent's pipeline, recorded as the operator's.
+async def install_mission(
+    engine: GoalEngine, agent: str, mission: Mission, operator: str = ""
+) -> cmd.Receipt:
+    """Write the mission's files through the agent's pipeline, recorded as the operator's who holds it.
 
     Answers the first refusal, or the last receipt; the writes are done before the agent acts again.
     """
     receipt = cmd.Receipt(ok=True, message="nothing to install")
+    holds = bool(operator) and (await engine.view(agent)).control.holder == operator
     for path, content in mission.files.items():
         args = {"path": path, "content": content}
         receipt = await engine.submit(
-            cmd.CallTool(agent=agent, command="write", args=args), operator="mission"
+            cmd.CallTool(agent=agent, command="write", args=args), operator=operator if holds else "mission"
         )
         if not receipt.ok:
             break
@@ -74,7 +77,7 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
         host.view("agent", agent=agent)
     else:
         chosen_agent(host)
-    receipt = await install_mission(engine, agent, mission)
+    receipt = await install_mission(engine, agent, mission, host.operator)
     if not receipt.ok:
         return answer_message(False, receipt.message)
     await wait_until(engine, agent, lambda state: not state.requests and not state.busy)

@@ -32,7 +32,18 @@ from app.commands.plugins import Plugin, load_plugin, load_plugins, plugin_names
 from engine.core.text import clean_line
 
 NOUNS = (
-    *("goals", "steering", "breakpoints", "budgets", "plan", "beliefs", "approvals", "memory", "thinking"),
+    *(
+        "goals",
+        "steering",
+        "control",
+        "breakpoints",
+        "budgets",
+        "plan",
+        "beliefs",
+        "approvals",
+        "memory",
+        "thinking",
+    ),
     *("notes", "time", "sandbox", "improve", "agents", "crew", "trust", "view"),
 )
 """The modules of the nouns, in the order of help."""

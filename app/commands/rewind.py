@@ -309,7 +309,7 @@ async def _edits(engine: WorkspaceEngine, fork: str) -> str:
         assert isinstance(payload, ev.CommandReceived)
         command = cmd.parse_command(payload.command)
         if not isinstance(command, _STEERS):
-            args = {name: value for name, value in payload.command.items() if name not in ("do", "agent")}
+            args = {name: value for name, value in payload.command.items() if name not in cmd.NOT_TOLD}
             commands.append(call_text(command.do, args))
     return clean_line("; ".join(commands), limit=200)
 

@@ -7,6 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+OPERATOR = "PILOTHOUSE_OPERATOR"
+"""The environment variable with the operator's name."""
+
 
 def user_home(environ: Mapping[str, str] = os.environ) -> Path:
     """The directory of the user's own settings, keys and marks."""
@@ -19,10 +22,21 @@ def user_home(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(config) / "pilothouse"
 
 
+def chosen_operator(environ: Mapping[str, str] = os.environ) -> str:
+    """The name that was chosen with `--operator` or PILOTHOUSE_OPERATOR; empty for none."""
+    return _as_name(environ.get(OPERATOR, ""))
+
+
 def operator_name() -> str:
-    """The user's name, as commands are recorded under it."""
+    """The operator's name, as commands are recorded under it: the chosen one, else the user's."""
+    if name := chosen_operator():
+        return name
     try:
         name = getpass.getuser()
     except (KeyError, OSError):
         return "operator"
-    return "".join(char for char in name if char.isalnum() or char in "-_.")[:32] or "operator"
+    return _as_name(name) or "operator"
+
+
+def _as_name(text: str) -> str:
+    return "".join(char for char in text if char.isascii() and (char.isalnum() or char in "-_."))[:32]

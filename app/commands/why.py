@@ -11,6 +11,7 @@ from pathlib import Path
 from app.commands.command import Answer, CommandHost, Values
 from app.projection.event_lines import TEXT_LIMIT, Words, call_text, line_of, step_text, table_words
 from engine.core import events as ev
+from engine.core.command import NOT_TOLD
 from engine.core.journal import Event, JournalError
 from engine.core.memory_events import MemoryStored
 from engine.core.ports import Ports
@@ -190,7 +191,8 @@ def event_words(event: Event) -> tuple[str, str, str]:
     """Glyph, kind and words of any event; what is too small for `line_of` has words here."""
     try:
         if (line := line_of(event)) is not None:
-            return line.glyph, line.kind, line.text
+            by = f"{line.by}: " if line.by else ""
+            return line.glyph, line.kind, f"{by}{line.text}"
         words = table_words(_SMALL, ev.payload_of(event))
     except JournalError:
         return "?", "warning", f"{clean_line(event.kind)} (of no kind that is known here)"
@@ -203,7 +205,7 @@ def event_words(event: Event) -> tuple[str, str, str]:
 
 
 def _received(p: ev.CommandReceived) -> str:
-    args = {name: text for name, text in p.command.items() if name not in ("do", "agent")}
+    args = {name: text for name, text in p.command.items() if name not in NOT_TOLD}
     texts: dict[str, object] = {name: text for name, text in args.items() if text and isinstance(text, str)}
     return f"» operator {call_text(str(p.command.get('do', '')), texts)}"
 

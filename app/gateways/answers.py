@@ -21,6 +21,7 @@ from engine.model import LateModel
 from engine.value import asdict
 
 Name = Annotated[str, StringConstraints(max_length=64)]
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{0,64}$")]
 LINE_LIMIT = 100_000
 """Characters of a line of the command bar."""
 BLOB_BYTES = 16 * 1024 * 1024
@@ -52,6 +53,8 @@ class SubmitArguments(Arguments):
     """A command, as `engine.core.commands.parse_command` takes it."""
 
     command: dict[str, Any]
+    key: Key = ""
+    """By which it is carried out once, however often it is sent."""
 
 
 class EventsArguments(Arguments):
@@ -101,6 +104,8 @@ class LineArguments(Arguments):
     agent: Name = ""
     dry: bool = False
     """Show only what it would do."""
+    key: Key = ""
+    """By which each command of the line is carried out once, however often the line is sent."""
 
 
 class CancelArguments(Arguments):
@@ -170,6 +175,8 @@ async def _submit(engine: Engine, given: SubmitArguments, asker: Asker) -> dict[
         command = cmd.parse_command(given.command)
     except ValidationError as error:
         raise ProtocolError("command", f"this is no command: {_first_problem(error)}") from None
+    if given.key:
+        command = command.model_copy(update={"submission": given.key})
     receipt = await engine.submit(command, operator=asker.operator)
     return receipt.model_dump()
 
@@ -177,8 +184,10 @@ async def _submit(engine: Engine, given: SubmitArguments, asker: Asker) -> dict[
 async def _line(engine: Engine, given: LineArguments, asker: Asker) -> dict[str, Any]:
     if asker.watch and not given.dry:
         raise ProtocolError("watching", "this client only watches: a line is shown to it with dry alone")
-    line = run_line(engine, given.line, agent=given.agent, dry=given.dry, quiet=True, operator=asker.operator)
-    code, answer, text = await line
+    by, how = asker.operator, {"dry": given.dry, "quiet": True}
+    code, answer, text = await run_line(
+        engine, given.line, agent=given.agent, operator=by, key=given.key, **how
+    )
     return {"code": code, "answer": answer, "text": text}
 
 
@@ -210,6 +219,7 @@ async def _agents(engine: Engine, _given: Arguments, _asker: Asker) -> list[dict
                 "actions": state.actions,
                 "tokens": state.tokens,
                 "cost_usd": round(state.cost_usd, 6),
+                "holder": state.control.holder,
                 "refusal": engine.sandbox(agent).refusal,
             }
         rows.append(row)

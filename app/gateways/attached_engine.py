@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from app.gateways.addresses import AddressError
-from app.gateways.engine_client import EngineClient, EngineLostError
+from app.gateways.engine_client import LOST_S, EngineClient, EngineLostError, new_key
 from app.gateways.protocol import ProtocolError
 from engine.agent.branches import Branches
 from engine.agent.shared import EngineConfig
@@ -262,6 +262,24 @@ class AttachedEngine(WorkspaceQueries):
             await self._look_at_budgets(*self._budget_asked)
         self._trouble = ""
 
+    async def _submitted(self, command: dict[str, Any]) -> Any:
+        """Have a command carried out once: where the connection is lost meanwhile, it is sent again.
+
+        Raises:
+            EngineAwayError: the engine cannot be reached, or not again, or refuses.
+        """
+        key, until, sent = new_key(), asyncio.get_running_loop().time() + LOST_S, False
+        while True:
+            try:
+                keyed = sent or (self._connection is not None and self._connection.takes_keys)
+                return await self._ask("submit", command=command, **({"key": key} if keyed else {}))
+            except EngineAwayError as error:
+                lost = isinstance(error.__cause__, EngineLostError) and not error.__cause__.meant
+                if not keyed or not (lost or sent) or asyncio.get_running_loop().time() > until:
+                    raise
+                sent = True
+            await asyncio.sleep(LOOK_S)
+
     async def _ask(self, name: str, **given: Any) -> Any:
         """Ask the engine.
 
@@ -303,11 +321,11 @@ class AttachedEngine(WorkspaceQueries):
         if isinstance(command, StartJob) and command.verb == "agent_build":
             return cmd.Receipt(ok=False, message=BY_LINE)
         try:
-            answer = await self._ask("submit", command=command.model_dump(mode="json"))
+            answer = await self._submitted(command.model_dump(mode="json"))
             if isinstance(command, CHANGE_AGENTS):
                 self._rows = {row["agent"]: row for row in await self._ask("agents")}
         except EngineAwayError as error:
-            return cmd.Receipt(ok=False, message=f"{error}; the journal shows whether it was carried out")
+            return cmd.Receipt(ok=False, message=str(error))
         return cmd.Receipt.model_validate(answer)
 
     async def stopped(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 ANSWER_S = 10.0
 """How long an engine may take to answer a hello."""
+LOST_S = 15.0
+"""How long another engine is waited for that takes the place of a lost one, before a command is given up."""
 TRIES, AGAIN_S = 300, 0.1
 """How often a lost connection is tried again while the engine may still live, and the time between."""
 PIECE_BYTES = 256 * 1024
@@ -42,6 +45,14 @@ PIECE_BYTES = 256 * 1024
 
 class EngineLostError(Exception):
     """The connection has ended; whether what was sent was still carried out the journal says."""
+
+    meant = False
+    """Whether the engine said that it ends, and no other one takes its place."""
+
+
+def new_key() -> str:
+    """A key by which a command is carried out once."""
+    return secrets.token_hex(12)
 
 
 class _Wire:
@@ -87,7 +98,9 @@ class _Wire:
         if not isinstance(message, dict):
             raise EngineLostError("the engine's answer cannot be read")
         if "bye" in message:
-            raise EngineLostError(str(message["bye"]))
+            lost = EngineLostError(str(message["bye"]))
+            lost.meant = message["bye"] != RESTARTING
+            raise lost
         return message
 
     def close(self) -> None:
@@ -201,6 +214,28 @@ class EngineClient:
         finally:
             self._waiting.pop(ident, None)
 
+    async def ask_once(self, name: str, **fields: Any) -> Any:
+        """Ask for something that is carried out once: where the connection is lost, it is asked again.
+
+        Raises:
+            ProtocolError, EngineLostError: see `ask`; no engine has answered again for a while.
+        """
+        key, until, sent = new_key(), asyncio.get_running_loop().time() + LOST_S, False
+        while True:
+            try:
+                await self._connected()
+                keyed = sent = sent or self.takes_keys
+                return await self.ask(name, **({"key": key} if keyed else {}), **fields)
+            except EngineLostError as error:
+                if error.meant or not sent or asyncio.get_running_loop().time() > until:
+                    raise
+            await asyncio.sleep(AGAIN_S)
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the engine carries out once what comes again under the same key."""
+        return bool(self.hello.get("keys"))
+
     async def _connected(self) -> _Wire:
         """The connection, made again where it was lost and the engine is still there."""
         async with self._lock:
@@ -251,7 +286,7 @@ class EngineClient:
         """Have a command carried out; what the receipt says is durable. Errors as for `ask`."""
         from engine.core.command import Receipt  # late: see the module
 
-        return Receipt.model_validate(await self.ask("submit", command=command.model_dump(mode="json")))
+        return Receipt.model_validate(await self.ask_once("submit", command=command.model_dump(mode="json")))
 
     async def view(self, agent: str, at: int | None = None) -> AgentState:
         """The state of an agent now, or after one of its past versions.

@@ -179,7 +179,8 @@ class _EngineCaller:
         command = cmd.CallTool(
             agent=AGENT, tool=offer.tool, command=offer.command, args=dict(args), client=client or "client"
         )
-        handing = asyncio.ensure_future(engine.submit(command, operator="mcp"))
+        # It is this agent's work, and no other operator's command to it.
+        handing = asyncio.ensure_future(engine.submit(command, operator="mcp", own=True))
         try:
             receipt = await asyncio.shield(handing)
         except asyncio.CancelledError:

@@ -70,10 +70,13 @@ class EngineServer:
         kind: what kind of program has it: `cockpit`, `serve`, `run`, `do` or `mcp`.
         stop: ends the program; None where only its own user may.
         unit: the systemd unit that started it; empty for none.
+        operator: who operates the engine in its own program; empty for nobody.
     """
 
-    def __init__(self, engine: Engine, kind: str, *, stop: Stopper | None = None, unit: str = "") -> None:
-        self.engine, self.kind, self.stop = engine, kind, stop
+    def __init__(
+        self, engine: Engine, kind: str, *, stop: Stopper | None = None, unit: str = "", operator: str = ""
+    ) -> None:
+        self.engine, self.kind, self.stop, self.operator = engine, kind, stop, operator
         self.record = EngineRecord(str(engine.workspace.resolve()), os.getpid(), __version__, kind, unit)
         self.refused: Counter[str] = Counter()
         """What was refused, by the codes of the refusals."""
@@ -98,6 +101,7 @@ class EngineServer:
             self.trouble = str(error)
             return
         self._address = address
+        self.engine.gateways.append(lambda: self.clients)
         self._server = await asyncio.start_unix_server(self._accept, sock=listening, limit=wire.LINE_BYTES)
 
     async def close(self, reason: str = "") -> None:
@@ -119,6 +123,7 @@ class EngineServer:
     async def become(self, kind: str, stop: Stopper) -> None:
         """Go on as another kind of program, which clients may end."""
         self.kind, self.stop, self.record = kind, stop, self.record._replace(kind=kind)
+        self.operator = ""
         if self._address is not None:
             await asyncio.to_thread(note_change, self._address, self.record)
 
@@ -140,9 +145,10 @@ class EngineServer:
 
     @property
     def clients(self) -> list[dict[str, Any]]:
-        """Who is connected."""
+        """Who is connected, with whoever operates the engine in its own program."""
+        own = [{"operator": self.operator, "watch": False, "holds": False}] if self.operator else []
         connections = self._connections.values()
-        return [{**each.asker._asdict(), "holds": each.holds} for each in connections if each.asker]
+        return own + [{**each.asker._asdict(), "holds": each.holds} for each in connections if each.asker]
 
     def note_change(self, task: asyncio.Task[None] | None = None) -> None:
         """A client has come or gone, or a command has ended."""
@@ -283,6 +289,7 @@ class Connection:
             "pid": server.record.pid,
             "session": engine.session,
             "head": await engine.head(),
+            "keys": True,
         }
         self.asker, self.holds = Asker(hello.operator, hello.watch), hello.holds
         server.note_change()

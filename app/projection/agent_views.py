@@ -266,7 +266,8 @@ def timeline(marks: Sequence[Mark], event: Event, head: int) -> TimelineModel:
         head: the newest version of the stream.
     """
     line = line_of(event)
-    words = f"{line.glyph} {line.text}" if line is not None else event.kind
+    by = f"{line.by}: " if line is not None and line.by else ""
+    words = f"{line.glyph} {by}{line.text}" if line is not None else event.kind
     place = sum(mark.version <= event.version for mark in marks)
     return TimelineModel(
         marks=tuple(TimelineMark(_part(mark.version, head), mark.kind.value) for mark in marks),

@@ -12,6 +12,7 @@ from engine.core import events as ev
 from engine.core.actions import ResultStatus
 from engine.core.approvals import Answer
 from engine.core.breakpoints import write_break
+from engine.core.control import operator_of
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event
 from engine.core.metacognition import JobOutcome
@@ -42,10 +43,13 @@ class Line:
     kind: str
     """`goal`, `plan`, `action`, `success`, `warning`, `error`, `operator`, `thought`, `session`."""
     text: str
+    by: str = ""
+    """The operator whose doing it is; empty where no person's."""
 
     def plain(self) -> str:
         """The line for a terminal without colours."""
-        return f"{self.time} {self.stream:<12} {self.glyph} {self.text}"
+        by = f"{self.by}: " if self.by else ""
+        return f"{self.time} {self.stream:<12} {self.glyph} {by}{self.text}"
 
 
 def line_of(event: Event, payload: ev.Payload | None = None) -> Line | None:
@@ -54,7 +58,9 @@ def line_of(event: Event, payload: ev.Payload | None = None) -> Line | None:
     if parts is None:
         return None
     glyph, kind, text = parts
-    return Line(event.ref, event.at[11:19], event.stream, glyph, kind, clean_line(text, limit=TEXT_LIMIT))
+    shown, by = clean_line(text, limit=TEXT_LIMIT), clean_line(operator_of(event.actor))
+    named = shown.startswith(f"{by} ")
+    return Line(event.ref, event.at[11:19], event.stream, glyph, kind, shown, "" if named else by)
 
 
 def call_text(command: str, args: dict[str, object]) -> str:
@@ -483,6 +489,13 @@ _WORDS: Words = {
     ev.ContextRestored: "» operator in the next prompts: {p.about} (about {p.tokens} tokens)",
     ev.ContextReleased: "» operator in no prompt any more: {p.what}",
     ev.NoteAdded: "✎ operator note: {p.text}",
+    ev.ControlTaken: lambda p: (
+        f"» operator {p.holder} holds the controls{f'; {p.before} had them' if p.before else ''}"
+    ),
+    ev.ControlAsked: "» operator {p.by} asks {p.holder} for the controls",
+    ev.ControlGiven: lambda p: (
+        f"» operator {p.before} gives the controls {f'to {p.holder}' if p.holder else 'up'}"
+    ),
     ev.GuidanceGiven: lambda p: (
         f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"
     ),

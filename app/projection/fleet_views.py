@@ -341,10 +341,11 @@ def _entry(state: AgentState, handoff: Handoff | None, *, fault: bool) -> _Entry
     if handoff is not None and handoff.spec is not None:
         badge = handoff.spec.type.badge or badge
     row = FleetRow(LIVE + state.agent_id, state.agent_id, "·", "dim", "idle", badge=badge, work=work)
+    row = replace(row, holder=state.control.holder)
     if fault:
         note = "it ended by a fault of the program; ? says which"
         return _Entry(Group.FAILED, "", _as(row, "✗", "error", "fault", note=note))
-    if needs := needs_of(state):
+    if needs := [need for need in needs_of(state) if not need.of]:
         asked = _needed(needs)
         return _Entry(
             Group.WAITING, needs[0].since or state.at, _as(row, "?", "warning", "waiting", asked=asked)

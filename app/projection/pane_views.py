@@ -288,6 +288,7 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         mode="PAUSED" if state.mode is Mode.TIMED_OUT else cast(Any, state.mode.value),
         point=_point(state),
         asks=needs_operator(state),
+        holder=state.control.holder,
         tick=state.tick,
         thinker="agentspeak" if state.reasons else state.model or state.config.thinker,
         context=state.context_share,
@@ -300,14 +301,13 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
     )
 
 
-def others_text(clients: Iterable[Mapping[str, Any]], operator: str) -> str:
-    """Who else is connected to the engine, and whether they only watch; empty for nobody."""
+def others(clients: Iterable[Mapping[str, Any]], operator: str) -> tuple[tuple[str, bool], ...]:
+    """Who else is connected to the engine, and whether they only watch."""
     watches: dict[str, bool] = {}
     for client in clients:
         if (name := str(client.get("operator", ""))) != operator:
             watches[name] = watches.get(name, True) and bool(client.get("watch"))
-    names = [f"{name} watches" if watching else name for name, watching in sorted(watches.items())]
-    return f"with {', '.join(names)}" if names else ""
+    return tuple(sorted(watches.items()))
 
 
 def _point(state: AgentState) -> str:
@@ -421,7 +421,8 @@ def _place(session: SandboxSession) -> str:
 class WaitingCount:
     """Counts what waits over all agents; only what has changed is looked at again."""
 
-    def __init__(self) -> None:
+    def __init__(self, operator: str) -> None:
+        self._operator = operator
         self._agents: dict[str, tuple[int, int]] = {}
         self._system = self._crew = (-1, 0)
 
@@ -431,7 +432,7 @@ class WaitingCount:
         system: MastermindState | None,
         crew: tuple[int, Callable[[], int]] | None,
     ) -> int:
-        """How many things wait.
+        """How many things wait for this operator.
 
         Args:
             agents: the states of all agents.
@@ -452,5 +453,6 @@ class WaitingCount:
     def _of(self, state: AgentState) -> int:
         known = self._agents.get(state.agent_id)
         if known is None or known[0] != state.version:
-            known = self._agents[state.agent_id] = (state.version, len(needs_of(state)))
+            mine = sum(need.of in ("", self._operator) for need in needs_of(state))
+            known = self._agents[state.agent_id] = (state.version, mine)
         return known[1]

@@ -101,9 +101,14 @@ class _Shown:
 
 
 class Projector:
-    """States and rings of every agent; the cockpit asks it for models once a frame."""
+    """States and rings of every agent; the cockpit asks it for models once a frame.
 
-    def __init__(self) -> None:
+    Args:
+        operator: who looks; what others did is shown with their names.
+    """
+
+    def __init__(self, operator: str = "") -> None:
+        self._operator = operator
         self._agents: dict[str, _Shown] = {}
         self.selected = ""
         self.dirty: set[Pane] = set()
@@ -206,8 +211,9 @@ class Projector:
             return
         shown.saying = ""
         line = None if _shown_elsewhere(payload) else line_of(event, payload)
+        by = line.by if line is not None and line.by != self._operator else ""
         if line is not None and not _told_by_its_step(shown.state, payload):
-            shown.mind.append(mind_row(line.ref, _MIND_KINDS[line.kind], line.text, line.time))
+            shown.mind.append(mind_row(line.ref, _MIND_KINDS[line.kind], line.text, line.time, by))
         chunks = self._chunks(shown, payload)
         shown.chunks.extend(chunks)
         if event.stream == self.selected:

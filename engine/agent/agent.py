@@ -175,7 +175,8 @@ class Agent:
             result = decide(self.state, command, self.around.registry)
         except RefusedError as error:
             self.append(ev.CommandRefused(reason=error.reason), "system", received.ref)
-            return Receipt(ok=False, message=str(error), event=received.ref)
+            data = {"code": error.reason.code} if error.reason.code else {}
+            return Receipt(ok=False, message=str(error), event=received.ref, data=data)
         for payload in (self.around.seal(self.log.stream, each) for each in result.events):
             self.append(payload, actor, received.ref)
             self._react(payload)

@@ -6,10 +6,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from engine.agent.agent import Agent
+from engine.agent.controls import Controls
 from engine.agent.decisions.approvals import changed
+from engine.agent.decisions.outcome import RefusedError
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import spent_by_charge
 from engine.agent.shared import SharedServices
@@ -18,6 +21,7 @@ from engine.agent.steering.ledger import WORKSPACE as WORKSPACE_BUDGET
 from engine.agent.steering.ledger import Ledger
 from engine.agent.steering.left_out import whole_text
 from engine.agent.stops import StopController
+from engine.agent.submissions import Submissions
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import ForServers, RunState
@@ -106,6 +110,7 @@ class CommandRouter:
         mastermind: carries out what is asked of the system itself.
         crew: carries out what is asked of agents that hand work to each other.
         servers: carries out what is asked of MCP servers.
+        controls: which operator may command which agent.
     """
 
     def __init__(
@@ -118,10 +123,12 @@ class CommandRouter:
         mastermind: Callable[[ForMastermind, str], Awaitable[cmd.Receipt]],
         crew: Callable[[ForCrew, str], Awaitable[cmd.Receipt]],
         servers: Callable[[ForServers, str], Awaitable[cmd.Receipt]],
+        controls: Controls,
     ) -> None:
         self._shared, self._live, self._budgets = shared, live, budgets
-        self._log, self._session = log, session
+        self._log, self._session, self._controls = log, session, controls
         self.stops = StopController()
+        self._submissions = Submissions(shared.store)
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._routes: dict[type[cmd.Command], _Route] = {
             cmd.CreateAgent: live.create,
@@ -129,6 +136,7 @@ class CommandRouter:
             ForMastermind: mastermind,
             ForCrew: crew,
             ForServers: servers,
+            cmd.ForControl: controls.carry_out,
             cmd.Remember: self._remember,
             cmd.Stop: self._halt,
             cmd.Thaw: self._halt,
@@ -148,9 +156,18 @@ class CommandRouter:
         }
         """Carries a command to an agent out that the agent does not handle alone."""
 
-    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
-        """Carry out a command to the end, even when the caller is cancelled; see `Engine.submit`."""
-        carrying = asyncio.create_task(self._carry_out(command, f"operator:{operator}"), name=command.do)
+    async def submit(
+        self, command: cmd.Command, *, operator: str = "operator", own: bool = False
+    ) -> cmd.Receipt:
+        """Carry out a command to the end, even when the caller is cancelled; see `Engine.submit`.
+
+        Args:
+            command: what is to be done.
+            operator: who asks.
+            own: whether the engine itself does, whoever holds an agent's controls.
+        """
+        actor = f"operator:{operator}"
+        carrying = self._submissions.carrying(command, actor, partial(self._carry_out, own=own))
         self._carrying.add(carrying)
         carrying.add_done_callback(self._carrying.discard)
         return await asyncio.shield(carrying)
@@ -160,7 +177,7 @@ class CommandRouter:
         await asyncio.gather(*self._carrying, return_exceptions=True)
         await self.stops.close()
 
-    async def _carry_out(self, command: cmd.Command, actor: str) -> cmd.Receipt:
+    async def _carry_out(self, command: cmd.Command, actor: str, own: bool) -> cmd.Receipt:
         if self._shared.config.looks_only:
             return cmd.Receipt(ok=False, message=str(Reason("refused.looks-only")))
         if isinstance(command, cmd.CallTool | cmd.DropCall) and command.client:
@@ -171,9 +188,13 @@ class CommandRouter:
             return cmd.Receipt(ok=False, message=f"this cannot be recorded: {error}")
         route = next(self._routes[kind] for kind in type(command).__mro__ if kind in self._routes)
         try:
-            return await route(command, actor)
+            beside = "" if own else self._controls.admit(command, actor)
+            receipt = await route(command, actor)
+        except RefusedError as error:
+            return cmd.Receipt(ok=False, message=str(error))
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
+        return receipt.model_copy(update={"message": f"{receipt.message}; {beside}"}) if beside else receipt
 
     async def _to_agent(self, command: cmd.Command, actor: str) -> cmd.Receipt:
         """Carry out a command to one agent, where nothing keeps the agent from it."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.command_router import CommandRouter
+from engine.agent.controls import Clients, Controls
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import WorkspaceBudget
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
@@ -86,6 +88,8 @@ class Engine(WorkspaceQueries):
         self.session = ports.ids.new("session")
         self.pace = TurnScheduler()
         """Whose turn it is among agents, and the operator."""
+        self.gateways: list[Clients] = []
+        """Each knows whom it has connected with this engine."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._log: StreamLog | None = None
@@ -178,6 +182,7 @@ class Engine(WorkspaceQueries):
             self._mastermind.carry_out,
             self._crew.carry_out,
             self._about_servers,
+            Controls(self._live, lambda: self.clients),
         )
         await self._begin_servers()
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
@@ -346,7 +351,8 @@ class Engine(WorkspaceQueries):
 
         self._open_run_service = open_service
         policy = self.config.policy
-        self._runs = Runs(self._live, self.submit, self.store, present=present, policy=policy)
+        submit = partial(self.submit, own=True)
+        self._runs = Runs(self._live, submit, self.store, present=present, policy=policy)
         self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
         return self._runs
 
@@ -445,17 +451,25 @@ class Engine(WorkspaceQueries):
 
     # -------------------------------------------------------------- commands
 
-    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
+    async def submit(
+        self, command: cmd.Command, *, operator: str = "operator", own: bool = False
+    ) -> cmd.Receipt:
         """Carry out a command; what the receipt says is durable when it is returned.
 
         A command that cannot be carried out is answered with `ok=False` and the reason, never an exception.
-        It is carried out to the end even when the caller is cancelled.
+        It is carried out to the end even when the caller is cancelled. `own`: it is no operator's, and so
+        done whoever holds the agent's controls.
         """
-        return await self._router.submit(command, operator=operator)
+        return await self._router.submit(command, operator=operator, own=own)
 
     async def stopped(self) -> None:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._router.stops.settled()
+
+    @property
+    def clients(self) -> Sequence[Mapping[str, Any]]:
+        """Who is connected to this engine, with whoever operates it in its own process."""
+        return [row for clients in self.gateways for row in clients()]
 
     def root_of(self, agent: str) -> Path:
         """Where an agent's files are: the workspace's sandbox, or of a fork its own."""

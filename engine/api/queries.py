@@ -243,7 +243,7 @@ class WorkspaceQueries:
 
     @property
     def clients(self) -> Sequence[Mapping[str, Any]]:
-        """Who is connected to an engine of another process; those of this one are the server's."""
+        """See `WorkspaceEngine`."""
         return ()
 
     def sandbox(self, agent: str = "") -> SandboxReport:

@@ -87,7 +87,7 @@ class WorkspaceEngine(Protocol):
 
     @property
     def clients(self) -> Sequence[Mapping[str, Any]]:
-        """Who is connected to an engine of another process."""
+        """Who is connected: rows with `operator` and `watch`."""
 
     async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
         """Carry out a command."""

@@ -20,6 +20,8 @@ STOP_WORDS = frozenset(
 """Words that are no agent's id: a sentence was typed where an id was meant."""
 RESERVED_IDS = frozenset({"workspace", "mastermind", "all"})
 GOAL_LIMIT = 8_000
+NOT_TOLD = frozenset({"do", "agent", "submission", "was"})
+"""Fields of commands that are none of their arguments."""
 
 
 def check_agent_id(value: str) -> str:
@@ -48,6 +50,8 @@ class Command(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     do: str = ""
     agent: str = ""
+    submission: str = Field(default="", max_length=80, exclude_if=lambda given: not given)
+    """An id that its sender gave it: what comes again under it is answered, and not carried out again."""
 
     def __init_subclass__(cls, *, do: str = "", **config: Any) -> None:
         super().__init_subclass__(**config)
@@ -55,6 +59,14 @@ class Command(BaseModel, metaclass=LateModel):
             # A field of its own, so that `do` says of which kind a command is when one is read.
             cls.__annotations__ = {"do": Literal[do], **cls.__annotations__}
             cls.do = do
+
+
+def made_from() -> Any:
+    """The field of an edit for the lines that its editor showed before; it stands nowhere while it is empty.
+
+    Where they are others by then, the edit is refused, so that nobody overwrites what they have not seen.
+    """
+    return Field(default=(), max_length=1_000, exclude_if=lambda lines: not lines)
 
 
 class Receipt(BaseModel, metaclass=LateModel):

@@ -19,6 +19,7 @@ from engine.core.beliefs import *
 from engine.core.breakpoints import *
 from engine.core.budgets import *
 from engine.core.command import *
+from engine.core.control import *
 from engine.core.goals import *
 from engine.core.memory import Remember as Remember
 from engine.core.metacognition import *

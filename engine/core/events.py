@@ -20,6 +20,7 @@ from engine.core.approvals import *
 from engine.core.beliefs import *
 from engine.core.breakpoints import *
 from engine.core.budgets import *
+from engine.core.control import *
 from engine.core.goals import *
 from engine.core.journal import Event, JournalError
 from engine.core.journal import Payload as Payload

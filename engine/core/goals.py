@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from engine.core.command import Command, GoalText
+from engine.core.command import Command, GoalText, made_from
 from engine.core.journal import Payload
 from engine.core.reasons import NONE, Reason
 from engine.value import dataclass
@@ -66,6 +66,8 @@ class ChangeGoal(Command, do="change_goal"):
     goal: str
     text: GoalText | None = None
     priority: int | None = None
+    was: tuple[str, ...] = made_from()
+    """Its text."""
 
 
 class PushGoal(Command, do="push_goal"):

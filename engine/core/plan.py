@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.core.actions import SandboxSession
-from engine.core.command import Command
+from engine.core.command import Command, made_from
 from engine.core.journal import Payload, canonical
 from engine.core.reasons import NONE, Reason
 from engine.core.recovery import FailureKind
@@ -211,6 +211,8 @@ class EditStep(Command, do="edit_step"):
     command: str | None = None
     args: dict[str, Any] | None = None
     description: str | None = None
+    was: tuple[str, ...] = made_from()
+    """What it does, as `step_line` has it."""
 
 
 class InsertStep(Command, do="insert_step"):
@@ -263,6 +265,14 @@ class ReplacePlan(Command, do="replace_plan"):
 
     goal: str
     plan: str = Field(min_length=1, max_length=1_000_000)
+    was: tuple[str, ...] = made_from()
+    """What its steps do, as `step_line` has them."""
+
+
+def step_line(step: PlanStep) -> str:
+    """What a step does, on a line that is the same for as long as that is."""
+    does = f"{step.tool}.{step.command}" if step.op is Op.ACT else step.op.value
+    return f"{step.id} {does} {canonical(step.args)} {step.description}".strip()
 
 
 # ------------------------------------------------------------------ what changed between two revisions

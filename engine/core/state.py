@@ -16,6 +16,7 @@ from engine.core.approvals import Approvals
 from engine.core.beliefs import Belief
 from engine.core.breakpoints import Breakpoint, Reached
 from engine.core.budgets import BudgetHold, SpendingLimits, Spent, StepCosts
+from engine.core.control import Control
 from engine.core.goals import Goal
 from engine.core.journal import Event, Payload
 from engine.core.late_values import LateValues
@@ -54,6 +55,8 @@ class AgentState:
     agent_id: str = ""
     agent_type: str = ""
     description: str = ""
+    control: Control = field(default_factory=Control)
+    """Which operator holds its controls."""
     config: AgentConfig = field(default_factory=AgentConfig)
     deleted: bool = False
     forked: Forked | None = None
@@ -89,6 +92,8 @@ class AgentState:
     current_goal: str = ""
     plans: LateValues[Plan] = field(default_factory=LateValues)
     """Plan of each goal, by goal id."""
+    editors: dict[str, str] = field(default_factory=dict)
+    """Which operator last changed a goal's text (`text g1`), a goal's plan (`g1`) or a step (`s1`)."""
     needs_replan: bool = False
     replans: dict[str, str] = field(default_factory=dict)
     """Goals whose rest is to be planned anew, to the event that decided it."""

@@ -25,7 +25,7 @@ from engine.core.campaigns import (
     SettleItem,
     StartJob,
 )
-from engine.core.command import Receipt
+from engine.core.command import NOT_TOLD, Receipt
 from engine.core.improvement import CampaignStatus, Component, ItemStatus, JobRecord, MastermindState
 from engine.core.reasons import Reason
 from engine.core.store.port import DATA_DIRECTORY
@@ -345,7 +345,7 @@ class Mastermind:
             known = ", ".join(self.verbs)
             raise JobRefused(f"there is no job {command.verb}; jobs: {known}")
         worker, heavy = self._workers[command.verb]
-        options = command.model_dump(exclude={"do", "agent", "verb", "argument", "options"})
+        options = command.model_dump(exclude={*NOT_TOLD, "verb", "argument", "options"})
         asked = JobRequest("", command.argument, {**command.options, **options}, actor)
         job = await self.jobs.start(command.verb, asked, worker, heavy=heavy)
         waits = ", when there is room for it" if heavy and self.jobs.must_wait(job.id) else ""

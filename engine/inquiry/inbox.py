@@ -49,6 +49,8 @@ class NeedKind(StrEnum):
     BUDGET = "budget"
     STUCK = "stuck"
     BREAKPOINT = "breakpoint"
+    CONTROL = "controls"
+    """An operator asks who holds an agent's controls for them."""
     RULE = "rule"
     """A rule that was learned from answers could be taken up; no agent waits for it."""
 
@@ -72,6 +74,8 @@ class Need:
     """Of an approval: the narrowest rule that allows it, on a line."""
     urgent: bool = False
     """Whether it cannot be undone, or nobody knows what was done."""
+    of: str = ""
+    """The only operator whom it concerns; empty for any."""
 
     @property
     def key(self) -> str:
@@ -81,7 +85,7 @@ class Need:
 
 def needs_of(state: AgentState) -> tuple[Need, ...]:
     """What an agent needs the operator for."""
-    return (*asked_of(state), *_paused(state)) if not state.deleted else ()
+    return (*asked_of(state), *_paused(state), *_controls(state)) if not state.deleted else ()
 
 
 def needs_of_system(state: MastermindState) -> tuple[Need, ...]:
@@ -186,6 +190,14 @@ def asked_of(state: AgentState) -> Iterator[Need]:
     if state.handover is not None:
         what = "say what it is to know of your changes at the shell (settle)"
         yield Need(agent, NeedKind.HANDOVER, state.handover.action, what, event=state.handover.event)
+
+
+def _controls(state: AgentState) -> Iterator[Need]:
+    """Operators who asked the holder for the controls."""
+    holder = state.control.holder
+    for name, event in state.control.asked:
+        what = f"{name} asks {holder} for the controls: control give {name}"
+        yield Need(state.agent_id, NeedKind.CONTROL, name, what, event=event, of=holder)
 
 
 def _paused(state: AgentState) -> Iterator[Need]:

@@ -68,6 +68,7 @@ _NEEDS: dict[type[ev.Payload], Callable[[Any], str]] = {
     ev.ApprovalAsked: lambda said: f"may {said.action} {said.call.name} run? {said.why}",
     ev.ReplanHeld: lambda said: f"the plan of {said.goal} is another than you accepted: {said.change}",
     ev.BudgetReached: lambda said: said.reason,
+    ev.ControlAsked: lambda said: f"{said.by} asks {said.holder} for the controls: control give {said.by}",
     ev.StuckNoticed: lambda said: (
         f"may be stuck: {'; '.join(sign.text for sign in said.signs)}" if said.signs else ""
     ),

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
+from engine.core.command import NOT_TOLD
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, of_agent
 from engine.core.plan import PlanStep, StepStatus
@@ -266,7 +267,7 @@ def _nothing(_said: ev.Payload) -> None:
 
 
 def _command(event: ev.CommandReceived) -> tuple[str, str]:
-    fields = {name: value for name, value in event.command.items() if name not in ("do", "agent")}
+    fields = {name: value for name, value in event.command.items() if name not in NOT_TOLD}
     words = json.dumps(fields, ensure_ascii=False, sort_keys=True) if fields else ""
     return str(event.command.get("do", "")), words
 

@@ -184,6 +184,10 @@ LINES = [
     ("stop HOLD children", _pilot(cmd.Stop, grade="hold", scope="children")),
     ("stop all", _pilot(cmd.Stop, scope="all")),
     ("thaw", _pilot(cmd.Thaw)),
+    ("control ask", _pilot(cmd.AskControl)),
+    ("control take", _pilot(cmd.TakeControl)),
+    ("control give ann", _pilot(cmd.GiveControl, to="ann")),
+    ("control free", _pilot(cmd.FreeControl)),
     ("thaw all", _pilot(cmd.Thaw, scope="all")),
     ("inbox", ("inbox",)),
     ("approve", _pilot(cmd.AnswerApproval, allow=True)),
@@ -485,7 +489,7 @@ ANYTHING_GOES = {
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
 ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
-ANYTHING_GOES |= {"fleet", "handoffs", "agents", "take", "pause", "ideas"}
+ANYTHING_GOES |= {"control", "fleet", "handoffs", "agents", "take", "pause", "ideas"}
 ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox", "rules", "guide"}
 """Verbs whose argument may be left out or be any word."""
 

@@ -21,9 +21,9 @@ from textual.widget import Widget
 
 from engine.value import dataclass
 from widgets.base.rows import Row, RowList
-from widgets.base.text_layout import LinePainter, Piece, Pieces, plain
+from widgets.base.text_layout import OPERATOR_STYLES, LinePainter, Piece, Pieces, plain
 
-STYLE_NAMES = ("text", "dim", "strong", "accent", "success", "warning", "error", "heading")
+STYLE_NAMES = ("text", "dim", "strong", "accent", "success", "warning", "error", "heading", *OPERATOR_STYLES)
 FAR = 1_000_000_000
 """Lines or rows of a step that goes to the first or the last of all."""
 
@@ -147,6 +147,10 @@ class LinePane(Widget, can_focus=True):
         & > .line--warning { color: $text-warning; }
         & > .line--error { color: $text-error; }
         & > .line--heading { color: $foreground-muted; text-style: bold; }
+        & > .line--operator-1 { color: $text-primary; }
+        & > .line--operator-2 { color: $text-secondary; }
+        & > .line--operator-3 { color: $text-success; }
+        & > .line--operator-4 { color: $text-warning; }
         & > .line--cursor { background: $primary 16%; color: $text-primary; }
         & > .line--cursor-blurred { background: $foreground 7%; color: $foreground-muted; }
         & > .line--track { color: $border-blurred; }

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
@@ -69,6 +70,14 @@ class Piece(NamedTuple):
 
 
 Pieces = tuple[Piece, ...]
+
+OPERATOR_STYLES = tuple(f"operator-{number}" for number in range(1, 5))
+"""Styles of operators' names; the name itself always stands there, too."""
+
+
+def operator_style(name: str) -> str:
+    """The style of an operator, the same for a name everywhere."""
+    return OPERATOR_STYLES[crc32(name.encode()) % len(OPERATOR_STYLES)]
 
 
 def visible(text: str) -> str:

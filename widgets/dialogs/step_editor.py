@@ -41,7 +41,14 @@ class StepEdit:
 
 
 class StepEditor(BoxDialog[StepEdit | None]):
-    """Gives a `StepEdit`, or None when the operator changed nothing or gave up."""
+    """Gives a `StepEdit`, or None when the operator changed nothing or gave up.
+
+    Args:
+        draft: the step.
+        check: says what is wrong with what is typed.
+        typed: what was typed before and could not be saved.
+        refused: why that was so.
+    """
 
     DEFAULT_CSS = """
     StepEditor Horizontal { height: auto; }
@@ -57,9 +64,11 @@ class StepEditor(BoxDialog[StepEdit | None]):
     _args = getters.query_one("#args", TextArea)
     _problems = getters.query_one("#problems", Static)
 
-    def __init__(self, draft: StepDraft, check: Check) -> None:
+    def __init__(
+        self, draft: StepDraft, check: Check, typed: StepEdit | None = None, refused: str = ""
+    ) -> None:
         super().__init__()
-        self._draft = draft
+        self._draft, self._typed, self._refused = draft, typed, refused
         self._check = check
         self._warned = False
         self._before = (visible(draft.tool), visible(draft.command), args_text(draft.args))
@@ -67,6 +76,9 @@ class StepEditor(BoxDialog[StepEdit | None]):
     def compose(self) -> ComposeResult:
         """Tool and command side by side, the arguments, and what is wrong."""
         tool, command, args = self._before
+        if self._typed is not None:
+            tool, command, args = self._typed.tool, self._typed.command, args_text(self._typed.args)
+        self._given = tool, command, args
         fields = Horizontal(
             Vertical(_label("tool"), Input(tool, id="tool")),
             Vertical(_label("command"), Input(command, id="command")),
@@ -93,11 +105,11 @@ class StepEditor(BoxDialog[StepEdit | None]):
     @on(Input.Changed)
     @on(TextArea.Changed)
     def _changed(self) -> None:
-        self._warned = False
+        self._warned, self._refused = False, self._refused if self._values() == self._given else ""
         self._show_problems(self.problems())
 
     def _show_problems(self, problems: list[str]) -> None:
-        show_problems(self._problems, problems, "can be saved")
+        show_problems(self._problems, [*filter(None, [self._refused]), *problems], "can be saved")
 
     def action_save(self) -> None:
         """Save if nothing is wrong."""

@@ -15,7 +15,7 @@ from engine.core.text import clean_line
 from engine.value import dataclass, replace
 from widgets.base.asked import Asked
 from widgets.base.line_pane import LinePane
-from widgets.base.text_layout import Piece, Pieces, cut, cut_text, fit, pad, width_of
+from widgets.base.text_layout import Piece, Pieces, cut, cut_text, fit, operator_style, pad, width_of
 
 CELL = 72
 """Cells of the narrowest column."""
@@ -62,11 +62,13 @@ class FleetRow:
     note: str = ""
     """What is to be said of it below the table, as its last error."""
     asked: Asked | None = None
+    holder: str = ""
+    """The operator who holds its controls."""
 
     @property
     def words(self) -> str:
         """What the filter looks through."""
-        return f"{self.name} {self.badge} {self.state} {self.label} {self.work}".lower()
+        return f"{self.name} {self.badge} {self.state} {self.label} {self.work} {self.holder}".lower()
 
 
 class FleetGrid(LinePane):
@@ -232,6 +234,12 @@ def _pieces(row: FleetRow, width: int, queue: str, typed: str = "") -> Pieces:
         Piece(_cell(row.tools, TOOLS_CELLS), "error" if row.tools not in ("", "ok", "tools") else "dim"),
     ]
     name = min(width - 8 - width_of(fixed), 26 if width >= WITH_WORK else width)
+    held = (
+        (Piece(f"@{cut_text(clean_line(row.holder), 12)} ", operator_style(row.holder)),)
+        if row.holder
+        else ()
+    )
+    name -= width_of(held)
     label: str | Style = "accent" if typed and row.label.startswith(typed) else "dim"
     pieces = (
         Piece(" "),
@@ -239,6 +247,7 @@ def _pieces(row: FleetRow, width: int, queue: str, typed: str = "") -> Pieces:
         Piece("◆ " if row.floor else "  ", "accent"),
         Piece(f"{row.mark} ", row.style),
         Piece(_cell(row.name, max(1, name)), "text" if row.style == "dim" else "strong"),
+        *held,
         *fixed,
     )
     if width >= WITH_WORK:

@@ -7,7 +7,7 @@ from typing import Literal
 from engine.core.text import clean_line
 from widgets.base.facts import RowsPane
 from widgets.base.rows import Row
-from widgets.base.text_layout import Piece
+from widgets.base.text_layout import Piece, operator_style
 
 MindKind = Literal["thought", "deliberation", "decision", "plan", "reflection", "note"]
 MIND_MARKS: dict[str, tuple[str, str]] = {
@@ -41,7 +41,7 @@ Enter asks why.
         self.request("why", key)
 
 
-def mind_row(id_: str, kind: MindKind, text: str, at: str = "") -> Row:
+def mind_row(id_: str, kind: MindKind, text: str, at: str = "", by: str = "") -> Row:
     """A movement of the agent's mind.
 
     Args:
@@ -49,14 +49,19 @@ def mind_row(id_: str, kind: MindKind, text: str, at: str = "") -> Row:
         kind: what it is.
         text: in words.
         at: time of day, `14:03:07`.
+        by: the operator whose doing it is.
     """
     glyph, style = MIND_MARKS[kind]
     at, text = clean_line(at, limit=12), clean_line(text)
     emphasis = "strong" if kind == "decision" else "dim" if kind == "note" else "text"
     return Row(
         id_,
-        (Piece(f"{at} " if at else "", "dim"), Piece(glyph + " ", style), Piece(text, emphasis)),
+        (
+            *(Piece(f"{at} " if at else "", "dim"), Piece(glyph + " ", style)),
+            *(Piece(f"{by}: ", operator_style(by)) for _ in range(bool(by))),
+            Piece(text, emphasis),
+        ),
         indent=2,
         most=8,
-        copy=text,
+        copy=f"{by}: {text}" if by else text,
     )

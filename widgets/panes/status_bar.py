@@ -10,7 +10,7 @@ from textual import events
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.pane_tabs import StripLine
-from widgets.base.text_layout import Piece, Pieces, cut_text, width_of
+from widgets.base.text_layout import OPERATOR_STYLES, Piece, Pieces, cut_text, operator_style, width_of
 
 Mode = Literal[
     "RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "FROZEN", "PAST", "STOPPED"
@@ -73,8 +73,10 @@ class StatusModel:
     """Where the engine is that another process has; empty where it is here."""
     lost: bool = False
     """Whether that engine cannot be reached."""
-    others: str = ""
-    """Who else is connected to the engine, in a few words."""
+    others: tuple[tuple[str, bool], ...] = ()
+    """Who else is connected to the engine, and whether they only watch."""
+    holder: str = ""
+    """Which operator holds the agent's controls; empty for nobody."""
     fault: str = ""
     """Which agent ended by a fault of the program, and by what; empty when none did."""
 
@@ -97,6 +99,7 @@ class StatusBar(StripLine):
             f"status--{name}"
             for name in ("text", "dim", "strong", "accent", "success", "warning", "error", "alarm", "inbox")
         ),
+        *(f"status--{style}" for style in OPERATOR_STYLES),
         *(f"status--{style}" for _, style in MODE_MARKS.values()),
     }
     DEFAULT_CSS = """
@@ -111,6 +114,10 @@ class StatusBar(StripLine):
         & > .status--success { color: $text-success; }
         & > .status--warning { color: $text-warning; text-style: bold; }
         & > .status--error { color: $text-error; text-style: bold; }
+        & > .status--operator-1 { color: $text-primary; }
+        & > .status--operator-2 { color: $text-secondary; }
+        & > .status--operator-3 { color: $text-success; }
+        & > .status--operator-4 { color: $text-warning; }
         & > .status--inbox { color: $text-warning; text-style: bold; }
         & > .status--running { background: $success; color: $background; text-style: bold; }
         & > .status--idle { background: $foreground 14%; color: $foreground; text-style: bold; }
@@ -219,7 +226,8 @@ def _cells(model: StatusModel) -> list[_Cell]:
             if model.lost
             else _some(clean_line(model.link).partition(" ")[0], "dim"),
         ),
-        _Cell(42, _some(clean_line(model.others), "accent")),
+        _Cell(85, *_holder(model.holder)),
+        _Cell(42, _others(model.others)),
     ]
     cells += _sandbox(model)
     if model.journal:
@@ -229,6 +237,21 @@ def _cells(model: StatusModel) -> list[_Cell]:
         words = clean_line(model.fault)
         cells.append(_Cell(94, (Piece(f"✗ fault: {words}", "error"),), (Piece("✗ fault", "error"),)))
     return [cell for cell in cells if cell.full]
+
+
+def _holder(name: str) -> tuple[Pieces, Pieces]:
+    """Who holds the controls, and the same in fewer cells."""
+    shown = _some(clean_line(name), operator_style(name))
+    return ((Piece("controls ", "dim"), *shown), (Piece("@", "dim"), *shown)) if shown else ((), ())
+
+
+def _others(others: Iterable[tuple[str, bool]]) -> Pieces:
+    """Who else is connected, each in their colour."""
+    line: list[Piece] = []
+    for name, watches in others:
+        line += [Piece(", " if line else "with ", "dim"), Piece(clean_line(name), operator_style(name))]
+        line += [Piece(" watches", "dim")] if watches else []
+    return tuple(line)
 
 
 def _head(point: str) -> Pieces:

@@ -116,7 +116,7 @@ class Agents:
             if not (await self._context.submit(mission_agent(mission, agent))).ok:
                 return
             self.select_soon(agent)
-        receipt = await install_mission(self._context.engine, agent, mission)
+        receipt = await install_mission(self._context.engine, agent, mission, self._context.settings.operator)
         if not receipt.ok:
             self._context.say(receipt.message, "error")
             return
@@ -133,7 +133,8 @@ class Agents:
             return
         match action:
             case "reword":
-                self._context.open_bar(f"reword {goal} {clean_line(known.text)}")
+                was = tuple(known.text.splitlines())
+                self._context.open_bar(f"reword {goal} {clean_line(known.text)}", was)
             case "subgoal" | "under":
                 self._context.open_bar(f"{action} {goal} ")
             case "raise" | "lower":

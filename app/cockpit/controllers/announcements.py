@@ -111,6 +111,9 @@ class Announcements:
             ev.BudgetReached: self._budget_reached,
             ev.MindBreakpointHit: self._mind_breakpoint_hit,
             ev.BreakpointHit: self._breakpoint_hit,
+            ev.ControlTaken: self._control_taken,
+            ev.ControlAsked: self._control_asked,
+            ev.ControlGiven: self._control_given,
             **dict.fromkeys(self._offers, self._offer),
         }
         self._compared = ""
@@ -122,7 +125,9 @@ class Announcements:
         state = next((shown for shown in states if shown.agent_id == event.stream), None)
         notice = notice_of(event, payload, state)
         # Who hands a shell back in this pane is there and sees the question.
-        if notice is None or (isinstance(payload, ev.ChangesOffered) and event.stream == self._context.agent):
+        if notice is None or (isinstance(payload, ev.ControlAsked) and payload.holder != self._me):
+            return
+        if isinstance(payload, ev.ChangesOffered) and event.stream == self._context.agent:
             return
         if self._filter is None:
             self._filter = NoticeFilter(self._context.settings.notify)
@@ -139,6 +144,28 @@ class Announcements:
         reaction = self._reactions.get(type(payload))
         if reaction is not None:
             reaction(agent, payload)
+
+    @property
+    def _me(self) -> str:
+        return self._context.settings.operator
+
+    def _control_taken(self, agent: str, payload: ev.ControlTaken) -> None:
+        if payload.before == self._me:
+            self._context.say(
+                f"{payload.holder} took the controls of {agent} from you; control take takes them back",
+                "error",
+            )
+
+    def _control_asked(self, agent: str, payload: ev.ControlAsked) -> None:
+        if payload.holder == self._me:
+            self._context.say(
+                f"{payload.by} asks you for the controls of {agent}: A shows it, and a there gives them",
+                "error",
+            )
+
+    def _control_given(self, agent: str, payload: ev.ControlGiven) -> None:
+        if payload.holder == self._me:
+            self._context.say(f"{payload.before} gave you the controls of {agent}", "ok")
 
     def _shown(self, agent: str) -> bool:
         return agent == self._context.agent

@@ -192,6 +192,10 @@ class CommandLine:
 
     def _begin(self, host: CockpitHost, request: Request) -> None:
         """Carry a request out: what only opens a view at once, all else beside the screen."""
+        begins, was = self._context.made_from
+        if was and isinstance(request.sends, cmd.ChangeGoal) and request.line.split()[:2] == begins:
+            request = replace(request, sends=request.sends.model_copy(update={"was": was}))
+        self._context.made_from = ([], ())
         answer = begin_request(host, request)
         if isawaitable(answer):
             self._context.run(self._finish(request, answer), request.command.name)

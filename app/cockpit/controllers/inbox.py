@@ -21,6 +21,7 @@ CHANGES_THE_INBOX = (
     *(ev.ApprovalAsked, ev.ApprovalAnswered, ev.ReplanHeld, ev.PlanAccepted, ev.PlanRevised),
     *(ev.InterventionOpened, ev.InterventionClosed, ev.ActionStarted, ev.ActionWithdrawn),
     *(ev.RuleProposed, ev.ProposalClosed),
+    *(ev.ControlTaken, ev.ControlAsked, ev.ControlGiven),
     *(ev.BudgetReached, ev.AgentPaused, ev.AgentResumed, ev.PlansHeld, ev.ChangesOffered),
 )
 """Events after which other things wait than before."""
@@ -77,7 +78,8 @@ class Inbox:
         try:
             while (engine := self._context.engine) is not None and self._inbox_stale:
                 self._inbox_stale = False
-                self._needs = await engine.inbox()
+                mine = ("", self._context.settings.operator)
+                self._needs = tuple(need for need in await engine.inbox() if need.of in mine)
                 if (dialog := self._context.showing(InboxDialog)) is None:
                     return
                 dialog.show(approval_views.inbox(self._needs, SystemClock().now()))
@@ -110,6 +112,12 @@ class Inbox:
             self._context.app.call_later(self._approvals.ask_permission, chosen[0].thing, refuse=denied)
         elif chosen[0].kind is NeedKind.RULE:
             self._answer_rule(chosen[0], answer)
+        elif chosen[0].kind is NeedKind.CONTROL:
+            if answer in ("open", "deny"):
+                self._say(f"a gives {chosen[0].thing} the controls of {chosen[0].agent}; else you keep them")
+                return
+            give = cmd.GiveControl(agent=chosen[0].agent, to=chosen[0].thing)
+            self._context.send(give, lambda receipt: self._say(receipt.message))
         elif answer == "open" or chosen[0].kind is not NeedKind.APPROVAL:
             self._open_need(chosen[0])
         else:

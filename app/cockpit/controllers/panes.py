@@ -87,7 +87,7 @@ class Panes:
         self._mastermind = mastermind
         self._crew = crew
         self._open_memory = open_memory
-        self._waiting = views.WaitingCount()
+        self._waiting = views.WaitingCount(context.settings.operator)
         self._drawers: dict[Pane, Callable[[AgentState], None]] = {
             Pane.GOALS: self._draw_goals,
             Pane.PLAN: lambda state: self._context.app.query_one(PlanPane).show(
@@ -190,8 +190,7 @@ class Panes:
             model = agent_views.status(model, state, now)
         job, job_short = self._mastermind.status()
         waiting = self._waiting.count(states, self._mastermind.state, self._crew.needs)
-        server, operator = self._context.server, self._context.settings.operator
-        others = views.others_text(server.clients if server is not None else engine.clients, operator)
+        others = views.others(engine.clients, self._context.settings.operator)
         model = replace(model, job=job, job_short=job_short, waiting=waiting, others=others)
         model = replace(model, link=engine.link, lost=engine.lost)
         self._context.app.query_one(StatusBar).show(model)

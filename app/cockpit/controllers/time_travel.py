@@ -175,7 +175,7 @@ class TimeTravel:
             )
             return
         before = max(at - EARLIER, 0)
-        shown = Projector()
+        shown = Projector(self._context.settings.operator)
         for other in self._context.live.states:
             if other.agent_id == past.stream:
                 shown.add(past.stream, await past.state(before), [])

@@ -14,7 +14,7 @@ from app.projection import pane_views as views
 from app.projection.event_lines import step_text
 from engine.core import commands as cmd
 from engine.core.journal import JournalError
-from engine.core.plan import Op, PlanStep
+from engine.core.plan import Op, PlanStep, step_line
 from engine.core.state import AgentState
 from engine.sandbox.terminal import Terminal
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, parse_args
@@ -108,12 +108,14 @@ class Turn:
             return
         state = self._context.state
         turn = state.intervention if state and not self._context.in_past else None
+        plan = state.plans.get(turn.goal) if state and turn else None
+        was = tuple(map(step_line, plan.steps)) if plan is not None else ()
         printed = self._context.projector.last_words(turn.step) if turn and turn.kind else ""
         model = views.intervention(state, printed) if state else None
         if model is not None and self._context.no_dialog:
-            self._context.push(InterventionDialog(model, unasked=unasked), self._decided)
+            self._context.push(InterventionDialog(model, unasked=unasked), partial(self._decided, was))
 
-    def _decided(self, choice: InterventionChoice | None) -> None:
+    def _decided(self, was: tuple[str, ...], choice: InterventionChoice | None) -> None:
         state = self._context.state
         turn = state.intervention if state else None
         if choice is None or state is None or turn is None:
@@ -136,7 +138,8 @@ class Turn:
             case Offer.SKIP:
                 self._context.send(cmd.SkipStep(agent=agent, step=turn.step))
             case Offer.REPLACE_REST:
-                self._context.send(cmd.ReplacePlan(agent=agent, goal=turn.goal, plan=choice.text))
+                replaced = cmd.ReplacePlan(agent=agent, goal=turn.goal, plan=choice.text, was=was)
+                self._context.send(replaced, partial(self._context.keep_line, f"plan {choice.text}"))
             case Offer.TAKE_SHELL:
                 self.action_take_shell()
             case Offer.ABORT:
@@ -219,8 +222,24 @@ class Turn:
                 "the plans are those of its program: steer its intentions, beliefs and goals", "error"
             )
 
-    def edit(self, step: PlanStep, *, retry: bool) -> None:
-        """Let the operator edit a step, and say where it cannot be changed."""
+    def edit(
+        self,
+        step: PlanStep,
+        *,
+        retry: bool,
+        typed: StepEdit | None = None,
+        refused: str = "",
+        base: PlanStep | None = None,
+    ) -> None:
+        """Let the operator edit a step, and say where it cannot be changed.
+
+        Args:
+            step: the step.
+            retry: whether it failed and runs again.
+            typed: what was typed before and was refused.
+            refused: why.
+            base: the step as the operator saw it; None for as it is now.
+        """
         if self._context.refused_in_past():
             return
         if step.status.terminal:
@@ -237,7 +256,8 @@ class Turn:
             return
         title = f"Edit {step.id} and retry" if retry else f"Edit {step.id}"
         draft = StepDraft(f"{title}: {step_text(step)}", step.tool, step.command, step.args)
-        self._context.push(StepEditor(draft, self.check_call), partial(self._edited, step.id))
+        editor = StepEditor(draft, self.check_call, typed, refused)
+        self._context.push(editor, partial(self._edited, self._context.agent, base or step))
 
     def check_call(self, tool: str, command: str, args_text: str) -> list[str]:
         """What is wrong with a call, in sentences."""
@@ -245,7 +265,7 @@ class Turn:
         problems = self._context.engine.registry.validate(tool, command, parse_args(args_text))
         return [problem.message for problem in problems]
 
-    def _edited(self, step: str, edit: StepEdit | None) -> None:
+    def _edited(self, agent: str, step: PlanStep, edit: StepEdit | None) -> None:
         if edit is None:
             state = self._context.state
             waits = state is not None and state.intervention is not None
@@ -253,11 +273,18 @@ class Turn:
                 "nothing was changed" + ("; i opens your choices again" if waits else ""), "note"
             )
             return
-        self._context.send(
-            cmd.EditStep(
-                agent=self._context.agent, step=step, tool=edit.tool, command=edit.command, args=edit.args
-            )
-        )
+        change = cmd.EditStep(agent=agent, step=step.id, tool=edit.tool, command=edit.command, args=edit.args)
+        change = change.model_copy(update={"was": (step_line(step),)})
+        self._context.send(change, partial(self._saved, agent, step, edit))
+
+    def _saved(self, agent: str, base: PlanStep, edit: StepEdit, receipt: cmd.Receipt) -> None:
+        """Give back what was typed where it was not taken, and the step can still be edited."""
+        state = self._context.state
+        located = state.find_step(base.id) if state is not None and agent == self._context.agent else None
+        if not receipt.ok and located is not None and self._context.no_dialog:
+            # Who was told what others changed may overwrite it; nobody else does.
+            seen = None if receipt.data.get("code") == "refused.overwrites" else base
+            self.edit(located[1], retry=False, typed=edit, refused=receipt.message, base=seen)
 
     def on_plan_pane_edit(self) -> None:
         """Edit the step."""

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from engine.agent.decisions.outcome import CommandResult, RefusedError, close_turn, fresh_id, handles, refuse
+from engine.agent.decisions.outcome import (
+    CommandResult,
+    RefusedError,
+    close_turn,
+    fresh_id,
+    handles,
+    refuse,
+    refuse_overwriting,
+)
 from engine.agent.decisions.sandbox import can_resume, refuse_frozen
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -51,6 +59,12 @@ def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistr
 def _change_goal(state: AgentState, command: cmd.ChangeGoal, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)
     text = (command.text or goal.text).strip()
+    refuse_overwriting(
+        command.was,
+        goal.text.splitlines(),
+        f"the text of {goal.id}",
+        state.editors.get(f"text {goal.id}", ""),
+    )
     refuse(not text, Reason("refused.goal-without-text"))
     priority = goal.priority if command.priority is None else command.priority
     if text != goal.text and state.acting and state.action and state.action.goal == goal.id:

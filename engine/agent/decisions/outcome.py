@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import unified_diff
 from typing import Any, TypeVar
 
 from engine.core import events as ev
@@ -12,6 +13,9 @@ from engine.core.reasons import Reason, free_text
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass, replace
+
+LINES_SHOWN, LINE_SHOWN = 6, 200
+"""Changed lines that a refused edit is told, and characters of each."""
 
 
 class RefusedError(Exception):
@@ -30,6 +34,24 @@ def refuse(condition: object, why: str) -> None:
     """
     if condition:
         raise RefusedError(why)
+
+
+def refuse_overwriting(was: Sequence[str], now: Sequence[str], what: str, by: str) -> None:
+    """Refuse an edit that was made from something else than there is now.
+
+    Args:
+        was: the lines that its editor showed; empty where nobody says.
+        now: the lines that there are.
+        what: what they are of.
+        by: the operator who changed it; empty where the agent did.
+
+    Raises:
+        RefusedError: they differ; the reason says how.
+    """
+    if was and tuple(was) != tuple(now):
+        lines = [line for line in unified_diff(was, now, n=0, lineterm="") if line[0] != "@"][2:]
+        shown = tuple(line[:LINE_SHOWN] for line in lines[:LINES_SHOWN])
+        raise RefusedError(Reason("refused.overwrites", what=what, by=by or "the agent", lines=shown))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from engine.agent.decisions.outcome import (
     fresh_id,
     handles,
     refuse,
+    refuse_overwriting,
     renumber,
 )
 from engine.agent.decisions.sandbox import can_resume, jobs_text, refuse_frozen
@@ -31,7 +32,7 @@ from engine.core.agents import Mode, RunState
 from engine.core.beliefs import BeliefSource
 from engine.core.breakpoints import BreakError
 from engine.core.goals import Goal
-from engine.core.plan import Op, Plan, PlanStep, Provenance, StepStatus
+from engine.core.plan import Op, Plan, PlanStep, Provenance, StepStatus, step_line
 from engine.core.reasons import NONE, Reason, free_text
 from engine.core.recovery import FailureKind
 from engine.core.rewind import RewindScope
@@ -215,6 +216,9 @@ def _check(steps: Sequence[PlanStep], registry: ToolRegistry) -> None:
 
 @handles(cmd.EditStep)
 def _edit_step(state: AgentState, command: cmd.EditStep, registry: ToolRegistry) -> CommandResult:
+    located = state.find_step(command.step)
+    now = [step_line(state.as_settled(located[1]))] if located is not None else []
+    refuse_overwriting(command.was, now, f"step {command.step}", state.editors.get(command.step, ""))
     plan, step = _editable(state, command.step)
     changes: dict[str, Any] = {
         name: value
@@ -349,6 +353,8 @@ def _replace_plan(state: AgentState, command: cmd.ReplacePlan, registry: ToolReg
         )
     _check(drafted, registry)
     old = state.plans.get(goal.id)
+    now = [step_line(step) for step in old.steps] if old else []
+    refuse_overwriting(command.was, now, f"the plan of {goal.id}", state.editors.get(goal.id, ""))
     done = tuple(step for step in old.steps if step.status.terminal) if old else ()
     steps = (*done, *renumber(state, drafted))
     plan_id = old.id if old else fresh_id(state, "p")

@@ -345,6 +345,10 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.RejectReplan: "the thinker was told; accept the plan that it makes now, or replace it",
     cmd.TrustServer: "mcp_distrust SERVER takes the leave back; what the server did is done",
     cmd.DistrustServer: "mcp_trust SERVER lets it start again",
+    cmd.AskControl: "who holds the controls decides; take them, or leave it",
+    cmd.TakeControl: "control give NAME hands them on, control free gives them up",
+    cmd.GiveControl: "control take takes them back",
+    cmd.FreeControl: "control take takes them back",
     cmd.WaiveSnapshot: f"the step may have run; {_REWIND}",
 }
 """Why other commands are not undone; `{at}` is the event of the command."""

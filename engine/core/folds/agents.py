@@ -14,6 +14,7 @@ from engine.core import events as ev
 from engine.core.agents import Forked, RunState
 from engine.core.approvals import Accepted, Envelope
 from engine.core.budgets import BudgetHold, Spent, StepCosts
+from engine.core.control import Control
 from engine.core.folds import approvals as approval_fold
 from engine.core.folds import metacognition as meta_fold
 from engine.core.folds.reasoner import end_stride
@@ -321,3 +322,14 @@ def _stopped(state: AgentState, payload: ev.AgentStopped, event: Event) -> None:
     state.grants = 0
     stop_ended(state)
     state.requests.clear()
+
+
+@folds(ev.ControlTaken, ev.ControlGiven)
+def _held_by(state: AgentState, payload: ev.ControlTaken | ev.ControlGiven, event: Event) -> None:
+    others = tuple(each for each in state.control.asked if each[0] != payload.holder)
+    state.control = Control(payload.holder, event.at, others) if payload.holder else Control()
+
+
+@folds(ev.ControlAsked)
+def _control_asked(state: AgentState, payload: ev.ControlAsked, event: Event) -> None:
+    state.control = replace(state.control, asked=(*state.control.asked, (payload.by, event.ref)))

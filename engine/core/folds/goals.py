@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.core import events as ev
 from engine.core.beliefs import Belief, ResultDisputed, first_end, moment_after
+from engine.core.control import operator_of
 from engine.core.folds import agents as budget_fold
 from engine.core.folds import approvals as approval_fold
 from engine.core.folds import metacognition as meta_fold
@@ -79,6 +80,7 @@ def _goal_changed(state: AgentState, payload: ev.GoalChanged, event: Event) -> N
         return
     meta_fold.turned_to(state)
     if payload.text != goal.text:
+        _edited(state, event, [f"text {payload.goal}"])
         plan = state.plans.pop(payload.goal, None)
         _forget_steps(state, plan.steps if plan else ())
         _plan_afresh(state, payload.goal)
@@ -240,6 +242,7 @@ def _plan_revised(state: AgentState, payload: ev.PlanRevised, event: Event) -> N
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
     changed = [step.id for step in steps if before.get(step.id) != step]
+    _edited(state, event, [payload.goal, *changed, *(before.keys() - kept)])
     if event.actor == "agent":
         _planned(state, payload.goal)
         for step_id in changed:
@@ -254,6 +257,16 @@ def _plan_revised(state: AgentState, payload: ev.PlanRevised, event: Event) -> N
     )
     state.needs_replan = False
     budget_fold.planned(state, payload.goal)
+
+
+def _edited(state: AgentState, event: Event, things: Iterable[str]) -> None:
+    """Remember who of the operators changed these last."""
+    by = operator_of(event.actor)
+    for thing in things:
+        if by:
+            state.editors[thing] = by
+        else:
+            state.editors.pop(thing, None)
 
 
 @folds(ev.StepEnded)

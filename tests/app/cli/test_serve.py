@@ -281,3 +281,40 @@ def _wait_until(holds: Any) -> None:
                 await asyncio.sleep(0.05)
 
     asyncio.run(wait())
+
+
+def test_a_line_whose_engine_is_killed_is_answered_by_the_next_one_and_not_done_twice(
+    workspace: Path,
+) -> None:
+    with suppress(AssertionError), served(workspace) as killed:
+        pilothouse(workspace, "do", "agent_create bdi_agent pilot-1", "--operator", "ann")
+        pilothouse(workspace, "do", "goal run python3 slow.py", "--operator", "ann")
+        line = started(workspace, "do", "--json", "--operator", "ann", "run")
+        _wait_for(workspace / "sandbox/witness", "began")
+        killed.kill()
+    with served(workspace):
+        out, err = line.communicate(timeout=PATIENCE_S)
+        assert line.returncode == 0, err
+        answer = json.loads(out.splitlines()[-1])
+        assert answer["ok"]
+        assert answer["message"].startswith("carried out before the engine started again")
+    told = [json.loads(event.body)["command"] for event in journal(workspace) if event.kind == RECEIVED]
+    assert [command["do"] for command in told].count("run") == 1
+    assert (workspace / "sandbox/witness").read_text() == "began\n"
+
+
+RECEIVED = ev.CommandReceived.kind
+
+
+def test_operators_of_other_names_meet_in_one_engine(workspace: Path) -> None:
+    with served(workspace):
+        pilothouse(workspace, "do", "agent_create bdi_agent pilot-1", "--operator", "ann")
+        pilothouse(workspace, "do", "control take", "--operator", "ann")
+        refused = pilothouse(workspace, "do", "goal list the files", "--operator", "bob", code=1)
+        assert "ann has held pilot-1 since" in refused.stdout
+        assert pilothouse(workspace, "do", "pause", "--operator", "bob").stdout
+        pilothouse(workspace, "do", "control take", "--operator", "bob")
+        assert "bob has held" in pilothouse(workspace, "do", "control", "--operator", "ann").stdout
+        assert "is no name" in pilothouse(workspace, "do", "control", "--operator", "a b", code=2).stderr
+    shown = pilothouse(workspace, "sessions", "show", "pilot-1").stdout
+    assert "bob holds the controls; ann had them" in shown

@@ -374,6 +374,9 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.MetaVetoed: {"task": TASKS, "lifted": st.booleans()},
     ev.GuidanceGiven: {"text": TEXTS},
     ev.NoteAdded: {"text": TEXTS},
+    ev.ControlTaken: {"holder": TEXTS},
+    ev.ControlAsked: {"by": TEXTS, "holder": TEXTS},
+    ev.ControlGiven: {"holder": TEXTS, "before": TEXTS},
     ev.ReplanAsked: {"goal": GOALS},
     ev.ResultDisputed: {"event": st.sampled_from(["a:1", "a:2"]), "lifted": st.booleans()},
     ev.StuckNoticed: {
