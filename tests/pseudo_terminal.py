@@ -92,7 +92,7 @@ class Cockpit:
         self._type(line)
         self.press(b"\r")
         time.sleep(2 * KEY_S)
-        self.press(ESCAPE)
+        os.write(self._screen.fd, ESCAPE)  # and what the line has shown is not forgotten
         time.sleep(KEY_S)
 
     def latency_s(self, word: str) -> tuple[float, int]:

@@ -136,11 +136,11 @@ class CockpitContext:
         more = (*health.library, *health.prompts, *health.agents, *health.states)
         return (*self.setting_problems, *more, *filter(None, [health.snapshots]))
 
-    @property
-    def shared(self) -> bool:
-        """Whether the engine is another process's, or others are connected to this one's."""
+    def has_shell(self, agent: str) -> bool:
+        """Whether an open shell is this screen's; where others use the engine, it may be one of theirs."""
         others = self.server is not None and self.server.count > 0
-        return others or (self.engine is not None and bool(self.engine.link))
+        shared = others or (self.engine is not None and bool(self.engine.link))
+        return agent in self.shells or not shared
 
     # -------------------------------------------------------------- guards, which say why not
 

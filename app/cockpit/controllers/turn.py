@@ -282,7 +282,7 @@ class Turn:
 
     def _take_up(self, agent: str) -> None:
         """Show an open shell: the operator's own, and where others operate the engine no other."""
-        if self._context.shared and agent not in self._context.shells:
+        if not self._context.has_shell(agent):
             return
         terminal = self._context.engine.terminal(agent) if self._context.engine is not None else None
         if terminal is not None and terminal.open:

@@ -221,9 +221,10 @@ async def test_previews_from_afar_are_those_of_the_engine(tmp_path: Path) -> Non
     async with attached(tmp_path) as (engine, _, away):
         assert (await engine.submit(cmd.Believe(agent=PILOT, key="lamp", value="on"))).ok
         before = (await engine.view(PILOT)).version
+        assert await away.time_travel.undo_offer(PILOT) == await engine.time_travel.undo_offer(PILOT)
         call = cmd.CallTool(agent=PILOT, tool="simple_coder", command="write", args=WRITTEN)
         assert (await engine.submit(call)).ok
-        await until(lambda: engine._agents[PILOT].state.actions == 1)
+        await until(lambda: engine._agents[PILOT].state.operator_actions == 1)
         await until(lambda: not engine._agents[PILOT].state.busy)
         there, here = away.time_travel, engine.time_travel
         for scope in ("both", "state", "files"):
@@ -233,8 +234,6 @@ async def test_previews_from_afar_are_those_of_the_engine(tmp_path: Path) -> Non
             assert rewind_command(shown) == rewind_command(own)
         with pytest.raises(RewindError, match="no event"):
             await there.preview(PILOT, 10_000)
-        offer = await there.undo_offer(PILOT)
-        assert offer == await here.undo_offer(PILOT)
         fork = cmd.ForkAgent(agent=PILOT, to=before, name="fork-1")
         assert (await away.submit(fork)).ok
         assert await there.files_between(PILOT, "fork-1") == await here.files_between(PILOT, "fork-1")
