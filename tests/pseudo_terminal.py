@@ -18,7 +18,7 @@ KEPT = 1 << 16
 KEY_S = 0.15
 """Between keys of which one may open or close what the next one goes to."""
 ESCAPE = b"\x1b[27u"
-"""Escape as the kitty keyboard protocol has it: with a bare one the next key may be taken for the same key."""
+"""Escape as the kitty keyboard protocol has it: a bare one and the next key may be taken for a single key."""
 LOOK_S = 0.2
 """How often the reader looks whether it is to end."""
 ECHOED = 40
@@ -108,15 +108,16 @@ class Cockpit:
     def _type(self, text: str) -> tuple[float, int]:
         """Type into the command bar until that shows the text; see `latency_s`."""
         for lost in range(int(PATIENCE_S / LOST_S)):
-            self._go_to_bar()
+            self._go_to_bar(hindered=lost > 0)
             began = self.press(text.encode())
             with suppress(TimeoutError):
                 return self.shows(text.encode()[-ECHOED:], limit_s=LOST_S) - began, lost
         raise TimeoutError(f"no key is answered; the last output: {self._seen[-2000:]!r}")
 
-    def _go_to_bar(self) -> None:
-        # A dialog that opens meanwhile may have taken a letter for its key that takes the shell.
-        for keys in (b"\x1d", ESCAPE, b":\x15"):
+    def _go_to_bar(self, *, hindered: bool) -> None:
+        # A dialog that opens meanwhile may have taken a letter for its key that takes the shell. Else nothing
+        # is to be closed: an escape that waits while the cockpit opens would leave the bar behind the colon.
+        for keys in (*((b"\x1d", ESCAPE) if hindered else ()), b":\x15"):
             self.press(keys)
             time.sleep(KEY_S)
 

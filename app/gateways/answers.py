@@ -106,7 +106,7 @@ class LineArguments(Arguments):
     dry: bool = False
     """Show only what it would do."""
 
-    cwd: str = Field(default="", max_length=4096, pattern=r"^(/|$)")
+    cwd: str = Field(default="", max_length=4096, pattern=r"^(/[^\x00]*)?$")
     """From where paths in it lead; empty for where the engine is."""
 
 
@@ -144,7 +144,7 @@ class BuildArguments(Arguments):
 
     what: Literal["build", "list", "remove"]
     agent: str = Field(default="", max_length=128)
-    path: str = Field(default="", max_length=4096)
+    path: str = Field(default="", max_length=4096, pattern=r"^[^\x00]*$")
     type: Name = ""
     trust: bool = False
     dry_run: bool = False

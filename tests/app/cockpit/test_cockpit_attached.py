@@ -15,7 +15,6 @@ from app.commands.headless import open_engine
 from app.gateways.socket_server import EngineServer
 from engine.agent.shared import EngineConfig
 from engine.core import commands as cmd
-from engine.core import events as ev
 from widgets.dialogs.preview import RewindDialog
 from widgets.dialogs.turn import HandBackDialog, HandoverDialog
 
