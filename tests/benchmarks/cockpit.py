@@ -69,7 +69,8 @@ class Screen:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LC_ALL="C.UTF-8")
-            os.execv(argv[0], list(argv))
+            # And not what readline has put beside it: the size of another terminal.
+            os.execve(argv[0], list(argv), os.environ)
         self._cockpit = 0
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 

@@ -159,8 +159,8 @@ def test_a_lost_engine_is_said_and_the_next_one_is_followed_without_a_gap(worksp
     os.kill(int(served.stdout.partition("process ")[2].partition(")")[0]), signal.SIGKILL)
     cockpit.shows(b"connection lost")
     cockpit.press(b"")
-    pilothouse(workspace, "do", "note unseen")
-    pilothouse(workspace, "serve", "--background")
+    assert pilothouse(workspace, "do", "note unseen").returncode == 0
+    assert pilothouse(workspace, "serve", "--background").returncode == 0
     cockpit.shows(b"attached", b"unseen")
     cockpit.enter("note and now")
     until(lambda: notes(workspace) == ["unseen", "and now"], "both notes")
