@@ -12,7 +12,8 @@ from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
-from app.gateways.remote_parts import RemoteServers, remote_tools
+from app.gateways.remote_parts import remote_tools
+from app.gateways.remote_servers import RemoteServers
 from app.gateways.socket_server import served
 from engine.core.ports import Tool
 from engine.tools.mcp.health import ServerState, ServerView

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
-from app.gateways.remote_parts import RemoteBranches, RemoteServers, RemoteTool, made, remote_tools
+from app.gateways.remote_parts import RemoteBranches, RemoteTool, made, remote_tools
 from app.gateways.terminal_relay import RemoteTerminal
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.budget_status import AmountForecast, BudgetStatus, BudgetStatusLine
@@ -260,7 +260,11 @@ class AttachedEngine(WorkspaceQueries):
                     self.registry.register(tool)
                 elif isinstance(known, RemoteTool):
                     known.commands = tool.commands
-            self.servers = RemoteServers(said, self.workspace, self.root) if said["views"] else None
+            self.servers = None
+            if said["views"]:
+                from app.gateways.remote_servers import RemoteServers  # late: few workspaces have servers
+
+                self.servers = RemoteServers(said, self.workspace, self.root)
 
     async def _ask(self, name: str, **given: Any) -> Any:
         """Ask the engine.

@@ -1,8 +1,7 @@
-"""What an attached cockpit has of an engine: going back, servers and tools, as the engine says them."""
+"""What an attached cockpit has of an engine: going back and tools, as the engine says them."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,17 +13,12 @@ from engine.agent.steering.rewind_preview import ChangesSince, FilesAt, RewindEr
 from engine.agent.steering.undo import UndoOffer, last_change
 from engine.api.workspace_engine import EngineAwayError
 from engine.core.actions import ToolOffered, ToolResult
-from engine.core.ports import CallContext, CommandSpec, Ports
+from engine.core.ports import CallContext, CommandSpec
 from engine.core.rewind import RewindScope
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
-from engine.sandbox.policy import SandboxPolicy
 from engine.sandbox.snapshots.entry import Changes, Restoration, Skipped
-from engine.tools.mcp.health import ServerState, ServerView
-from engine.tools.mcp.process import ProgramEnvironment
-from engine.tools.mcp.settings import McpSettings
-from engine.tools.mcp.workspace_servers import Entry, Servers
 from engine.value import fields
 
 Ask = Callable[..., Awaitable[Any]]
@@ -110,38 +104,6 @@ def _restoration(row: Mapping[str, Any]) -> Restoration:
     skipped = {name: [made(Skipped, each) for each in row[name]] for name in ("left", "failed")}
     shown: Restoration = made(Restoration, {**row, **skipped})
     return shown
-
-
-class RemoteServers(Servers):
-    """The servers of an engine's workspace as it says them; permission is given by commands.
-
-    Args:
-        said: the engine's answer to `tools`.
-        workspace: its directory.
-        root: of its sandbox.
-    """
-
-    def __init__(self, said: Mapping[str, Any], workspace: Path, root: Path) -> None:
-        around = ProgramEnvironment(workspace, root, SandboxPolicy(), os.environ)
-        super().__init__(McpSettings(), around, Ports().clock)
-        self._problems = list(said["problems"])
-        self._views = tuple(
-            made(ServerView, {**row, "state": ServerState(row["state"])}) for row in said["views"]
-        )
-        self._entries = tuple(
-            made(Entry, {**row, "facts": [(name, text) for name, text in row["facts"]]})
-            for row in said["entries"]
-        )
-
-    @property
-    def views(self) -> tuple[ServerView, ...]:
-        """See `Servers.views`."""
-        return self._views
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """See `Servers.entries`."""
-        return self._entries
 
 
 class RemoteTool:
