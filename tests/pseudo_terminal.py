@@ -16,9 +16,13 @@ from tests.patience import PATIENCE_S
 KEPT = 1 << 16
 """Bytes of output that are looked through."""
 KEY_S = 0.15
-"""Between escape and what follows; else a terminal takes both for one key."""
+"""Between keys of which one may open or close what the next one goes to."""
+ESCAPE = b"\x1b[27u"
+"""Escape as the kitty keyboard protocol has it: a bare one and the next key may be taken for a single key."""
 LOOK_S = 0.2
 """How often the reader looks whether it is to end."""
+ECHOED = 40
+"""Characters at the end of a line by which it is known that the bar has it."""
 LOST_S = 5.0
 """When a key counts as lost."""
 
@@ -85,10 +89,10 @@ class Cockpit:
 
     def enter(self, line: str) -> None:
         """Type a line into the command bar and leave it."""
-        self._go_to_bar()
-        self.press(b"\x15" + line.encode() + b"\r")
+        self._type(line)
+        self.press(b"\r")
         time.sleep(2 * KEY_S)
-        self.press(b"\x1b")
+        os.write(self._screen.fd, ESCAPE)  # and what the line has shown is not forgotten
         time.sleep(KEY_S)
 
     def latency_s(self, word: str) -> tuple[float, int]:
@@ -96,19 +100,24 @@ class Cockpit:
 
         It is where a dialog opens meanwhile, which takes the keys.
         """
+        waited, lost = self._type(word)
+        self.press(b"\x15" + ESCAPE)
+        time.sleep(KEY_S)
+        return waited, lost
+
+    def _type(self, text: str) -> tuple[float, int]:
+        """Type into the command bar until that shows the text; see `latency_s`."""
         for lost in range(int(PATIENCE_S / LOST_S)):
-            self._go_to_bar()
-            began = self.press(word.encode())
+            self._go_to_bar(hindered=lost > 0)
+            began = self.press(text.encode())
             with suppress(TimeoutError):
-                waited = self.shows(word.encode(), limit_s=LOST_S) - began
-                self.press(b"\x15\x1b")
-                time.sleep(KEY_S)
-                return waited, lost
+                return self.shows(text.encode()[-ECHOED:], limit_s=LOST_S) - began, lost
         raise TimeoutError(f"no key is answered; the last output: {self._seen[-2000:]!r}")
 
-    def _go_to_bar(self) -> None:
-        # A dialog that opens meanwhile may have taken a letter for its key that takes the shell.
-        for keys in (b"\x1d", b"\x1b", b":"):
+    def _go_to_bar(self, *, hindered: bool) -> None:
+        # A dialog that opens meanwhile may have taken a letter for its key that takes the shell. Else nothing
+        # is to be closed: an escape that waits while the cockpit opens would leave the bar behind the colon.
+        for keys in (*((b"\x1d", ESCAPE) if hindered else ()), b":\x15"):
             self.press(keys)
             time.sleep(KEY_S)
 

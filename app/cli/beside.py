@@ -61,7 +61,17 @@ async def answer_in_engine(
         return 2, {}, str(error)
 
 
+AT_OPENING = {"--accept-tier": "pilothouse do 'accept_tier TIER' accepts it there"}
+"""What does the same as an option that counts when a workspace is opened."""
+
+
 def refused_beside(client: EngineClient, option: str) -> Answer:
-    """The answer to an option that needs an engine of its own."""
+    """The answer to an option that counts only when a workspace is opened."""
     kind, pid = client.hello.get("kind"), client.hello.get("pid")
-    return 2, {}, f"{option} needs an engine of its own, and a {kind} (process {pid}) has this workspace open"
+    end = "end it with pilothouse serve --stop" if kind == "serve" else "end that"
+    how = AT_OPENING.get(option, f"{end}, then try again")
+    return (
+        2,
+        {},
+        f"{option} counts when a workspace is opened, and a {kind} (process {pid}) has it open: {how}",
+    )

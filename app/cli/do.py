@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from pathlib import Path
 
 from app.cli.beside import answer_in_engine, refused_beside
 from app.cli.options import (
@@ -39,7 +40,8 @@ async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
         if getattr(options, name, None):
             return refused_beside(client, option)
     line = " ".join(options.line)
-    given = await client.ask_once("line", line=line, agent=options.agent, dry=options.dry_run)
+    asked = {"agent": options.agent, "dry": options.dry_run, "cwd": str(Path.cwd())}
+    given = await client.ask_once("line", line=line, **asked)
     return given["code"], given["answer"], given["text"]
 
 

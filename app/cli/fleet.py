@@ -18,11 +18,13 @@ import asyncio
 import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.commands.goal_engine import GoalEngine
 from app.commands.headless import (
     EXIT_CODES,
     Run,
@@ -33,7 +35,9 @@ from app.commands.headless import (
     print_problems,
 )
 from app.commands.settings import Settings
-from engine.api.engine import Engine
+from app.gateways.engine_client import EngineClient
+from app.gateways.remote_engine import RemoteEngine
+from app.gateways.socket_server import served
 from engine.core.journal import Event
 from engine.core.text import clean_line
 from engine.core.trust import read_plain
@@ -113,7 +117,7 @@ class Fleet:
     """One headless run of many agents."""
 
     def __init__(
-        self, engine: Engine, members: tuple[Member, ...], options: RunOptions, out: TextIO, err: TextIO
+        self, engine: GoalEngine, members: tuple[Member, ...], options: RunOptions, out: TextIO, err: TextIO
     ) -> None:
         self._engine, self._members, self._options, self._err = engine, members, options, err
         self._news: dict[str, asyncio.Queue[Event]] = {member.agent: asyncio.Queue() for member in members}
@@ -175,16 +179,29 @@ class Fleet:
                 self._news[event.stream].put_nowait(event)
 
 
-async def run_fleet(file: Path, options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str, Any]:
+async def run_fleet(
+    file: Path, options: RunOptions, *, out: TextIO, err: TextIO, client: EngineClient | None = None
+) -> dict[str, Any]:
     """Run the agents of a fleet file; the answer has one object of `run --json` for each of them.
+
+    Args:
+        file: names them.
+        options: how they run.
+        out: where events are printed.
+        err: where lines for people are printed.
+        client: of the engine that runs; None for one of this process.
 
     Raises:
         FleetError: the file cannot be used.
         JournalError: the workspace cannot be opened.
     """
     members = await asyncio.to_thread(load_fleet, file)
+    if client is not None:
+        remote = await RemoteEngine.of(client)
+        result = await Fleet(remote, members, options, out, err).run()
+        return {**result, "journal_head": (await client.ask("head"))["hash"]}
     config = Settings.load(options.workspace, trust=options.trust).engine_config(accept=options.accept)
-    async with open_engine(options.workspace, config) as engine:
+    async with open_engine(options.workspace, config, partial(served, kind="run")) as engine:
         result = await Fleet(engine, members, options, out, err).run()
     return {**result, "journal_head": engine.final_head}
 

@@ -10,6 +10,7 @@ from app.cli.beside import UNUSABLE, in_engine, refused_beside
 from app.cli.options import accepted_tier, add_tier_option, print_error, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
+from app.gateways.attached_engine import AttachedEngine
 from app.gateways.engine_client import EngineClient
 from app.gateways.mcp import carried, serve_over_http, server_of, until_signal
 from app.gateways.socket_server import served
@@ -35,14 +36,34 @@ async def _serve_beside(options: argparse.Namespace, client: EngineClient) -> in
     """Carry the protocol between standard streams and an engine that runs; the exit code.
 
     Raises:
-        JournalError: an option needs an engine of its own.
+        JournalError: an option counts only when a workspace is opened, or the port cannot be had.
         ProtocolError, EngineLostError: the engine refuses, or has gone.
     """
-    for option, value in (("--http", options.http), ("--accept-tier", accepted_tier(options))):
-        if value is not None:
-            raise JournalError(refused_beside(client, option)[2])
-    reader, writer = await client.carry("mcp", read_only=options.read_only)
-    return await until_signal(carried(reader, writer))
+    if accepted_tier(options) is not None:
+        raise JournalError(refused_beside(client, "--accept-tier")[2])
+    if options.http is not None:
+        return await _over_http(options)
+    wire = await client.carry("mcp", read_only=options.read_only)
+    return await until_signal(carried(wire.reader, wire.writer))
+
+
+async def _over_http(options: argparse.Namespace) -> int:
+    """Serve the engine that runs over HTTP from here; the exit code.
+
+    Raises:
+        JournalError: the engine has gone, or the port cannot be had.
+    """
+    workspace = workspace_of(options)
+    config = Settings.load(workspace).engine_config(model=False)
+    engine = await AttachedEngine.attach(workspace, config, operator="mcp")
+    if engine is None:
+        raise JournalError("the engine has gone: try again")
+    try:
+        await engine.look_at_tools()
+        server = await server_of(engine, read_only=options.read_only)
+        return await until_signal(serve_over_http(server, options.http))
+    finally:
+        await engine.close()
 
 
 # ------------------------------------------------------------------ the subcommand

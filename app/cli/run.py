@@ -106,35 +106,39 @@ def run(options: argparse.Namespace) -> int:
         thinker="" if options.thinker == "auto" else options.thinker,
         accept=accepted_tier(options),
     )
+    fleet: Path | None = options.fleet
     try:
-        if options.fleet is not None:
-            return _run_fleet(options, run)
-        work = in_engine(run.workspace, partial(_beside, run), partial(_alone, run))
-        result = asyncio.run(work)
+        result = asyncio.run(
+            in_engine(run.workspace, partial(_beside, fleet, run), partial(_alone, fleet, run))
+        )
     except EngineLostError as error:
         lost = f"{error}; what is done the journal says, and `run` resumes what is open"
+        if fleet is not None:
+            print_error(lost)
+            return EXIT_CODES[Status.FAULT]
         result = {"status": Status.FAULT.value, "goal": run.goal, "agent": run.agent, "message": lost}
     except (JournalError, ValueError, *UNUSABLE) as error:
         return print_error(_one_line(error))
+    if fleet is not None:
+        print_answer(options, result, fleet_table(result))
+        return exit_code(result)
     status = Status(result["status"])
     return print_result(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
 
 
-async def _beside(run: RunOptions, client: EngineClient) -> dict[str, Any]:
-    """Run the goal in the engine that has the workspace open."""
+async def _beside(fleet: Path | None, run: RunOptions, client: EngineClient) -> dict[str, Any]:
+    """Run the goal, or a fleet, in the engine that has the workspace open."""
     if option := refused_option(run):
         raise JournalError(refused_beside(client, option)[2])
+    if fleet is not None:
+        return await run_fleet(fleet, run, out=sys.stdout, err=sys.stderr, client=client)
     return await run_goal_beside(client, run, out=sys.stdout, err=sys.stderr)
 
 
-async def _alone(run: RunOptions) -> dict[str, Any]:
+async def _alone(fleet: Path | None, run: RunOptions) -> dict[str, Any]:
+    if fleet is not None:
+        return await run_fleet(fleet, run, out=sys.stdout, err=sys.stderr)
     return await run_goal(run, out=sys.stdout, err=sys.stderr, serving=partial(served, kind="run"))
-
-
-def _run_fleet(options: argparse.Namespace, usual: RunOptions) -> int:
-    result = asyncio.run(run_fleet(options.fleet, usual, out=sys.stdout, err=sys.stderr))
-    print_answer(options, result, fleet_table(result))
-    return exit_code(result)
 
 
 def _run_again(options: argparse.Namespace) -> int:

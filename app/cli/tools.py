@@ -3,38 +3,55 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from app.cli.beside import answer_in_engine
 from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
+from app.gateways.engine_client import EngineClient
+from app.gateways.remote_parts import remote_tools
+from app.gateways.remote_servers import RemoteServers
+from app.gateways.socket_server import served
 from engine.core.ports import Tool
 from engine.tools.mcp.health import ServerState, ServerView
-from engine.tools.mcp.workspace_servers import Entry
+from engine.tools.mcp.workspace_servers import Entry, Servers
 
 
-async def list_tools(workspace: Path, *, log: bool = False) -> Answer:
+async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
+    said, here = await client.ask("tools", settled=True), workspace_of(options)
+    return tools_answer(remote_tools(said), RemoteServers(said, here, here), log=options.log)
+
+
+async def _alone(options: argparse.Namespace) -> Answer:
+    """Open the workspace for it.
+
+    Raises:
+        JournalError: it cannot be opened.
+    """
+    workspace = workspace_of(options)
+    config = Settings.load(workspace).engine_config(model=False)
+    async with open_engine(workspace, config, partial(served, kind="tools")) as engine:
+        return tools_answer(engine.registry, engine.servers, log=options.log)
+
+
+def tools_answer(registry: Iterable[Tool], servers: Servers | None, *, log: bool = False) -> Answer:
     """Every tool with its commands, then a line for each MCP server.
 
     Exit code 1 where a server is down, 3 where one waits for leave.
 
     Args:
-        workspace: where.
+        registry: the tools.
+        servers: the servers of the workspace, each up or known to be down.
         log: tell the last lines of servers' standard error as well.
-
-    Raises:
-        JournalError: the workspace cannot be opened.
     """
-    settings = Settings.load(workspace)
-    async with open_engine(workspace, settings.engine_config(model=False)) as engine:
-        servers = engine.servers
-        views = await servers.settled() if servers is not None else ()
-        asked = {entry.server: entry for entry in servers.asked} if servers is not None else {}
-        problems = list(servers.problems) if servers is not None else []
-        waiting = servers is not None and bool(servers.troubles)
-        tools = [_tool_row(tool) for tool in engine.registry]
+    views = servers.views if servers is not None else ()
+    asked = {entry.server: entry for entry in servers.asked} if servers is not None else {}
+    problems = list(servers.problems) if servers is not None else []
+    waiting = servers is not None and bool(servers.troubles)
+    tools = [_tool_row(tool) for tool in registry]
     states = {view.name: view.state for view in views}
     lines = [_tool_text(tool, states.get(str(tool["tool"]))) for tool in tools]
     lines += [line for view in views for line in _server_lines(view, asked.get(view.name), log=log)]
@@ -81,4 +98,5 @@ def add_arguments(tools: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """List tools and servers."""
-    return run_answer(options, list_tools(workspace_of(options), log=options.log))
+    beside, alone = partial(_beside, options), partial(_alone, options)
+    return run_answer(options, answer_in_engine(workspace_of(options), beside, alone))

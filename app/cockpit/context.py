@@ -73,6 +73,8 @@ class CockpitContext:
         """What the panes show; while the operator looks at the past a projection of that."""
         self.looked_at: Event | None = None
         """The event of the past that is looked at; None for now."""
+        self.shells: set[str] = set()
+        """Agents whose shell the operator took at this screen."""
         self.story_waiters: list[Callable[[], None]] = []
         """Called once the story of the shown agent has been read."""
         self.missions: Mapping[str, Mission] = {}
@@ -135,6 +137,12 @@ class CockpitContext:
         health = self.engine.health
         more = (*health.library, *health.prompts, *health.agents, *health.states)
         return (*self.setting_problems, *more, *filter(None, [health.snapshots]))
+
+    def has_shell(self, agent: str) -> bool:
+        """Whether an open shell is this screen's; where others use the engine, it may be one of theirs."""
+        others = self.server is not None and self.server.count > 0
+        shared = others or (self.engine is not None and bool(self.engine.link))
+        return agent in self.shells or not shared
 
     # -------------------------------------------------------------- guards, which say why not
 
@@ -267,6 +275,8 @@ class CockpitContext:
             receipt = cmd.Receipt(ok=False, message=OPENING)
         else:
             receipt = await self.engine.submit(command, operator=self.settings.operator)
+            if receipt.ok and isinstance(command, cmd.TakeShell):
+                self.shells.add(command.agent)
         self.say(receipt.message, "ok" if receipt.ok else "error")
         return receipt
 

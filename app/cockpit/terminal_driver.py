@@ -58,16 +58,26 @@ class TerminalDriver(LinuxDriver):
         self._file: Any = _Lossy(self._file)
         self._state: list[Any] = []
         """How the terminal is while the screen is there."""
+        self._over = -1
+        """Tells the thread that waits for the terminal's end that the screen is not there any more."""
+        self._waits = threading.Thread()
 
     def start_application_mode(self) -> None:
         """Begin, and see the end of a terminal that does not say it by SIGHUP, as not its session leader."""
         super().start_application_mode()  # type: ignore[no-untyped-call]
         with suppress(termios.error):
             self._state = termios.tcgetattr(self.fileno)
-        threading.Thread(target=self._await_hangup, name="hangup", daemon=True).start()
+        self._over = os.eventfd(0)
+        self._waits = threading.Thread(target=self._await_hangup, name="hangup", daemon=True)
+        self._waits.start()
 
     def stop_application_mode(self) -> None:
         """End; a terminal that a shell has set anew since, as the launcher was killed, is left as it is."""
+        if self._over >= 0:
+            os.eventfd_write(self._over, 1)
+            self._waits.join()  # as long as it waits the terminal is in use, even where it was closed
+            os.close(self._over)
+            self._over = -1
         with suppress(termios.error):
             if termios.tcgetattr(self.fileno) != self._state:
                 self.attrs_before = None
@@ -77,5 +87,6 @@ class TerminalDriver(LinuxDriver):
         """Wait in a thread for the terminal's end; Textual would read its end again and again."""
         terminal = select.poll()
         terminal.register(self.fileno, 0)
-        if terminal.poll():
+        terminal.register(self._over, select.POLLIN)
+        if self._over not in dict(terminal.poll()):
             os.kill(os.getpid(), signal.SIGHUP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,12 @@ def setting_names() -> list[tuple[str, str]]:
     return [(f"{name}=", about) for kind in TYPES for name, (about, _) in kind.settings.items()]
 
 
-def with_program_text(config: dict[str, Any]) -> dict[str, Any]:
+def with_program_text(here: Path, config: dict[str, Any]) -> dict[str, Any]:
     """The configuration with the text of the file that its program is in.
+
+    Args:
+        here: from where the file's path leads.
+        config: as it was typed.
 
     Raises:
         GrammarError: the file cannot be read.
@@ -51,7 +55,7 @@ def with_program_text(config: dict[str, Any]) -> dict[str, Any]:
     named = config.pop("file", None)
     if named is None:
         return config
-    path = Path(str(named)).expanduser()
+    path = here / Path(str(named)).expanduser()
     try:
         text = read_plain(path, PROGRAM_LIMIT).decode("utf-8")
     except OSError as error:
@@ -77,10 +81,15 @@ def with_service(answer: Ask) -> Callable[[CommandHost, Values], Awaitable[Answe
     return run
 
 
+def _understood(service: AgentService, host: CommandHost, values: Values) -> Specification:
+    prepare = partial(with_program_text, host.context.here)
+    return service.understand(values["specification"], prepare)
+
+
 @with_service
 async def create_agent(service: AgentService, host: CommandHost, values: Values) -> Answer:
     """Create an agent, or ask what is not certain."""
-    specification = service.understand(values["specification"], with_program_text)
+    specification = _understood(service, host, values)
     understood = list(specification.lines)
     if questions := _questions(specification):
         text = "\n".join([*questions, "nothing was created; say it so that it is certain"])
@@ -125,7 +134,7 @@ async def preview_service(host: CommandHost, request: Request) -> Preview:
     try:
         match request.command.name:
             case "agent_create":
-                specification = service.understand(values["specification"], with_program_text)
+                specification = _understood(service, host, values)
                 asks = "; ".join(_questions(specification)) or "nothing"
                 return _lines_preview(request, specification.lines, asks=asks, undo="agent_delete removes it")
             case "agent_delete":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from app.commands.arguments import Flag, Prefix, Rest, Word, agent_names, listed, pairs, word
 from app.commands.command import Argument, Context, Form, GrammarError, Group, Run, Submit, Values, late
@@ -13,10 +14,13 @@ SKILL = r"\S*/|[.~]|\S*\.[mM][dD](\s|\Z)"
 """Where a skill's place begins behind `agent_create`, and not a type with an id."""
 
 
-def build_command(_context: Context, values: Values) -> mm.StartJob:
+def build_command(context: Context, values: Values) -> mm.StartJob:
     """The job that builds an agent of a skill."""
     options = {name: value for name, value in values.items() if name != "path"}
-    return start("agent_build", values["path"].strip("\"'"), options)
+    path = values["path"].strip("\"'")
+    if context.here != Path():  # else it may stay as it was typed
+        path = str(context.here / Path(path).expanduser())
+    return start("agent_build", path, options)
 
 
 def _specification(text: str, _context: Context) -> str:
@@ -77,11 +81,13 @@ COMMANDS = (
         *(Prefix("id", "(?!)", ""), Prefix("setting", "(?!)", "", offers=_settings)),
         forms=(Form(Submit(build_command), BUILD, when=SKILL),),
         examples=("agent_create bdi_agent clerk", "agent_create asl_agent robot file=robot.asl"),
+        in_engine=True,
     ),
     command(
         "agent_delete",
         "remove an agent with all that it started; its history stays",
         _service("delete_agent"),
         Word("agent", "an agent id", shown="ID", offers=agent_names),
+        in_engine=True,
     ),
 )

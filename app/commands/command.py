@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.core.agents import ForServers
@@ -76,6 +77,8 @@ class Context:
     """The servers of the workspace's `mcp.json`, by name."""
     paths: tuple[str, ...] = ()
     """Directories and files beneath the sandbox, a directory ending in `/`."""
+    here: Path = Path()
+    """From where paths lead that were typed; the program's own directory where nothing else is said."""
 
 
 class CommandHost(Protocol):
@@ -272,6 +275,8 @@ class Command:
     """`crew` or `improve`, where their state has to be known before a line is read."""
     choices: Callable[[Context], Iterable[tuple[str, str]]] | None = None
     """What may follow the name, where that is not its first argument alone."""
+    in_engine: bool = False
+    """Whether what is asked is only to be had where the engine is, so that the whole line is sent there."""
 
     @property
     def usage(self) -> str:

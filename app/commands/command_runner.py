@@ -127,19 +127,15 @@ async def run_command(
 
 
 async def run_line(
-    engine: WorkspaceEngine,
-    line: str,
-    *,
-    agent: str,
-    dry: bool,
-    quiet: bool,
-    operator: str = "cli",
-    key: str = "",
+    engine: WorkspaceEngine, line: str, *, agent: str, dry: bool, quiet: bool, **more: Any
 ) -> Answer:
-    """Carry out one line in an open workspace, or show what it would do where ` ?` is behind it."""
+    """Carry out one line in an open workspace, or show what it would do where ` ?` is behind it.
+
+    Args and errors as `run_command_in` has them.
+    """
     bare = preview_asked(line)
     line, dry = (bare, True) if bare is not None else (line, dry)
-    return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet, operator=operator, key=key)
+    return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet, **more)
 
 
 async def run_command_in(
@@ -151,18 +147,29 @@ async def run_command_in(
     quiet: bool = False,
     operator: str = "cli",
     key: str = "",
+    here: Path = Path(),
+    lasts: bool = False,
 ) -> Answer:
     """Carry out one line in an open workspace; see `run_command`.
 
-    With a key each command of the line is carried out once, however often the line comes.
+    Args:
+        engine: the open workspace.
+        line: as typed in the command bar.
+        agent: for whom it is meant; empty for the first one.
+        dry: show only what it would do.
+        quiet: show no progress on standard error.
+        operator: in whose name commands are sent.
+        key: with one each command of the line is carried out once, however often the line comes.
+        here: from where paths in the line lead.
+        lasts: whether the engine goes on behind the line.
     """
     chosen = agent or (engine.agents[0] if engine.agents else "")
     if agent and agent not in engine.agents:
         return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
-    context = context_of(engine, chosen, await engine.view(chosen) if chosen else None)
+    context = context_of(engine, chosen, await engine.view(chosen) if chosen else None, here)
     improves = is_improvement_request(line)
     context = await with_needed_state(engine, f"evolve {line}" if improves else line, context)
-    host = HeadlessHost(engine, context, quiet, operator, key)
+    host = HeadlessHost(engine, context, quiet, operator, key=key, lasts=lasts)
     if dry or improves:
         preview = await preview_line(host, line)
         return preview_answer(preview) if dry else _not_done(preview)
@@ -188,6 +195,8 @@ def begin_request(host: CommandHost, request: Request) -> Awaitable[Answer | Non
     """Carry out a line as far as that can be done at once; see `run_request`."""
     if isinstance(request.run, Submit) and request.sends is not None:
         return request.run.send(host, request.sends)
+    if request.command.in_engine and host.engine.link:
+        return host.engine.line(request.line, request.context.agent)
     return request.run(host, request.values)
 
 
@@ -235,7 +244,7 @@ def _refused(status: Status, message: str) -> Answer:
 # ------------------------------------------------------------------ what lines are understood against
 
 
-def context_of(engine: WorkspaceEngine, agent: str, state: AgentState | None) -> Context:
+def context_of(engine: WorkspaceEngine, agent: str, state: AgentState | None, here: Path = Path()) -> Context:
     """What a line is understood against in this workspace."""
     return Context(
         agent=agent,
@@ -245,6 +254,7 @@ def context_of(engine: WorkspaceEngine, agent: str, state: AgentState | None) ->
         examples=lambda: engine.examples,
         spec_of=partial(engine.registry.spec, "simple_coder"),
         servers=_servers_of(engine),
+        here=engine.here / here,
     )
 
 
@@ -283,6 +293,8 @@ class HeadlessHost:
     key: str = ""
     """Makes the ids of the commands; empty where they need none."""
     numbers: Iterator[int] = field(default_factory=count)
+    lasts: bool = False
+    """Whether the engine goes on behind the line."""
 
     def say(self, text: str) -> None:
         """Nothing is shown before the answer."""
@@ -309,7 +321,7 @@ class HeadlessHost:
 
     async def _submit_to_agent(self, command: cmd.Command) -> Answer:
         engine = self.engine
-        if isinstance(command, cmd.AcceptTier):
+        if isinstance(command, cmd.AcceptTier) and not self.lasts:
             return 2, {}, "what is accepted ends with this line; give it the option --accept-tier instead"
         if fault := engine.fault(command.agent):
             return _refused(Status.FAULT, fault)
@@ -390,5 +402,10 @@ async def step_all(host: CommandHost, values: Values) -> Answer:
 
 async def preview_request(host: CommandHost, request: Request) -> Preview:
     """What an understood line would do; nothing is changed."""
+    if request.command.in_engine and host.engine.link and request.sends is None:
+        _, given, text = await host.engine.line(request.line, request.context.agent, dry=True)
+        if given.get("wrong") or "does" not in given:
+            return refused_preview(request.line, str(given.get("wrong") or text))
+        return Preview(request.line, given["does"], tuple((name, value) for name, value in given["facts"]))
     of_crew = late("crew_runner:preview_crew") if isinstance(request.sends, ForCrew) else default_preview
     return await (request.command.preview or of_crew)(host, request)

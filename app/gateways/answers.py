@@ -6,19 +6,23 @@ import asyncio
 import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from app.commands.command_runner import run_line
 from app.gateways.protocol import ProtocolError
+from engine.agent.shared import offer_of
 from engine.agent.steering.ledger import WORKSPACE
+from engine.agent.steering.rewind_preview import RewindError
 from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.fold import dump_state
 from engine.core.store.verify import workspace_head
 from engine.model import LateModel
-from engine.value import asdict
+from engine.value import asdict, fields_of
 
 Name = Annotated[str, StringConstraints(max_length=64)]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{0,64}$")]
@@ -107,6 +111,59 @@ class LineArguments(Arguments):
     key: Key = ""
     """By which each command of the line is carried out once, however often the line is sent."""
 
+    cwd: str = Field(default="", max_length=4096, pattern=r"^(/[^\x00]*)?$")
+    """From where paths in it lead; empty for where the engine is."""
+
+
+class RewindArguments(AgentArguments):
+    """A rewind that is not done yet."""
+
+    to: int = Field(ge=0, le=2**62)
+    scope: Literal["both", "state", "files"] = "both"
+    paths: list[str] = Field(default_factory=list, max_length=1_000)
+
+
+class AdoptArguments(AgentArguments):
+    """A fork whose files would be taken over."""
+
+    fork: Name
+
+
+class ChangesArguments(Arguments):
+    """The files of two agents as they are now, or two snapshots."""
+
+    first: str = Field(max_length=128)
+    second: str = Field(max_length=128)
+    of: Literal["agents", "snapshots"] = "agents"
+
+
+class ToolsArguments(Arguments):
+    """All tools, and the servers of `mcp.json`."""
+
+    settled: bool = False
+    """Whether servers that are just starting are waited for."""
+
+
+class BuildArguments(Arguments):
+    """What `pilothouse agent` does."""
+
+    what: Literal["build", "list", "remove"]
+    agent: str = Field(default="", max_length=128)
+    path: str = Field(default="", max_length=4096, pattern=r"^[^\x00]*$")
+    type: Name = ""
+    trust: bool = False
+    dry_run: bool = False
+
+
+class TerminalInput(Arguments):
+    """What a client types into a terminal, in base64, or how large its screen is."""
+
+    typed: str = ""
+    reply: str = ""
+    """What the emulator answers; it is not recorded."""
+    rows: int = 0
+    columns: int = 0
+
 
 class CancelArguments(Arguments):
     """A request under way that is no longer wanted."""
@@ -184,9 +241,16 @@ async def _submit(engine: Engine, given: SubmitArguments, asker: Asker) -> dict[
 async def _line(engine: Engine, given: LineArguments, asker: Asker) -> dict[str, Any]:
     if asker.watch and not given.dry:
         raise ProtocolError("watching", "this client only watches: a line is shown to it with dry alone")
-    by, how = asker.operator, {"dry": given.dry, "quiet": True}
     code, answer, text = await run_line(
-        engine, given.line, agent=given.agent, operator=by, key=given.key, **how
+        engine,
+        given.line,
+        agent=given.agent,
+        dry=given.dry,
+        quiet=True,
+        operator=asker.operator,
+        key=given.key,
+        here=Path(given.cwd),
+        lasts=True,
     )
     return {"code": code, "answer": answer, "text": text}
 
@@ -264,6 +328,59 @@ async def _faulted(engine: Engine, given: AgentArguments, _asker: Asker) -> str:
     return await engine.faulted(given.agent)
 
 
+async def _rewind_preview(engine: Engine, given: RewindArguments, _asker: Asker) -> dict[str, Any]:
+    agent, branches = given.agent, engine.time_travel
+    shown = await _known(_possible(branches.preview(agent, given.to, given.scope, given.paths)), agent)
+    plain = fields_of(shown, "asked", "to", "trouble", "others", "lasting")
+    files = {
+        name: value and asdict(value) for name, value in fields_of(shown, "files", "restoration").items()
+    }
+    return {**plain, **files, "events": shown.after.events, "outside": shown.after.outside}
+
+
+async def _adopt_preview(engine: Engine, given: AdoptArguments, _asker: Asker) -> dict[str, Any]:
+    work = _possible(engine.time_travel.adopt_preview(given.agent, given.fork))
+    return asdict(await _known(work, given.agent))
+
+
+async def _possible(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except RewindError as error:
+        raise ProtocolError("rewind", str(error)) from None
+
+
+async def _changes(engine: Engine, given: ChangesArguments, _asker: Asker) -> dict[str, Any]:
+    branches = engine.time_travel
+    compare = branches.files_between if given.of == "agents" else branches.changed_files
+    changes = await compare(given.first, given.second)
+    return {"trouble": changes} if isinstance(changes, str) else asdict(changes)
+
+
+async def _tools(engine: Engine, given: ToolsArguments, _asker: Asker) -> dict[str, Any]:
+    servers = engine.servers
+    views = (await servers.settled() if given.settled else servers.views) if servers is not None else ()
+    offers = [
+        {**offer_of(tool).model_dump(mode="json"), "description": tool.description}
+        for tool in engine.registry
+    ]
+    return {
+        "offers": offers,
+        "views": list(map(asdict, views)),
+        "entries": list(map(asdict, servers.entries)) if servers is not None else [],
+        "problems": list(servers.problems) if servers is not None else [],
+    }
+
+
+async def _build(engine: Engine, given: BuildArguments, asker: Asker) -> dict[str, Any]:
+    # Late: most engines build nothing.
+    building = await asyncio.to_thread(import_module, "app.commands.agent_building")
+    if given.what != "list" and asker.watch:
+        raise ProtocolError("watching", f"this client only watches, and agent {given.what} changes something")
+    code, answer, text = await building.carried_out(engine, given, f"operator:{asker.operator}")
+    return {"code": code, "answer": answer, "text": text}
+
+
 async def _ping(_engine: Engine, _given: Arguments, _asker: Asker) -> str:
     return "pong"
 
@@ -275,6 +392,7 @@ QUESTIONS: dict[str, Question] = {
     "events": Question(EventsArguments),
     "cancel": Question(CancelArguments),
     "mcp": _changing(McpArguments),
+    "terminal": Question(AgentArguments),
     "stop": _changing(StopArguments),
     "view": Question(ViewArguments, _view),
     "agents": Question(Arguments, _agents),
@@ -286,5 +404,10 @@ QUESTIONS: dict[str, Question] = {
     "event": Question(EventArguments, _event),
     "blob": Question(BlobArguments, _blob),
     "faulted": Question(AgentArguments, _faulted),
+    "rewind_preview": Question(RewindArguments, _rewind_preview),
+    "adopt_preview": Question(AdoptArguments, _adopt_preview),
+    "changes": Question(ChangesArguments, _changes),
+    "tools": Question(ToolsArguments, _tools),
+    "agent": Question(BuildArguments, _build),
     "ping": Question(Arguments, _ping),
 }

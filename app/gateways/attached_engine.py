@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any, Self
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import LOST_S, EngineClient, EngineLostError, new_key
 from app.gateways.protocol import ProtocolError
-from engine.agent.branches import Branches
+from app.gateways.remote_parts import RemoteBranches, RemoteTool, made, remote_tools
+from app.gateways.terminal_relay import RemoteTerminal
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.budget_status import AmountForecast, BudgetStatus, BudgetStatusLine
-from engine.agent.steering.rewind_preview import RewindError, RewindPreview
-from engine.agent.steering.undo import UndoError, UndoOffer
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.api.queries import WorkspaceQueries
 from engine.api.workspace_engine import EngineAwayError
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import Health
+from engine.core.actions import ToolOffered
+from engine.core.agents import Health, ServerDistrusted, ServerTrusted
 from engine.core.budgets import BudgetKind
-from engine.core.campaigns import StartJob
 from engine.core.fold import copy_state, fold
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
 from engine.core.memory import MemoryStatus
@@ -40,13 +39,11 @@ from engine.inquiry.waiting import Waiting, WaitKind
 from engine.planning.library.plan_library import PlanLibrary, shipped_recipes
 from engine.sandbox.files import make_root
 from engine.sandbox.policy import Tier
-from engine.sandbox.snapshots.entry import Changes, Restoration
-from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import layers
 from engine.tools.registry import built_in_tools
 from engine.tools.shared_coder import SharedCoder
 from engine.tools.simple_coder import SimpleCoder
-from engine.value import fields, replace
+from engine.value import replace
 
 if TYPE_CHECKING:
     from engine.crew.crew import Crew
@@ -62,37 +59,13 @@ LOOK_AGENTS = 8
 ANSWER_S = 5.0
 """After so long without an answer the connection counts as lost."""
 UNREACHABLE = (EngineLostError, ProtocolError, AddressError, TimeoutError)
+OF_TOOLS = frozenset(kind.kind for kind in (ToolOffered, ServerTrusted, ServerDistrusted))
+"""Events after which tools or servers are others."""
 CHANGE_AGENTS = (cmd.CreateAgent, cmd.ForkAgent, cmd.DeleteAgent)
-HERE = "works in the engine's own process only"
-BY_LINE = f"that {HERE} yet: pilothouse do 'LINE' does it beside this cockpit"
 READ_ONLY = "this cockpit only watches (--read-only), so nothing is sent"
-SHELL = f"a shell {HERE} yet: open one in the cockpit that has the engine"
-
-
-class _BranchesAway(Branches):
-    """Going back, where only the engine's process may look at files and snapshots."""
-
-    async def preview(
-        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
-    ) -> RewindPreview:
-        """Refused."""
-        raise RewindError(BY_LINE)
-
-    async def undo_offer(self, agent_id: str, *, again: bool = False) -> UndoOffer:
-        """Refused."""
-        raise UndoError(BY_LINE)
-
-    async def adopt_preview(self, agent_id: str, fork: str) -> Restoration:
-        """Refused."""
-        raise RewindError(BY_LINE)
-
-    async def files_between(self, agent: str, other: str) -> Changes | str:
-        """Not known here."""
-        return BY_LINE
-
-    async def changed_files(self, snapshot: str, other: str) -> Changes | str:
-        """Not known here."""
-        return BY_LINE
+SERVICE = "agents are created and deleted where the engine is: agent_create and agent_delete do it there"
+AGAIN_S = 0.1
+"""How long after a shell was not there it is asked for again."""
 
 
 class AttachedEngine(WorkspaceQueries):
@@ -110,8 +83,9 @@ class AttachedEngine(WorkspaceQueries):
         library = PlanLibrary(shipped_recipes(), workspace / "recipes", config.trust)
         super().__init__(workspace, replace(config, model=None), Ports(), store, library)
         self.model_name = config.model.name if config.model is not None else ""
+        self.here = Path.cwd()
         self.pace = TurnScheduler()
-        self.time_travel = _BranchesAway(workspace, self.root, store, {})
+        self.time_travel = RemoteBranches(workspace, self.root, store, self.view, self._ask)
         self.session = ""
         self._connection: EngineClient | None = client
         self._watching = watch
@@ -133,6 +107,11 @@ class AttachedEngine(WorkspaceQueries):
         self._followed: dict[str, Any] = {}
         """The crew and Mastermind as their streams have them."""
         self._streams: dict[str, StateStream[Any]] = {}
+        self._terminals: dict[str, RemoteTerminal] = {}
+        self._reaching: dict[str, asyncio.Task[None]] = {}
+        """Shells that are being asked for."""
+        self._tools_of: object = None
+        """Session and troubles of servers for which the tools were asked last."""
         self._reader: MemoryReader | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._back = asyncio.Event()
@@ -183,15 +162,20 @@ class AttachedEngine(WorkspaceQueries):
             self.registry.register(tool)
         await self._greeted()
         await self._look()
+        if self._health.servers:  # what waits for permission is said at once
+            await self.look_at_tools()
         self._tasks = [asyncio.create_task(self._keep_looking(), name="attached engine")]
 
     async def close(self, reason: str = "") -> None:
         """End the connection; the engine runs on."""
         self._closed = True
         self._back.set()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._reaching.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for terminal in self._terminals.values():
+            await terminal.close()
         if self._connection is not None:
             await self._connection.close()
         if self._reader is not None:
@@ -233,6 +217,7 @@ class AttachedEngine(WorkspaceQueries):
                             await self._greeted()
                     if self._connection is not None:
                         await self._look()
+                        await self.look_at_tools()
             except UNREACHABLE as error:
                 await self._lose(error)
             await asyncio.sleep(LOOK_S)
@@ -253,7 +238,7 @@ class AttachedEngine(WorkspaceQueries):
         assert client is not None
         answer = await client.ask("health")
         self._clients = [row for row in answer.pop("clients", ()) if isinstance(row, dict)]
-        self._health = _made(Health, answer)
+        self._health = made(Health, answer)
         if self._stale <= 0:
             self._stale = LOOK_AGENTS
             self._rows = {row["agent"]: row for row in await client.ask("agents")}
@@ -279,6 +264,25 @@ class AttachedEngine(WorkspaceQueries):
                     raise
                 sent = True
             await asyncio.sleep(LOOK_S)
+
+    async def look_at_tools(self) -> None:
+        """Ask for tools and servers where they may be others now."""
+        if (now := (self.session, self._health.servers)) == self._tools_of or self._connection is None:
+            return
+        self._tools_of = now
+        with suppress(ProtocolError):  # an older engine does not say
+            said = await self._connection.ask("tools")
+            for tool in remote_tools(said):
+                known = self.registry.get(tool.id) if tool.id in self.registry else None
+                if known is None:
+                    self.registry.register(tool)
+                elif isinstance(known, RemoteTool):
+                    known.commands = tool.commands
+            self.servers = None
+            if said["views"]:
+                from app.gateways.remote_servers import RemoteServers  # late: few workspaces have servers
+
+                self.servers = RemoteServers(said, self.workspace, self.root)
 
     async def _ask(self, name: str, **given: Any) -> Any:
         """Ask the engine.
@@ -316,10 +320,6 @@ class AttachedEngine(WorkspaceQueries):
         """Have the engine carry out a command, in the name that the connection has."""
         if self._watching:
             return cmd.Receipt(ok=False, message=READ_ONLY)
-        if isinstance(command, cmd.TakeShell):
-            return cmd.Receipt(ok=False, message=SHELL)
-        if isinstance(command, StartJob) and command.verb == "agent_build":
-            return cmd.Receipt(ok=False, message=BY_LINE)
         try:
             answer = await self._submitted(command.model_dump(mode="json"))
             if isinstance(command, CHANGE_AGENTS):
@@ -327,6 +327,14 @@ class AttachedEngine(WorkspaceQueries):
         except EngineAwayError as error:
             return cmd.Receipt(ok=False, message=str(error))
         return cmd.Receipt.model_validate(answer)
+
+    async def line(self, line: str, agent: str, *, dry: bool = False) -> tuple[int, dict[str, Any], str]:
+        """Have the engine carry out a line of the command bar."""
+        if self._watching and not dry:
+            return 1, {"ok": False, "message": READ_ONLY}, READ_ONLY
+        given = await self._ask("line", line=line, agent=agent, dry=dry, cwd=str(self.here))
+        self._stale = 0
+        return given["code"], given["answer"], given["text"]
 
     async def stopped(self) -> None:
         """The engine's own receipts say it; nothing is waited for."""
@@ -359,8 +367,11 @@ class AttachedEngine(WorkspaceQueries):
             if event.version > version:
                 missing = await self.store.read(event.stream, version + 1, event.version)
                 part.take(each for each in missing if each.version > part.state.version)
-        if event.stream == WORKSPACE:
-            self._accept(ev.payload_of(event))
+        payload = ev.payload_of(event) if event.stream == WORKSPACE else None
+        if payload is not None:
+            self._accept(payload)
+        if event.kind in OF_TOOLS:
+            self._tools_of = None
         if event.kind.startswith("agent.") and event.kind != ev.AgentPaused.kind:
             self._stale = min(self._stale, 1)
 
@@ -423,13 +434,13 @@ class AttachedEngine(WorkspaceQueries):
     async def waiting(self, agent_id: str) -> Waiting:
         """See `WorkspaceQueries.waiting`."""
         answer = await self._ask("waiting", agent=agent_id)
-        waiting: Waiting = _made(Waiting, {**answer, "kind": WaitKind(answer["kind"])})
+        waiting: Waiting = made(Waiting, {**answer, "kind": WaitKind(answer["kind"])})
         return waiting
 
     async def inbox(self) -> tuple[Need, ...]:
         """See `WorkspaceQueries.inbox`."""
         rows = await self._ask("inbox")
-        return tuple(_made(Need, {**row, "kind": NeedKind(row["kind"])}) for row in rows)
+        return tuple(made(Need, {**row, "kind": NeedKind(row["kind"])}) for row in rows)
 
     def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
         """See `WorkspaceQueries.budgets`; as they were a moment ago, and nothing before they were asked."""
@@ -442,9 +453,24 @@ class AttachedEngine(WorkspaceQueries):
             rows = await self._connection.ask("budgets", agent=agent, goal=goal)
             self._budgets_seen = {(agent, goal): tuple(map(_budget, rows))}
 
-    def terminal(self, agent: str) -> Terminal | None:
-        """There is none here."""
+    def terminal(self, agent: str) -> RemoteTerminal | None:
+        """See `WorkspaceQueries.terminal`; it is there a moment after it was asked for."""
+        terminal = self._terminals.get(agent)
+        if terminal is not None and terminal.open:
+            return terminal
+        if agent not in self._reaching:
+            self._reaching[agent] = asyncio.create_task(self._reach(agent), name="terminal")
         return None
+
+    async def _reach(self, agent: str) -> None:
+        try:
+            if self._connection is not None:
+                wire = await self._connection.carry("terminal", agent=agent)
+                self._terminals[agent] = RemoteTerminal(wire, watching=self._watching)
+        except UNREACHABLE:
+            await asyncio.sleep(AGAIN_S)
+        finally:
+            del self._reaching[agent]
 
     @property
     def memory_status(self) -> MemoryStatus | None:
@@ -493,26 +519,19 @@ class AttachedEngine(WorkspaceQueries):
         return part
 
     async def agent_service(self) -> AgentService:
-        """Refused: it writes.
+        """Refused: it writes; see `line`.
 
         Raises:
             EngineAwayError: always.
         """
-        raise EngineAwayError(BY_LINE)
-
-
-def _made(kind: Any, row: Mapping[str, Any]) -> Any:
-    """A value of what an engine of perhaps another version said of it."""
-    known = {each.name for each in fields(kind)}
-    given = {name: value for name, value in row.items() if name in known}
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        raise EngineAwayError(SERVICE)
 
 
 def _budget(row: Mapping[str, Any]) -> BudgetStatus:
     lines = []
     for line in row["lines"]:
         forecast = line.get("forecast")
-        made = AmountForecast(**forecast) if isinstance(forecast, dict) else None
-        lines.append(_made(BudgetStatusLine, {**line, "kind": BudgetKind(line["kind"]), "forecast": made}))
-    status: BudgetStatus = _made(BudgetStatus, {**row, "lines": lines})
+        amount = AmountForecast(**forecast) if isinstance(forecast, dict) else None
+        lines.append(made(BudgetStatusLine, {**line, "kind": BudgetKind(line["kind"]), "forecast": amount}))
+    status: BudgetStatus = made(BudgetStatus, {**row, "lines": lines})
     return status

@@ -55,14 +55,13 @@ def new_key() -> str:
     return secrets.token_hex(12)
 
 
-class _Wire:
-    """One connection after its hello."""
+class Wire:
+    """One connection, its hello behind it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self.writer = reader, writer
+        self.reader, self.writer = reader, writer
         self._splitter = LineSplitter(ANSWER_BYTES)
         self._lines: list[bytes] = []
-        self.reader = reader
         self.hello: dict[str, Any] = {}
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -85,7 +84,7 @@ class _Wire:
         """
         while not self._lines:
             try:
-                piece = await self._reader.read(PIECE_BYTES)
+                piece = await self.reader.read(PIECE_BYTES)
                 self._lines = self._splitter.feed(piece)[::-1]
             except (OSError, ProtocolError) as error:
                 raise EngineLostError(f"the engine has gone: {error}") from error
@@ -104,10 +103,11 @@ class _Wire:
         return message
 
     def close(self) -> None:
+        """End it."""
         self.writer.close()
 
 
-async def _greeted(connection: socket.socket, hello: dict[str, Any]) -> _Wire:
+async def _greeted(connection: socket.socket, hello: dict[str, Any]) -> Wire:
     """A connection whose engine has answered the hello.
 
     Raises:
@@ -116,7 +116,7 @@ async def _greeted(connection: socket.socket, hello: dict[str, Any]) -> _Wire:
         EngineLostError: it has gone.
     """
     connection.setblocking(False)
-    wire = _Wire(*await asyncio.open_unix_connection(sock=connection))
+    wire = Wire(*await asyncio.open_unix_connection(sock=connection))
     try:
         async with asyncio.timeout(ANSWER_S):
             await wire.send({"hello": hello})
@@ -144,9 +144,9 @@ def _refusal(given: Any) -> ProtocolError:
 class EngineClient:
     """A connection to the engine of a workspace; get one by `open`, and `close` it."""
 
-    def __init__(self, address: Address, hello: dict[str, Any], wire: _Wire) -> None:
+    def __init__(self, address: Address, hello: dict[str, Any], wire: Wire) -> None:
         self._address, self._hello = address, hello
-        self._wire: _Wire | None = wire
+        self._wire: Wire | None = wire
         self._ids = count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._reading = asyncio.create_task(self._read(wire), name="engine client")
@@ -236,7 +236,7 @@ class EngineClient:
         """Whether the engine carries out once what comes again under the same key."""
         return bool(self.hello.get("keys"))
 
-    async def _connected(self) -> _Wire:
+    async def _connected(self) -> Wire:
         """The connection, made again where it was lost and the engine is still there."""
         async with self._lock:
             if self._wire is not None and not self._reading.done():
@@ -247,7 +247,7 @@ class EngineClient:
             self._reading = asyncio.create_task(self._read(self._wire), name="engine client")
             return self._wire
 
-    async def _read(self, wire: _Wire) -> None:
+    async def _read(self, wire: Wire) -> None:
         """Hand answers to those who wait for them."""
         error: Exception = EngineLostError("the engine has gone")
         try:
@@ -268,7 +268,7 @@ class EngineClient:
                 if not answer.done():
                     answer.set_exception(error)
 
-    async def carry(self, name: str, **fields: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def carry(self, name: str, **fields: Any) -> Wire:
         """A connection of its own that carries another protocol once the engine has answered.
 
         Raises:
@@ -277,10 +277,16 @@ class EngineClient:
         """
         if (wire := await self._again()) is None:
             raise EngineLostError(self.ended or "the engine has gone")
-        await wire.send({"id": 1, "ask": name, **fields})
-        if refusal := (await wire.next()).get("error"):
+        refusal: object = "given up"
+        try:
+            await wire.send({"id": 1, "ask": name, **fields})
+            refusal = (await wire.next()).get("error")
+        finally:
+            if refusal:
+                wire.close()
+        if refusal:
             raise _refusal(refusal)
-        return wire.reader, wire.writer
+        return wire
 
     async def submit(self, command: Command) -> Receipt:
         """Have a command carried out; what the receipt says is durable. Errors as for `ask`."""
@@ -339,7 +345,7 @@ class EngineClient:
             finally:
                 wire.close()
 
-    async def _again(self) -> _Wire | None:
+    async def _again(self) -> Wire | None:
         """Another connection to the engine, or to the one that takes its place; None where there is none."""
         for _ in range(TRIES):  # and not for so many seconds, as this program may stand still meanwhile
             with suppress(AddressError, EngineLostError):

@@ -22,7 +22,7 @@ from app.commands.watchdog import ending_on
 from app.gateways.engine_client import PIECE_BYTES
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.rules import narrowest_rule, rule_text
-from engine.api.engine import Engine
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ResultStatus
@@ -59,7 +59,7 @@ _UNSERVED = frozenset({("simple_coder", "policy"), ("simple_coder", "help")})
 """What is of use to a person only."""
 
 
-async def server_of(engine: Engine, *, read_only: bool) -> Any:
+async def server_of(engine: WorkspaceEngine, *, read_only: bool) -> Any:
     """The server of an engine's commands, with the agent that it serves for.
 
     Raises:
@@ -73,7 +73,7 @@ async def server_of(engine: Engine, *, read_only: bool) -> Any:
 
 
 async def serve_connection(
-    engine: Engine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, read_only: bool
+    engine: WorkspaceEngine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, read_only: bool
 ) -> None:
     """Serve a client of the engine over its connection, until it leaves."""
     await serve_streams(await server_of(engine, read_only=read_only), (reader, writer))
@@ -98,7 +98,7 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         target.write_eof()
 
 
-def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCommand]:
+def served_commands(engine: WorkspaceEngine, *, read_only: bool = False) -> list[ServedCommand]:
     """The commands that are served: those that agents may call, of the sandbox and of memory."""
     served = []
     for entry in engine.registry.schemas():
@@ -168,7 +168,7 @@ class _PendingCall:
 class _EngineCaller:
     """Takes calls through the engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: WorkspaceEngine) -> None:
         self._engine = engine
         self._aside: set[asyncio.Task[None]] = set()
 

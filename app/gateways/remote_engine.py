@@ -22,16 +22,16 @@ class _Jail:
 
 
 class RemoteEngine:
-    """The engine of another program, as far as running one agent on a goal needs it; get it by `of`.
+    """The engine of another program, as far as running agents on goals needs it; get it by `of`.
 
     Args:
         client: a connection to it.
-        agent: whose events are followed.
+        agent: whose events are followed; empty for all.
     """
 
     servers = None
 
-    def __init__(self, client: EngineClient, agent: str) -> None:
+    def __init__(self, client: EngineClient, agent: str = "") -> None:
         self._client, self._agent = client, agent
         self.session = str(client.hello["session"])
         self.agents: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class RemoteEngine:
         self._refusals: dict[str, str] = {}
 
     @classmethod
-    async def of(cls, client: EngineClient, agent: str) -> RemoteEngine:
+    async def of(cls, client: EngineClient, agent: str = "") -> RemoteEngine:
         """The engine with what it has now."""
         engine = cls(client, agent)
         rows = await client.ask("agents")
@@ -65,7 +65,7 @@ class RemoteEngine:
         return int((await self._client.ask("head"))["seq"])
 
     def events(self, since: int = 0, *, stream: str | None = None) -> AsyncIterator[Event]:
-        """The agent's events behind a place, and new ones."""
+        """Events behind a place, and new ones."""
         return self._client.events(since, stream or self._agent)
 
     def fault(self, agent: str) -> str:

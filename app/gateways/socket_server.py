@@ -31,8 +31,9 @@ from app.gateways.addresses import (
     peer_of,
     withdraw,
 )
-from app.gateways.answers import QUESTIONS, Asker, Hello, Question, validated
+from app.gateways.answers import QUESTIONS, Asker, Hello, Question, TerminalInput, validated
 from app.gateways.protocol import ProtocolError
+from app.gateways.terminal_relay import bytes_of, serve_terminal
 from engine import __version__
 from engine.api.engine import Engine
 from engine.core.journal import Event, JournalError
@@ -305,9 +306,9 @@ class Connection:
         except ProtocolError as error:
             await self._send(self._refusal(error, ident))
             return False
-        if name == "mcp":
-            await self._send(wire.encode({"id": ident, "answer": "mcp"}))
-            await self._serve_mcp(arguments.read_only)
+        if name in ("mcp", "terminal"):
+            await self._send(wire.encode({"id": ident, "answer": name}))
+            await (self._serve_mcp if name == "mcp" else self._serve_terminal)(arguments)
             return True
         task = asyncio.create_task(self._answer(ident, name, arguments), name=f"answer to {name}")
         self._tasks[ident] = task
@@ -332,7 +333,10 @@ class Connection:
         assert self.asker is not None
         if question.changes and self.asker.watch:
             raise ProtocolError("watching", f"this client only watches, and {name} may change something")
-        return name, question, validated(question.arguments, message, name)
+        arguments = validated(question.arguments, message, name)
+        if name == "terminal" and self._engine.terminal(arguments.agent) is None:
+            raise ProtocolError("terminal", f"{arguments.agent} has no open shell: take_shell opens one")
+        return name, question, arguments
 
     async def _answer(self, ident: int, name: str, arguments: Any) -> None:
         """Answer a request; it is under way until the client has taken the answer."""
@@ -407,10 +411,25 @@ class Connection:
             size += len(line)
         yield batch
 
-    async def _serve_mcp(self, read_only: bool) -> None:
+    async def _serve_mcp(self, given: Any) -> None:
         # Late, and in a thread: the SDK is large.
         mcp = await asyncio.to_thread(import_module, "app.gateways.mcp")
-        await mcp.serve_connection(self._engine, self._reader, self._writer, read_only=read_only)
+        await mcp.serve_connection(self._engine, self._reader, self._writer, read_only=given.read_only)
+
+    async def _serve_terminal(self, given: Any) -> None:
+        if (terminal := self._engine.terminal(given.agent)) is None:
+            return  # it has ended meanwhile
+
+        def take(line: bytes) -> None:
+            if self.asker is None or self.asker.watch:
+                raise ProtocolError("watching", "this client only watches: nothing is typed for it")
+            typed = validated(TerminalInput, _read(line), "terminal")
+            if typed.rows and typed.columns:
+                terminal.resize(typed.rows, typed.columns)
+            terminal.write(bytes_of(typed.typed))
+            terminal.answer(bytes_of(typed.reply))
+
+        await serve_terminal(terminal, self._reader, self._writer, take)
 
     def _refusal(self, error: ProtocolError, ident: int | None) -> bytes:
         self._server.refused[error.code] += 1

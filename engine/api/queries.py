@@ -16,12 +16,13 @@ from engine.agent.shared import EngineConfig, reasoner_support
 from engine.agent.steering.budget_status import BudgetStatus, budget_statuses
 from engine.agent.steering.ledger import Ledger
 from engine.api.disk_quota import DiskQuota
+from engine.api.workspace_engine import OperatorTerminal
 from engine.core.agents import Health
 from engine.core.approvals import Envelope
 from engine.core.breakpoints import read_break
 from engine.core.budgets import SpendingLimits
 from engine.core.fold import copy_state
-from engine.core.journal import BlobError, Event
+from engine.core.journal import BlobError, Event, JournalError
 from engine.core.memory import MemoryStatus
 from engine.core.ports import Ports
 from engine.core.state import AgentState
@@ -46,7 +47,6 @@ from engine.memory.memory import Memory
 from engine.memory.recorder import MemoryRecorder
 from engine.models.prompt_parts import PromptReader
 from engine.planning.library.plan_library import PlanLibrary
-from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import SandboxReport
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder
@@ -85,6 +85,8 @@ class WorkspaceQueries:
         self.workspace, self.config, self.store, self.library = workspace, config, store, library
         self.clock, self.ids, self.draw_seed = ports.clock, ports.ids, ports.seed
         self.root = config.sandbox or workspace / SANDBOX_DIRECTORY
+        self.here = Path()
+        """From where typed paths lead, where that is not this process's directory."""
         self.blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
         self.quota = DiskQuota(workspace / DATA_DIRECTORY, config.disk_mb)
         """The room that the data may take."""
@@ -246,11 +248,19 @@ class WorkspaceQueries:
         """See `WorkspaceEngine`."""
         return ()
 
+    async def line(self, line: str, agent: str, *, dry: bool = False) -> tuple[int, dict[str, Any], str]:
+        """Only an engine of another process has lines sent to it.
+
+        Raises:
+            JournalError: always.
+        """
+        raise JournalError("this engine is in this process: carry the line out here")
+
     def sandbox(self, agent: str = "") -> SandboxReport:
         """How an agent's programs are held; without one, those of agents that have no policy of their own."""
         return self._coders.report(agent)
 
-    def terminal(self, agent: str) -> Terminal | None:
+    def terminal(self, agent: str) -> OperatorTerminal | None:
         """The operator's open terminal in an agent's sandbox, or None when there is none."""
         return self._coder.sessions.terminal(agent) if self._coder is not None else None
 

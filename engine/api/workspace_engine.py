@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +22,6 @@ from engine.inquiry.dry_run import DryAnswer
 from engine.inquiry.inbox import Need
 from engine.inquiry.waiting import Waiting
 from engine.planning.library.plan_library import PlanLibrary
-from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import SandboxReport
 from engine.tools.registry import ToolRegistry
 
@@ -39,6 +38,24 @@ class EngineAwayError(JournalError):
     """It cannot be done with an engine of another process, or that one cannot be reached."""
 
 
+class OperatorTerminal(Protocol):
+    """See `engine.sandbox.terminal.Terminal` for each member."""
+
+    open: bool
+
+    def follow(self, sink: Callable[[bytes], None]) -> Callable[[], None]:
+        """Give what is printed."""
+
+    def write(self, data: bytes) -> None:
+        """Pass on what was typed."""
+
+    def answer(self, data: bytes) -> None:
+        """Pass on what the emulator replies."""
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Say how large the screen is."""
+
+
 class WorkspaceEngine(Protocol):
     """An engine as it is operated; see `engine.api.engine.Engine` and `WorkspaceQueries` for each member.
 
@@ -47,6 +64,7 @@ class WorkspaceEngine(Protocol):
 
     workspace: Path
     root: Path
+    here: Path
     session: str
     store: JournalStore
     library: PlanLibrary
@@ -91,6 +109,9 @@ class WorkspaceEngine(Protocol):
 
     async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
         """Carry out a command."""
+
+    async def line(self, line: str, agent: str, *, dry: bool = False) -> tuple[int, dict[str, Any], str]:
+        """Have a line of the command bar carried out where the engine is; only one of another process can."""
 
     async def stopped(self) -> None:
         """Return when every stop has its last receipt."""
@@ -139,7 +160,7 @@ class WorkspaceEngine(Protocol):
     def sandbox(self, agent: str = "") -> SandboxReport:
         """How programs are held."""
 
-    def terminal(self, agent: str) -> Terminal | None:
+    def terminal(self, agent: str) -> OperatorTerminal | None:
         """The operator's open terminal."""
 
     def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:

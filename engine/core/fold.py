@@ -25,7 +25,7 @@ from engine.core.late_values import LateValues
 from engine.core.plan import Plan
 from engine.core.state import HANDLERS, AgentState
 
-SNAPSHOT_FORMAT = 14
+SNAPSHOT_FORMAT = 15
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 _PLANS = "plans"
 _DECODER = json.JSONDecoder()

@@ -72,7 +72,10 @@ class Terminal:
         self.resize(ROWS, COLUMNS)
 
     def follow(self, sink: Callable[[bytes], None]) -> Callable[[], None]:
-        """Give what was printed so far, the newest of it, then all that comes; returns how to end that."""
+        """Give what was printed so far, the newest of it, then all that comes; returns how to end that.
+
+        An empty piece says that the shell has ended.
+        """
         if self._printed:
             sink(bytes(self._printed[-KEPT:]))
         self._sinks.append(sink)
@@ -214,6 +217,7 @@ class Terminal:
         self._loop.remove_reader(self._master)
         self._loop.remove_writer(self._master)
         self._waiting.clear()
+        self._show(b"")
         self._sinks.clear()
         os.close(self._master)
         os.close(self.slave)

@@ -68,8 +68,10 @@ class Screen:
         self.began = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LC_ALL="C.UTF-8")
-            os.execv(argv[0], list(argv))
+            usual = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+            # Readline puts the size of another terminal there.
+            given = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+            os.execve(argv[0], list(argv), {**given, **usual})
         self._cockpit = 0
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 

@@ -40,6 +40,9 @@ SHORT_LIFE = 4 * PAST_EVENTS
 """Events of an agent for which the first screen waits."""
 READ_EVERY_S = 0.5
 
+OTHERS_SHELL = "its shell is open (t)"
+"""Where the operator of another screen took it, or of one that is gone."""
+
 AGED_S = 30.0
 """After so long memories in mind are read again although nothing was written: they age."""
 
@@ -188,6 +191,8 @@ class Panes:
         if state is not None and self._context.in_past:
             now = next((live.version for live in states if live.agent_id == agent), state.version)
             model = agent_views.status(model, state, now)
+        elif state is not None and state.shell_taken and not self._context.has_shell(agent):
+            model = replace(model, point=OTHERS_SHELL)
         job, job_short = self._mastermind.status()
         waiting = self._waiting.count(states, self._mastermind.state, self._crew.needs)
         others = views.others(engine.clients, self._context.settings.operator)

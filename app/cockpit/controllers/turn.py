@@ -12,11 +12,11 @@ from app.cockpit.controllers.layout import Layout
 from app.commands.review import NoRecordingError, write_recording
 from app.projection import pane_views as views
 from app.projection.event_lines import step_text
+from engine.api.workspace_engine import OperatorTerminal
 from engine.core import commands as cmd
 from engine.core.journal import JournalError
 from engine.core.plan import Op, PlanStep, step_line
 from engine.core.state import AgentState
-from engine.sandbox.terminal import Terminal
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, parse_args
 from widgets.dialogs.turn import (
     HandBack,
@@ -37,7 +37,7 @@ SMALLEST = 80, 20
 class ShellPane(TerminalPane):
     """Shows what the terminal prints, whether it is in place or not, and gives it what the operator does."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: OperatorTerminal) -> None:
         # Out of sight until it is put into its place.
         super().__init__(terminal, classes="session -away")
         self.terminal = terminal
@@ -297,6 +297,8 @@ class Turn:
         for state in self._context.live.states:
             if state.shell_taken and state.agent_id not in self._shells:
                 self._take_up(state.agent_id)
+            elif not state.shell_taken and state.agent_id in ended:
+                self._context.shells.discard(state.agent_id)
         shell = None if self._context.in_past else self._shells.get(self._context.agent)
         if shell is not self._layout.terminal:
             self._change_place(shell)
@@ -306,6 +308,9 @@ class Turn:
             pane.remove()
 
     def _take_up(self, agent: str) -> None:
+        """Show an open shell: the operator's own, and where others operate the engine no other."""
+        if not self._context.has_shell(agent):
+            return
         terminal = self._context.engine.terminal(agent) if self._context.engine is not None else None
         if terminal is not None and terminal.open:
             self._shells[agent] = ShellPane(terminal)
@@ -350,7 +355,10 @@ class Turn:
             self._layout.show_pane("session")
         else:
             self._layout.show_beside("session")
-            self._context.send(cmd.TakeShell(agent=self._context.agent))
+            if state.shell_taken:
+                self._context.shells.add(state.agent_id)
+            else:
+                self._context.send(cmd.TakeShell(agent=self._context.agent))
 
     def action_return_shell(self) -> None:
         """Ask for a note, then hand the shell back."""

@@ -109,6 +109,20 @@ print(code, *sorted(heavy & sys.modules.keys()))
 """
 
 
+SKILL = """---
+name: minto
+description: Structures an answer as a pyramid, the conclusion first. Use it when somebody asks for a memo.
+---
+# Minto
+Write the conclusion first, then three reasons, then the evidence for each of them.
+"""
+FLEET = """[[agents]]
+id = "writer"
+count = 2
+goal = "write hello to {id}.txt"
+"""
+
+
 def test_command_lines_beside_a_server_use_its_engine(workspace: Path) -> None:
     with served(workspace) as server:
         assert f"process {server.pid} " in pilothouse(workspace, "ps").stdout
@@ -122,10 +136,9 @@ def test_command_lines_beside_a_server_use_its_engine(workspace: Path) -> None:
         events = pilothouse(workspace, "run", "list the files", "--events", "--json").stdout.splitlines()
         assert "goal.ended" in {json.loads(line).get("kind") for line in events}
         assert last(pilothouse(workspace, "run", "frobnicate", "--approve", "never-ask", "--json", code=1))
-        assert (
-            "--trust needs an engine of its own"
-            in pilothouse(workspace, "run", "x", "--trust", "0", code=2).stderr
-        )
+        refused = pilothouse(workspace, "run", "x", "--trust", "0", code=2).stderr
+        assert "--trust counts when a workspace is opened" in refused
+        assert "serve --stop" in refused
 
         assert pilothouse(workspace, "do", "note beside it").stdout
         assert pilothouse(workspace, "do", "nonsense", code=2).stderr
@@ -134,6 +147,19 @@ def test_command_lines_beside_a_server_use_its_engine(workspace: Path) -> None:
         assert "open or cut off" in pilothouse(workspace, "sessions", "list").stdout
         row = last(pilothouse(workspace, "ps", "--json"))["engines"][0]
         assert [agent["agent"] for agent in row["agents"]] == ["pilot-1"]
+
+        tools = last(pilothouse(workspace, "tools", "--json"))["tools"]
+        assert {"simple_coder", "memory", "crew"} <= {tool["tool"] for tool in tools}
+        (workspace.parent / "minto").mkdir()
+        (workspace.parent / "minto" / "SKILL.md").write_text(SKILL)
+        built = pilothouse(workspace, "agent", "build", "../minto", "--json")
+        assert last(built)["agent"] == "minto"
+        assert "minto is removed" in pilothouse(workspace, "agent", "remove", "minto").stdout
+        fleet = workspace.parent / "fleet.toml"
+        fleet.write_text(FLEET)
+        ran = pilothouse(workspace, "run", "--fleet", str(fleet), "--json")
+        assert last(ran)["counts"] == {"GOAL_ACHIEVED": 2}
+        assert "already" in pilothouse(workspace, "do", "accept_tier full", code=1).stdout
 
         light = subprocess.run(
             [sys.executable, "-c", IMPORTS, str(workspace)], capture_output=True, text=True, check=True

@@ -57,6 +57,11 @@ def ticks(workspace: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+def notes(workspace: Path) -> list[str]:
+    done = pilothouse(workspace, "do", "notes", "--json")
+    return [note["text"] for note in json.loads(done.stdout.splitlines()[-1])["notes"]]
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
@@ -153,13 +158,12 @@ def test_a_lost_engine_is_said_and_the_next_one_is_followed_without_a_gap(worksp
     cockpit.shows(b"attached")
     os.kill(int(served.stdout.partition("process ")[2].partition(")")[0]), signal.SIGKILL)
     cockpit.shows(b"connection lost")
-    pilothouse(workspace, "do", "note while nobody looked")
-    pilothouse(workspace, "serve", "--background")
-    cockpit.press(b"\x1b")
+    cockpit.press(b"")
+    assert pilothouse(workspace, "do", "note unseen").returncode == 0
+    assert pilothouse(workspace, "serve", "--background").returncode == 0
+    cockpit.shows(b"attached", b"unseen")
     cockpit.enter("note and now")
-    cockpit.shows(b"while nobody looked")
-    notes = json.loads(pilothouse(workspace, "do", "notes", "--json").stdout.splitlines()[-1])["notes"]
-    assert [note["text"] for note in notes] == ["while nobody looked", "and now"]
+    until(lambda: notes(workspace) == ["unseen", "and now"], "both notes")
     cockpit.end(signal.SIGTERM)
 
 
@@ -170,8 +174,7 @@ def test_who_only_watches_sends_nothing(workspace: Path) -> None:
     cockpit.shows(b"watching")
     cockpit.enter("note not sent")
     cockpit.shows(b"only watches")
-    done = pilothouse(workspace, "do", "notes", "--json")
-    assert json.loads(done.stdout.splitlines()[-1])["notes"] == []
+    assert notes(workspace) == []
     cockpit.end(signal.SIGTERM)
 
 

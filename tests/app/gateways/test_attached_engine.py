@@ -9,20 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from app.commands.command_runner import run_command_in
 from app.commands.headless import open_engine
+from app.commands.rewind import rewind_command, rewind_parts, rewind_title
 from app.commands.settings import PRESETS
-from app.gateways.attached_engine import READ_ONLY, SHELL, AttachedEngine
+from app.gateways.attached_engine import READ_ONLY, AttachedEngine
+from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.socket_server import EngineServer
+from app.gateways.terminal_relay import RemoteTerminal
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.rewind_preview import RewindError
 from engine.api.engine import Engine
 from engine.api.workspace_engine import EngineAwayError, WorkspaceEngine
 from engine.core import commands as cmd
+from engine.core import events as ev
 from engine.core.approvals import Policy
 from engine.core.campaigns import AddItem
 from tests.patience import PATIENCE_S
 
 PILOT = "pilot-1"
+WRITTEN = {"path": "a.txt", "content": "written"}
 
 
 @asynccontextmanager
@@ -134,12 +140,127 @@ async def test_an_approval_is_answered_once_and_who_was_late_is_told(tmp_path: P
         assert "already" in late.message
 
 
-async def test_what_cannot_be_done_from_afar_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    async with attached(tmp_path) as (_, _, away):
-        assert (await away.submit(cmd.TakeShell(agent=PILOT))).message == SHELL
-        with pytest.raises(RewindError, match="pilothouse do"):
-            await away.time_travel.preview(PILOT, 1)
-        with pytest.raises(EngineAwayError, match="pilothouse do"):
+async def taken(engine: Engine, away: AttachedEngine) -> RemoteTerminal:
+    """The shell, taken from afar."""
+    assert (await away.submit(cmd.TakeShell(agent=PILOT))).ok
+    await until(lambda: away.terminal(PILOT))
+    terminal = away.terminal(PILOT)
+    assert terminal is not None
+    return terminal
+
+
+async def test_a_shell_is_taken_from_afar_typed_into_recorded_and_handed_back(tmp_path: Path) -> None:
+    async with attached(tmp_path) as (engine, _, away):
+        terminal = await taken(engine, away)
+        seen = bytearray()
+        terminal.follow(seen.extend)
+        terminal.resize(31, 99)
+        terminal.write(b"stty size; read -s word; echo $((6*7)) $word > a.txt\r")
+        await until(lambda: b"31 99" in seen)
+        terminal.write(b"sesame\r")
+        await until((tmp_path / "sandbox" / "a.txt").exists)
+        assert (await away.submit(cmd.ReturnShell(agent=PILOT, note="all mended"))).ok
+        await until(lambda: not terminal.open)
+        assert (tmp_path / "sandbox" / "a.txt").read_text() == "42 sesame\n"
+        await until(lambda: engine.terminal(PILOT) is None)
+        typed = [str(ev.payload_of(event)) for event in await engine.store.last(99, PILOT)]
+        assert not [text for text in typed if "sesame" in text]
+        assert [text for text in typed if "stty size" in text]
+        await until(lambda: engine._agents[PILOT].state.handover)
+
+
+async def test_a_shell_stays_open_without_its_cockpit_and_another_one_goes_on_in_it(tmp_path: Path) -> None:
+    async with attached(tmp_path) as (engine, server, away):
+        terminal = await taken(engine, away)
+        seen = bytearray()
+        terminal.follow(seen.extend)
+        terminal.write(b"echo from=$((1+1))\r")
+        await until(lambda: b"from=2" in seen)
+        for task in list(server._connections):
+            task.cancel()
+        await until(lambda: not terminal.open)
+        assert engine.terminal(PILOT) is not None
+        other = await AttachedEngine.attach(tmp_path, away.config, operator="cy")
+        assert other is not None
+        await until(lambda: other.terminal(PILOT))
+        again = other.terminal(PILOT)
+        assert again is not None
+        seen.clear()
+        again.follow(seen.extend)
+        again.write(b"echo again=$((2+2))\r")
+        await until(lambda: b"again=4" in seen and b"from=2" in seen)
+        again.write(b"exit\r")
+        await until(lambda: not again.open)
+        await other.close()
+
+
+async def test_who_only_watches_types_nothing_into_a_shell(tmp_path: Path) -> None:
+    async with attached(tmp_path, watch=True) as (engine, _, away):
+        assert (await engine.submit(cmd.TakeShell(agent=PILOT))).ok
+        await until(lambda: away.terminal(PILOT))
+        terminal = away.terminal(PILOT)
+        assert terminal is not None
+        terminal.write(b"touch typed\r")
+        assert terminal.open
+        client = await EngineClient.open(tmp_path, "bo", watch=True)
+        assert client is not None
+        wire = await client.carry("terminal", agent=PILOT)
+        await wire.send({"typed": "dG91Y2ggdHlwZWQN"})
+        while "error" not in (message := await wire.next()):
+            pass
+        assert message["error"]["code"] == "watching"
+        with pytest.raises(EngineLostError):
+            await wire.next()
+        await client.close()
+        await engine.submit(cmd.ReturnShell(agent=PILOT))
+        await until(lambda: not terminal.open)
+        assert not (tmp_path / "sandbox" / "typed").exists()
+
+
+async def test_previews_from_afar_are_those_of_the_engine(tmp_path: Path) -> None:
+    async with attached(tmp_path) as (engine, _, away):
+        assert (await engine.submit(cmd.Believe(agent=PILOT, key="lamp", value="on"))).ok
+        before = (await engine.view(PILOT)).version
+        assert await away.time_travel.undo_offer(PILOT) == await engine.time_travel.undo_offer(PILOT)
+        call = cmd.CallTool(agent=PILOT, tool="simple_coder", command="write", args=WRITTEN)
+        assert (await engine.submit(call)).ok
+        await until(lambda: engine._agents[PILOT].state.operator_actions == 1)
+        await until(lambda: not engine._agents[PILOT].state.busy)
+        there, here = away.time_travel, engine.time_travel
+        for scope in ("both", "state", "files"):
+            shown, own = await there.preview(PILOT, before, scope), await here.preview(PILOT, before, scope)
+            assert rewind_parts(shown) == rewind_parts(own)
+            assert rewind_title(shown) == rewind_title(own)
+            assert rewind_command(shown) == rewind_command(own)
+        with pytest.raises(RewindError, match="no event"):
+            await there.preview(PILOT, 10_000)
+        fork = cmd.ForkAgent(agent=PILOT, to=before, name="fork-1")
+        assert (await away.submit(fork)).ok
+        assert await there.files_between(PILOT, "fork-1") == await here.files_between(PILOT, "fork-1")
+        assert await there.adopt_preview(PILOT, "fork-1") == await here.adopt_preview(PILOT, "fork-1")
+        assert await there.changed_files("none", "nothing") == await here.changed_files("none", "nothing")
+        with pytest.raises(RewindError, match="no fork"):
+            await there.adopt_preview(PILOT, PILOT)
+
+
+async def test_tools_of_the_engine_are_known_and_agents_are_made_by_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "robot.asl").write_text("!go. +!go <- .print(hello).")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    async with attached(tmp_path) as (engine, _, away):
+        monkeypatch.chdir(tmp_path)
+        await away.look_at_tools()
+        assert away.registry.schemas() == engine.registry.schemas()
+        code, answer, _ = await run_command_in(away, "agent_create asl_agent robot file=robot.asl")
+        assert (code, answer["agent"]) == (0, "robot")
+        assert "robot" in engine.agents
+        code, answer, text = await run_command_in(away, "agent_create bdi_agent robot", dry=True)
+        assert (code, "robot" in text) == (2, True)
+        code, _, text = await run_command_in(away, "agent_delete robot", dry=True)
+        assert (code, "is stopped and deleted" in text) == (0, True)
+        with pytest.raises(EngineAwayError, match="agent_create"):
             await away.agent_service()
 
 
