@@ -316,7 +316,9 @@ class AttachedEngine(WorkspaceQueries):
 
     # -------------------------------------------------------------- commands and events
 
-    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
+    async def submit(
+        self, command: cmd.Command, *, operator: str = "operator", own: bool = False
+    ) -> cmd.Receipt:
         """Have the engine carry out a command, in the name that the connection has."""
         if self._watching:
             return cmd.Receipt(ok=False, message=READ_ONLY)

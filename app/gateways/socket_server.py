@@ -423,6 +423,8 @@ class Connection:
         def take(line: bytes) -> None:
             if self.asker is None or self.asker.watch:
                 raise ProtocolError("watching", "this client only watches: nothing is typed for it")
+            if (holder := self._engine.holder(given.agent)) not in ("", self.asker.operator):
+                raise ProtocolError("control", f"{holder} holds {given.agent}: control ask, or control take")
             typed = validated(TerminalInput, _read(line), "terminal")
             if typed.rows and typed.columns:
                 terminal.resize(typed.rows, typed.columns)

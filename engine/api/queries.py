@@ -132,6 +132,10 @@ class WorkspaceQueries:
             raise KeyError(agent_id)
         return state
 
+    def holder(self, agent: str) -> str:
+        """Who holds the controls of an agent; empty for nobody."""
+        return self._agents[agent].state.control.holder if agent in self._agents else ""
+
     def past(self, agent: str) -> StreamHistory:
         """What an agent was at each of its durable events."""
         return StreamHistory(self.store, agent)

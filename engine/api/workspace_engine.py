@@ -107,8 +107,10 @@ class WorkspaceEngine(Protocol):
     def clients(self) -> Sequence[Mapping[str, Any]]:
         """Who is connected: rows with `operator` and `watch`."""
 
-    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
-        """Carry out a command."""
+    async def submit(
+        self, command: cmd.Command, *, operator: str = "operator", own: bool = False
+    ) -> cmd.Receipt:
+        """Carry out a command; `own` counts only in the engine's process."""
 
     async def line(self, line: str, agent: str, *, dry: bool = False) -> tuple[int, dict[str, Any], str]:
         """Have a line of the command bar carried out where the engine is; only one of another process can."""
