@@ -59,8 +59,6 @@ class AgentService:
         Raises:
             CreationError: there is none; the message is one line.
         """
-        if specification.understood is not None and specification.understood.questions:
-            raise CreationError(specification.understood.questions[0].line)
         commands = _commands(check_specification(specification, self._allowed))
         ident = specification.id
         receipt = await self.host.submit(commands[0], operator=operator)
