@@ -57,6 +57,7 @@ from app.cli.candidates import (
     seeds_of,
 )
 from app.cli.explorer import CandidateRuns, Mode, Result, judge_config, judge_plans, report
+from engine.core.text import first_problem
 from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import Answerer, AskError, Conversation, Prompt, Reply
 from engine.tools.worlds.explorer import recorded_answers
@@ -211,8 +212,7 @@ def load_experiment(path: Path, thinkers: Mapping[str, Thinker] = THINKERS) -> E
     except OSError as error:
         raise ExperimentError(f"{path}: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ExperimentError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ExperimentError(f"{path}: {first_problem(error)}") from None
     except ValueError as error:
         raise ExperimentError(f"{path}: {error}") from None
     if not 0 < len(cells) <= CELL_LIMIT:

@@ -39,7 +39,7 @@ from app.gateways.engine_client import EngineClient
 from app.gateways.remote_engine import RemoteEngine
 from app.gateways.socket_server import served
 from engine.core.journal import Event
-from engine.core.text import clean_line
+from engine.core.text import clean_line, first_problem
 from engine.core.trust import read_plain
 from engine.value import dataclass, replace
 
@@ -95,9 +95,7 @@ def load_fleet(path: Path) -> tuple[Member, ...]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FleetError(f"{path}: cannot be read: {error}: correct the file") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise FleetError(f"{path}: '{where}': {first['msg']}: correct the value") from error
+        raise FleetError(f"{path}: {first_problem(error)}: correct the value") from error
     members = tuple(member for table in read.agents for member in _members(table))
     twice = [name for name, times in Counter(each.agent for each in members).items() if times > 1]
     if twice:

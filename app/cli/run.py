@@ -33,6 +33,7 @@ from app.gateways.remote_engine import refused_option, run_goal_beside
 from app.gateways.socket_server import served
 from engine.agent.steering.rules import RuleError, read_rule
 from engine.core.journal import JournalError
+from engine.core.text import first_problem
 
 RECORDED = "recorded:"
 """Before the file of a run that is to be run again."""
@@ -153,10 +154,7 @@ def _run_again(options: argparse.Namespace) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error)
+    return first_problem(error) if isinstance(error, ValidationError) else str(error)
 
 
 def _approval(text: str) -> str:

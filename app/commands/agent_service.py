@@ -14,7 +14,7 @@ from engine.core.command import Receipt
 from engine.core.text import clean_line
 from engine.core.trust import read_plain
 from engine.improve.agent_creation import AgentService, RemovalError
-from engine.improve.agent_specification import Specification, settings_in, split_request
+from engine.improve.agent_specification import settings_in, split_request
 from engine.improve.agent_types import TYPES, CreationError
 
 PROGRAM_LIMIT = 1_000_000
@@ -88,19 +88,11 @@ def _understood(service: AgentService, host: CommandHost, values: Values) -> Spe
 
 @with_service
 async def create_agent(service: AgentService, host: CommandHost, values: Values) -> Answer:
-    """Create an agent, or ask what is not certain."""
+    """Create an agent."""
     specification = _understood(service, host, values)
     understood = list(specification.lines)
-    if questions := _questions(specification):
-        text = "\n".join([*questions, "nothing was created; say it so that it is certain"])
-        return 3, {"ok": False, "questions": questions, "understood": understood}, text
     receipt = await service.create(specification, operator=host.operator)
     return 0, {**_flat(receipt), "understood": understood}, receipt.message
-
-
-def _questions(specification: Specification) -> list[str]:
-    understood = specification.understood
-    return [question.line for question in understood.questions] if understood is not None else []
 
 
 @with_service
@@ -117,12 +109,10 @@ def _flat(receipt: Receipt) -> dict[str, Any]:
 # ------------------------------------------------------------------ previews
 
 
-def _lines_preview(
-    request: Request, lines: Iterable[str], *, asks: str = "nothing", undo: str = ""
-) -> Preview:
+def _lines_preview(request: Request, lines: Iterable[str], *, undo: str) -> Preview:
     """A preview whose lines the engine makes, such as the specification of an agent that would be created."""
     shown = tuple(("", clean_line(line, limit=VALUE_LIMIT)) for line in lines)
-    return Preview(request.line, request.command.help, (*shown, ("asks", asks), ("undo", undo)))
+    return Preview(request.line, request.command.help, (*shown, ("asks", "nothing"), ("undo", undo)))
 
 
 async def preview_service(host: CommandHost, request: Request) -> Preview:
@@ -135,8 +125,7 @@ async def preview_service(host: CommandHost, request: Request) -> Preview:
         match request.command.name:
             case "agent_create":
                 specification = _understood(service, host, values)
-                asks = "; ".join(_questions(specification)) or "nothing"
-                return _lines_preview(request, specification.lines, asks=asks, undo="agent_delete removes it")
+                return _lines_preview(request, specification.lines, undo="agent_delete removes it")
             case "agent_delete":
                 lines = await service.describe_removal(values["agent"])
                 return _lines_preview(request, lines, undo="no: its history stays, its id is used up")

@@ -74,7 +74,7 @@ COMMANDS = (
         Rest(
             "specification",
             "an agent type",
-            shown="TYPE ID [SENTENCE|JSON|SETTING=VALUE …]",
+            shown="TYPE ID [JSON|SETTING=VALUE … WORDS]",
             parse=_specification,
             offers=AGENT_TYPES,
         ),

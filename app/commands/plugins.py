@@ -1,9 +1,8 @@
-"""Commands of other packages, by the entry points `pilothouse.commands`, and `pilothouse.verbs` of 0.1.
+"""Commands of other packages, by the entry points `pilothouse.commands`.
 
-An entry point has the command's name and gives an `app.commands.command.Command`, or in the older group an
-`app.commands.verb.Verb`. What it sends are ordinary commands of the engine, which pass the gate like all
-others. A plug-in is imported when its command is first needed; one that is broken is named and disturbs
-nothing else.
+An entry point has the command's name and gives an `app.commands.command.Command`. What it sends are ordinary
+commands of the engine, which pass the gate like all others. A plug-in is imported when its command is first
+needed; one that is broken is named and disturbs nothing else.
 """
 
 from __future__ import annotations
@@ -11,20 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from inspect import isawaitable
 from typing import TYPE_CHECKING
 
-from app.commands.command import Command
-from app.commands.verb import Verb, adapt_verb, guard_command
+from app.commands.command import Answer, Command, CommandHost, GrammarError, Submit, Values
 from engine.core.text import clean_line
-from engine.value import dataclass
+from engine.value import dataclass, replace
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUPS = ("pilothouse.commands", "pilothouse.verbs")
+GROUP = "pilothouse.commands"
 NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 TEXT_LIMIT = 200
-"""Characters of a usage or a help."""
+"""Characters of a help or a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,8 @@ def _points() -> dict[str, tuple[EntryPoint, ...]]:
     from importlib.metadata import entry_points
 
     points: dict[str, tuple[EntryPoint, ...]] = {}
-    for group in GROUPS:
-        for point in entry_points(group=group):
-            points[point.name] = (*points.get(point.name, ()), point)
+    for point in entry_points(group=GROUP):
+        points[point.name] = (*points.get(point.name, ()), point)
     return points
 
 
@@ -102,16 +100,28 @@ def _checked(name: str, points: tuple[EntryPoint, ...], taken: frozenset[str]) -
         plugin = points[0].load()
     except (Exception, SystemExit) as error:
         raise _UnusableError(f"it cannot be imported: {type(error).__name__}: {error}") from error
-    if not isinstance(plugin, Verb | Command):
+    if not isinstance(plugin, Command):
         raise _UnusableError(f"it gives a {type(plugin).__name__}, not an app.commands.command.Command")
     if plugin.name != name:
         raise _UnusableError(f"its command is named '{clean_line(str(plugin.name), limit=40)}', not '{name}'")
-    if isinstance(plugin, Verb):
-        if not callable(plugin.read) or not callable(plugin.choices):
-            raise _UnusableError("its `read` and `choices` have to be callable")
-        if not all(isinstance(text, str) and text.strip() for text in (plugin.usage, plugin.help)):
-            raise _UnusableError("its usage and its help have to be texts")
-        return adapt_verb(plugin, TEXT_LIMIT)
     if not callable(plugin.run) or not isinstance(plugin.help, str) or not plugin.help.strip():
         raise _UnusableError("its `run` has to be callable and its help a text")
-    return guard_command(plugin, TEXT_LIMIT)
+    return _guarded(plugin)
+
+
+def _guarded(command: Command) -> Command:
+    """A plug-in's command whose faults are refusals of the line."""
+
+    async def run(host: CommandHost, values: Values) -> Answer | None:
+        try:
+            answer = command.run(host, values)
+            return await answer if isawaitable(answer) else answer
+        except GrammarError:
+            raise
+        except Exception as error:
+            fault = clean_line(f"{type(error).__name__}: {error}", limit=TEXT_LIMIT)
+            raise GrammarError(f"the plugin '{command.name}' failed: {fault}") from error
+
+    kept = command.run if isinstance(command.run, Submit) else run
+    short = clean_line(command.help, limit=TEXT_LIMIT)
+    return replace(command, run=kept, help=short, group="Plugins", aliases=(), forms=())

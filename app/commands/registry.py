@@ -29,7 +29,7 @@ from app.commands.command import (
     Values,
 )
 from app.commands.plugins import Plugin, load_plugin, load_plugins, plugin_names
-from engine.core.text import clean_line
+from engine.core.text import clean_line, first_problem
 
 NOUNS = (
     *(
@@ -181,7 +181,7 @@ def read_line(line: str, context: Context) -> Request:
     except GrammarError as error:
         raise GrammarError(f"{error} · usage: {command.usage}") from None
     except ValidationError as error:
-        raise GrammarError(f"{validation_text(error)} · usage: {command.usage}") from None
+        raise GrammarError(f"{first_problem(error)} · usage: {command.usage}") from None
     except (ValueError, RecursionError) as error:
         raise GrammarError(f"{clean_line(str(error), limit=200)} · usage: {command.usage}") from None
 
@@ -192,13 +192,6 @@ def _read(command: Command, line: str, rest: str, context: Context) -> Request:
     values = parse(arguments, rest[len(form.word) :].strip() if form is not None else rest, context)
     sends = run.command(context, values) if isinstance(run, Submit) else None
     return Request(line, command, run, values, context, sends)
-
-
-def validation_text(error: ValidationError) -> str:
-    """What pydantic says, in one sentence."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
 
 
 # ------------------------------------------------------------------ explaining

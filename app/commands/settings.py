@@ -26,6 +26,7 @@ from engine.core.approvals import Policy
 from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
+from engine.core.text import first_problem
 from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
 from engine.model import LateModel
@@ -418,8 +419,7 @@ def read_table(content: bytes, name: str, problems: list[str]) -> dict[str, Any]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         wrong = str(error)
     except ValidationError as error:
-        first = error.errors()[0]
-        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        wrong = first_problem(error)
     else:
         return table
     # A file that asks for approvals is not left out with them.

@@ -13,7 +13,6 @@ from engine.bdi.syntax import (
     BodyItem,
     If,
     Plan,
-    Rule,
     Step,
     StepKind,
     Trigger,
@@ -284,11 +283,6 @@ def _block(body: Body, depth: int) -> str:
         return "{ }"
     inside = "    " * (depth + 1)
     return f"{{\n{inside}{body_text(body, depth + 1)}\n{'    ' * depth}}}"
-
-
-def rule_text(rule: Rule) -> str:
-    """`head :- body.`"""
-    return f"{text_of(rule.head)} :- {text_of(rule.body)}."
 
 
 assert set(PRECEDENCE) == OPERATORS

@@ -14,7 +14,10 @@ import math
 import re
 import unicodedata
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 NESTING_LIMIT = 100
 """Lists and objects inside one another that a value may have; deeper ones might not be read back."""
@@ -133,6 +136,13 @@ RULE = (
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 MATERIAL_LIMIT = 20_000
 """Characters of one piece of material; a longer one is cut and says so."""
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first of what pydantic found wrong, with its place, on one line."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"])) or "it"
+    return clean_line(f"{place}: {first['msg'].removeprefix('Value error, ')}", limit=500)
 
 
 def fence(name: str, text: str, *, limit: int = MATERIAL_LIMIT) -> str:

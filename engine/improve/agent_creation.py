@@ -12,7 +12,7 @@ from engine.core.command import Receipt
 from engine.core.journal import of_agent
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, first_problem
 from engine.improve.agent_specification import Specification, check_specification, specify
 from engine.improve.agent_types import CheckContext, CreationError
 from engine.improve.ports import JobRefused, MastermindHost
@@ -59,8 +59,6 @@ class AgentService:
         Raises:
             CreationError: there is none; the message is one line.
         """
-        if specification.understood is not None and specification.understood.questions:
-            raise CreationError(specification.understood.questions[0].line)
         commands = _commands(check_specification(specification, self._allowed))
         ident = specification.id
         receipt = await self.host.submit(commands[0], operator=operator)
@@ -168,7 +166,4 @@ def _commands(specification: Specification) -> Sequence[cmd.Command]:
         )
         return (created, *(cmd.AdoptGoal(agent=ident, text=text) for text in specification.goals))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        why = f"{where}: {first['msg'].removeprefix('Value error, ')}"
-        raise CreationError(clean_line(why, limit=500)) from None
+        raise CreationError(first_problem(error)) from None

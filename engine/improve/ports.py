@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from engine.core.improvement import Component, Finding, JobStatus, MastermindSettings, Proposal, Verdict
+from engine.core.improvement import Component, Finding, JobStatus, MastermindSettings, Proposal
 from engine.core.trust import FolderTrust
 from engine.value import dataclass, field
 
@@ -93,9 +93,6 @@ class MastermindHost(Protocol):
 
     async def stopped(self) -> None:
         """Return when all that was to be stopped is, or is said not to be."""
-
-    async def faulted(self, agent: str) -> str:
-        """Wait until an agent's cycle has ended."""
 
     async def crew(self) -> Crew:
         """The crew, which registers agents."""
@@ -393,39 +390,4 @@ class SuiteMaker(Protocol):
         Raises:
             JobRefused: it cannot be judged, as where it has no tests; the message says why.
             NotJudged: what it takes is not to be had here; the campaign ends without an improvement.
-        """
-
-
-class Comparer(Protocol):
-    """Judges a candidate against what is there; `engine.improve.judge.judge.Judge` is one."""
-
-    def prepare(self) -> None:
-        """Read anew how programs are held, as a campaign begins."""
-
-    async def compare(
-        self,
-        before: Path,
-        after: Path,
-        component: Component,
-        proposal: Proposal,
-        suite: Suite,
-        *,
-        seed: int,
-        seconds: float,
-        sealed: bool = True,
-    ) -> Verdict:
-        """What it says of a candidate.
-
-        Args:
-            before: stands for the workspace's directory.
-            after: the same with the candidate's files.
-            component: its paths may differ and no others.
-            proposal: what the candidate says it is.
-            suite: how it is judged.
-            seed: the same one gives the same verdict where the measure is deterministic.
-            seconds: processor time that it may take.
-            sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
-
-        Raises:
-            NotJudged: nothing can be said of it as things are.
         """

@@ -56,11 +56,6 @@ class Evidence:
     status: GoalStatus = GoalStatus.ACTIVE
     reason: str = ""
 
-    @property
-    def complete(self) -> bool:
-        """True where every criterion is shown, and without criteria where there is any result."""
-        return all(item.holds for item in self.criteria) if self.criteria else bool(self.results)
-
 
 def evidence_of(events: Iterable[Event], goal: str) -> Evidence | None:
     """What there is to show for a goal; None when the events have no such goal.

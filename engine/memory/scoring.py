@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import NamedTuple
 
 from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType
 
@@ -84,35 +84,21 @@ def decayed(
     return min(10.0, max(0.0, value))
 
 
-class Weighed(Protocol):
-    """What relevance goes by."""
+class Candidate(NamedTuple):
+    """As much of a memory as ranking needs; few of those that are ranked are read whole."""
 
-    @property
-    def level(self) -> MemoryLevel:
-        """See `MemoryItem`."""
-
-    @property
-    def importance(self) -> float:
-        """See `MemoryItem`."""
-
-    @property
-    def confidence(self) -> float:
-        """See `MemoryItem`."""
-
-    @property
-    def created_at(self) -> float:
-        """See `MemoryItem`."""
-
-    @property
-    def access_count(self) -> int:
-        """See `MemoryItem`."""
-
-    @property
-    def accessed_at(self) -> float | None:
-        """See `MemoryItem`."""
+    row: int
+    id: str
+    digest: str
+    level: MemoryLevel
+    importance: float
+    confidence: float
+    created_at: float
+    access_count: int
+    accessed_at: float | None
 
 
-def relevance(memory: Weighed, now: float) -> float:
+def relevance(memory: MemoryItem | Candidate, now: float) -> float:
     """How much a memory matters at a time, from 0 to 10."""
     age_h = (now - memory.created_at) / HOUR_S
     return decayed(
@@ -125,7 +111,7 @@ def relevance(memory: Weighed, now: float) -> float:
     )
 
 
-def _idle_days(memory: Weighed, now: float) -> float:
+def _idle_days(memory: MemoryItem | Candidate, now: float) -> float:
     last = memory.created_at if memory.accessed_at is None else memory.accessed_at
     return max(0.0, now - last) / DAY_S
 

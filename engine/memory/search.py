@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
 from engine.memory.embedding import SignatureIndex, Vector, cosine, hashed
-from engine.memory.scoring import relevance, scope_words
+from engine.memory.scoring import Candidate, relevance, scope_words
 from engine.memory.tables import TOKENIZER, Reading
 from engine.value import dataclass
 
@@ -178,24 +178,10 @@ class _Match:
     """Words that bring up no memory by themselves: what is asked for each, and what it counts for."""
 
 
-class _Candidate(NamedTuple):
-    """As much of a memory as ranking needs; few of those that are ranked are read whole."""
-
-    row: int
-    id: str
-    digest: str
-    level: MemoryLevel
-    importance: float
-    confidence: float
-    created_at: float
-    access_count: int
-    accessed_at: float | None
-
-
 class _Score(NamedTuple):
     """The score of a candidate."""
 
-    candidate: _Candidate
+    candidate: Candidate
     score: float
     semantic: float = 0.0
     keyword: float = 0.0
@@ -240,7 +226,7 @@ class MemorySearcher:
         end = limit + offset
         by_words = self._by_words(reading, query, filters, max(POOL, end)) if weights.keyword else []
         keyword = {score.candidate: score.keyword for score in by_words}
-        semantic: dict[_Candidate, float] = {}
+        semantic: dict[Candidate, float] = {}
         if any(vector) and weights.semantic:
             near = self._by_likeness(reading, vector, filters, max(POOL, end), SEMANTIC_FLOOR)
             semantic = {score.candidate: score.semantic for score in near}
@@ -354,7 +340,7 @@ class MemorySearcher:
                 break
         return _best(scores)[:limit]
 
-    def _compared(self, reading: Reading, vector: Vector, candidates: Sequence[_Candidate]) -> list[_Score]:
+    def _compared(self, reading: Reading, vector: Vector, candidates: Sequence[Candidate]) -> list[_Score]:
         """The candidates that have a vector, with their likeness."""
         blobs = self._blobs(reading, {candidate.digest for candidate in candidates})
         likeness = {digest: cosine(vector, blob) for digest, blob in blobs.items()}
@@ -380,7 +366,7 @@ def _idf(total: int, count: int) -> float:
 
 def _candidates(
     reading: Reading, column: str, keys: Sequence[object], condition: str, values: Sequence[object]
-) -> Iterator[_Candidate]:
+) -> Iterator[Candidate]:
     """The live memories with these row numbers or digests that pass the filters."""
     for some in _portions(keys):
         marks = ", ".join("?" * len(some))
@@ -393,7 +379,7 @@ def _candidates(
             reading.now,
             *values,
         )
-        yield from (_Candidate(*row) for row in rows)
+        yield from (Candidate(*row) for row in rows)
 
 
 def _whole(reading: Reading, scores: Sequence[_Score]) -> list[SearchMatch]:

@@ -192,11 +192,6 @@ class ModelAnswer:
         return "".join(block.text for block in self.content if isinstance(block, Text))
 
     @property
-    def thinking(self) -> str:
-        """All thinking in one."""
-        return "".join(block.text for block in self.content if isinstance(block, Thinking))
-
-    @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
         """The calls of tools, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolUse))

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from engine.core.text import StrictJsonError, clean_line, read_json
+from engine.core.text import StrictJsonError, clean_line, first_problem, read_json
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import (
     Block,
@@ -187,8 +187,7 @@ def wire_event(event: ServerEvent) -> WireEvent:
     except StrictJsonError as error:
         raise _unreadable(event, str(error)) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        raise _unreadable(event, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise _unreadable(event, first_problem(error)) from None
     if wire.type == "error":
         problem = wire.error or WireError()
         raise ModelError(

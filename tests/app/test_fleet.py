@@ -31,12 +31,12 @@ def _file(place: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("agents = 3", "'agents'"),
-        ("agents = []", "'agents'"),
-        ('[[agents]]\nid = "a"', "'agents.0.goal'"),
-        ('[[agents]]\nid = "A b"\ngoal = "x"', "'agents.0.id'"),
-        ('[[agents]]\nid = "a"\ngoal = "x"\nspeed = 3', "'agents.0.speed'"),
-        ('[[agents]]\nid = "a"\ngoal = "x"\ncount = 1001', "'agents.0.count'"),
+        ("agents = 3", "agents"),
+        ("agents = []", "agents"),
+        ('[[agents]]\nid = "a"', "agents.0.goal"),
+        ('[[agents]]\nid = "A b"\ngoal = "x"', "agents.0.id"),
+        ('[[agents]]\nid = "a"\ngoal = "x"\nspeed = 3', "agents.0.speed"),
+        ('[[agents]]\nid = "a"\ngoal = "x"\ncount = 1001', "agents.0.count"),
         ('[[agents]]\nid = "a"\ngoal = "x"\n' * 2, "two agents 'a'"),
         (
             '[[agents]]\nid = "a"\ngoal = "x"\ncount = 600\n[[agents]]\nid = "b"\ngoal = "x"\ncount = 600',

@@ -17,10 +17,9 @@ from app import guide
 from app.cli.help import draw
 from app.cli.main import SUBCOMMANDS, main, parser
 from app.cockpit.keymap import KEYS, shown_keys
-from app.commands.command import Context
+from app.commands.command import Command, Context, Submit
 from app.commands.registry import built_in_commands
 from app.commands.settings import Settings
-from app.verb import Local, Verb
 from engine.core.goals import AdoptGoal
 from engine.planning.library.recipe import parse_recipes
 from tests.trusting import write_trusted
@@ -155,14 +154,14 @@ def test_every_settings_file_that_is_shown_can_be_used(
 
 
 def test_the_plug_in_that_is_shown_works() -> None:
-    (code,) = (text for language, text in _blocks(PAGES / "plugins.md") if language == "python")
+    (code,) = (text for language, text in _blocks(PAGES / "plugins.md") if language == "py")
     names: dict[str, Any] = {}
     exec(compile(code, "plugins.md", "exec"), names)
-    greet = names["greet"]
-    assert isinstance(greet, Verb)
-    assert greet.read("", Context(agent="pilot-1")) == Local("say", "hello")
-    expected = AdoptGoal(agent="pilot-1", text="write 'hello anna' to hello.txt")
-    assert greet.read("anna", Context(agent="pilot-1")) == expected
+    shout = names["shout"]
+    assert isinstance(shout, Command)
+    assert isinstance(shout.run, Submit)
+    expected = AdoptGoal(agent="pilot-1", text="HELLO")
+    assert shout.run.command(Context(agent="pilot-1"), {"text": "hello"}) == expected
 
 
 def test_the_page_on_keys_has_every_key() -> None:

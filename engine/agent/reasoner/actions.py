@@ -16,6 +16,7 @@ from engine.bdi.printer import text_of
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.terms import Struct, Term, Var, atom, canonical, items_of, list_of
 from engine.core.ports import CommandSpec
+from engine.core.text import first_problem
 from engine.tools.worlds.world import WORLDS
 from engine.value import dataclass
 
@@ -249,9 +250,7 @@ def read_config(meta: Mapping[str, Any]) -> ReasonerConfig:
     try:
         config = ReasonerConfig.model_validate(dict(meta))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ReasonerError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise ReasonerError(first_problem(error)) from None
     try:
         parse_program(config.program, config.source)
     except ProgramError as error:

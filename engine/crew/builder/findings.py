@@ -116,11 +116,6 @@ class Findings:
         """Those for which a build fails."""
         return tuple(finding for finding in self.all if finding.level is Level.ERROR)
 
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The others."""
-        return tuple(finding for finding in self.all if finding.level is Level.WARNING)
-
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:

@@ -278,7 +278,8 @@ class Permits:
     def __init__(self, limit: int, monotonic: Callable[[], float], priority: Callable[[str], int]) -> None:
         self.limit = limit
         self._line = WaitingQueue(monotonic, priority)
-        self._held = 0
+        self.in_use = 0
+        """Permits that are held."""
         self.freed: Callable[[], None] = lambda: None
         """Called when a call has ended and no other waits for its permit."""
 
@@ -297,25 +298,20 @@ class Permits:
         finally:
             self._line.leave(turn)
             if turn.granted.is_set():
-                self._held -= 1
+                self.in_use -= 1
                 self._grant()
                 self.freed()
 
-    @property
-    def in_use(self) -> int:
-        """Permits that are held."""
-        return self._held
-
     def admits(self, urgency: int) -> bool:
         """Whether something of this urgency would be served before all that waits."""
-        if self._held < self.limit:
+        if self.in_use < self.limit:
             return True
         return any(urgency > self._line.urgency(first) for first in self._line.turns[:1])
 
     def _grant(self) -> None:
-        for turn in self._line.turns[: max(self.limit - self._held, 0)]:
+        for turn in self._line.turns[: max(self.limit - self.in_use, 0)]:
             self._line.leave(turn)
-            self._held += 1
+            self.in_use += 1
             turn.granted.set()
 
 

@@ -75,11 +75,6 @@ class HandoffTransitions:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def settled(self) -> None:
-        """Wait for all tasks that it started."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     async def drop_tasks(self) -> None:
         """Cancel all tasks that it started."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]

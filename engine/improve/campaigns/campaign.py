@@ -52,10 +52,10 @@ from engine.improve.campaigns.report import (
     judged_better,
     verdict_figures,
 )
+from engine.improve.judge.judge import Judge
 from engine.improve.ports import (
     Auditor,
     AuditUnavailable,
-    Comparer,
     JobRefused,
     NothingProposed,
     NotJudged,
@@ -78,7 +78,7 @@ class CampaignParts:
     auditors: Sequence[Auditor]
     proposers: Sequence[Proposer]
     suites: Sequence[SuiteMaker]
-    judge: Comparer
+    judge: Judge
 
     def maker(self, component: Component) -> SuiteMaker:
         """Who knows how a component is judged.

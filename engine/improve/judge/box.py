@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.crew.builder.registration import remove_tree
 from engine.improve.judge import fork_child as forked
 from engine.improve.judge import fork_server as inside
 from engine.improve.ports import VISIBLE, BoxedSuite, Check, JobRefused, Split
@@ -406,16 +407,6 @@ def copy_tree(source: Path, target: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / path, place)
             place.chmod(0o700 if status.st_mode & 0o100 else 0o600)
-
-
-def remove_tree(place: Path) -> None:
-    """Take a tree away, whatever was done to the modes of its directories."""
-    for folder, folders, _ in os.walk(place):
-        for path in (Path(folder, name) for name in folders):
-            if not path.is_symlink():
-                with contextlib.suppress(OSError):
-                    path.chmod(0o700)
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def _beneath(tree: Path, path: str) -> Path:

@@ -98,7 +98,7 @@ class _Case:
 
 
 class Judge:
-    """Judges candidates; see `engine.improve.ports.Comparer`.
+    """Judges candidates against what is there.
 
     Args:
         store: a directory for boxes while they are used and for the log, where no candidate can reach; made,

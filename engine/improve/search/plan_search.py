@@ -271,11 +271,6 @@ class BetterLibrary:
     tried: int
     """Candidates that were run."""
 
-    @property
-    def gain(self) -> float:
-        """Part of the cycles that it saves."""
-        return 1 - self.after / self.before
-
 
 @dataclass(slots=True)
 class _Runner:

@@ -80,12 +80,6 @@ class BackgroundRunner:
         """Slots that no work holds."""
         return self.slots - self._holding
 
-    @property
-    def ages(self) -> dict[str, float]:
-        """The jobs that have not ended, and for how many seconds each has been here."""
-        now = asyncio.get_running_loop().time()
-        return {ident: now - job.since for ident, job in self._jobs.items()}
-
     def start(
         self, ident: str, work: Callable[[], Awaitable[Any]], ended: Callable[[JobEnding], None]
     ) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from engine.core.text import first_problem
 from engine.model import LateModel
 
 
@@ -87,6 +88,4 @@ def _read(entry: Traversable) -> Mission:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MissionError(f"{entry.name}: cannot be read: {error}: correct the file") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise MissionError(f"{entry.name}: '{where}': {first['msg']}: correct the value") from error
+        raise MissionError(f"{entry.name}: {first_problem(error)}: correct the value") from error

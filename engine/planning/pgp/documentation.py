@@ -69,11 +69,6 @@ class ActionSpec:
     """Whether the reasoner runs it itself, `.name(…)`, or the environment does."""
 
     @property
-    def indicator(self) -> str:
-        """Name and number of arguments, `move/1`."""
-        return f"{self.name}/{len(self.parameters)}"
-
-    @property
     def template(self) -> Struct:
         """The action with its parameters as variables, `ParameterN` where one has no name."""
         names = (

@@ -11,13 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.core.trust import FolderTrust
+from engine.model import LateModel
 from engine.tools.registry import suggestion
 from engine.value import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 FILE = "mcp.json"
 SIZE_LIMIT = 256 * 1024
@@ -40,10 +46,6 @@ _SECRET_VALUE = re.compile(
     r"|eyJ[\w-]{10,}\.[\w-]{10,}|glpat-[\w-]{16,})|://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
 _SECRET_ARGUMENT = re.compile(r"--?[\w-]*(?:token|secret|passw\w*|api-?key)=\S", re.I)
-_COMMON = ("timeout_s", "type", "disabled")
-_STDIO = ("command", "args", "env", "cwd", "jail", *_COMMON)
-_HTTP = ("url", "headers", *_COMMON)
-_TYPES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamable_http": "url"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +165,12 @@ def read(text: str) -> McpSettings:
     servers: list[ServerSettings] = []
     seen: dict[str, str] = {}
     for name, entry in entries.items():
-        reader = _Reader(name, faults)
-        known = len(faults)
-        reader.name(seen)
-        settings = reader.server(entry)
-        if settings is not None and len(faults) == known:
+        settings, wrong = _server(name, entry)
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            wrong.append(("", f"it differs from {other} in case alone"))
+        shown = clean_line(name, limit=40)
+        faults += [SettingsFault(f"{shown}.{path}" if path else shown, message) for path, message in wrong]
+        if settings is not None and not wrong:
             servers.append(settings)
     return McpSettings(tuple(servers), tuple(faults))
 
@@ -192,175 +195,134 @@ def _unreadable(message: str) -> McpSettings:
     return McpSettings(faults=(SettingsFault("", f"{message}; no server of it is used"),))
 
 
-class _Reader:
-    """Reads one server's entry and notes what is wrong with it."""
+def _server(name: str, entry: Any) -> tuple[ServerSettings | None, list[tuple[str, str]]]:
+    """One server, None where it is disabled or unusable, and what is wrong with it, each with its path."""
+    wrong: list[tuple[str, str]] = []
+    if not _NAME.fullmatch(name) or len(name) > _NAME_LIMIT:
+        signs = f"a letter, then up to {_NAME_LIMIT - 1} of letters, digits and single - and _ between them"
+        wrong.append(("", f"a server's name is {signs}"))
+    if not isinstance(entry, dict):
+        return None, [*wrong, ("", "must be an object with command or url")]
+    if ("command" in entry) == ("url" in entry):
+        return None, [*wrong, ("", "needs either command or url, and not both")]
+    form = _Program if "command" in entry else _Address
+    try:
+        read = form.model_validate(entry)
+    except ValidationError as error:
+        return None, [*wrong, *(_problem(details, form) for details in error.errors())]
+    reached = read.model_dump(exclude={"type", "disabled"})
+    if isinstance(read, _Program):
+        reached["args"] = tuple(read.args)
+    return None if read.disabled else ServerSettings(name, **reached), wrong
 
-    def __init__(self, name: str, faults: list[SettingsFault]) -> None:
-        self._name, self._faults = name, faults
-        self._shown = clean_line(name, limit=40)
 
-    def _wrong(self, key: str, message: str) -> None:
-        path = f"{self._shown}.{clean_line(key, limit=60)}" if key else self._shown
-        self._faults.append(SettingsFault(path, message))
+def _problem(details: ErrorDetails, form: type[_Entry]) -> tuple[str, str]:
+    place = [part for part in details["loc"] if part != "[key]"]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
+    if details["type"] != "extra_forbidden":
+        return clean_line(path, limit=60), details["msg"].removeprefix("Value error, ")
+    known = list(form.model_fields)
+    tip = suggestion(path, known)
+    return clean_line(path, limit=60), f"is not known.{tip} Known here: {', '.join(known)}"
 
-    def name(self, seen: dict[str, str]) -> None:
-        """Check the name; two that differ in case alone could not be distinguished."""
-        if not _NAME.fullmatch(self._name) or len(self._name) > _NAME_LIMIT:
-            self._wrong(
-                "",
-                f"a server's name is a letter, then up to {_NAME_LIMIT - 1} of letters, digits and single "
-                "- and _ between them",
+
+def _no_secret(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL")
+    if _SECRET_VALUE.search(value):
+        raise ValueError("holds what looks like a secret: set it in your environment and name it in env")
+    return value
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must be a text that is not empty")
+    return value
+
+
+def _argument(value: str) -> str:
+    if _SECRET_ARGUMENT.match(value):
+        raise ValueError("looks like a secret: pass it by a variable named in env")
+    return value
+
+
+def _passed_on(value: Any) -> Any:
+    """A list of names passes these variables on."""
+    if not isinstance(value, list):
+        return value
+    if not all(isinstance(name, str) and _ENV_NAME.fullmatch(name) for name in value):
+        raise ValueError("a list holds names of variables only, such as GITHUB_TOKEN")
+    return {name: f"${{{name}}}" for name in value}
+
+
+def _no_secret_variable(values: dict[str, str]) -> dict[str, str]:
+    for name, text in values.items():
+        if _SECRET_NAME.search(name) and text and not _REFERENCE.fullmatch(text):
+            raise ValueError(
+                f"{clean_line(name, limit=60)} looks like a secret: set it in your environment and write "
+                f"${{{clean_line(name, limit=60)}}} here"
             )
-        elif (other := seen.setdefault(self._name.lower(), self._name)) != self._name:
-            self._wrong("", f"it differs from {other} in case alone")
+    return values
 
-    def server(self, entry: Any) -> ServerSettings | None:
-        """The server; None where it is disabled or nothing can be made of it."""
-        if not isinstance(entry, dict):
-            self._wrong("", f"must be an object with command or url, not {_kind(entry)}")
-            return None
-        if ("command" in entry) == ("url" in entry):
-            self._wrong("", "needs either command or url, and not both")
-            return None
-        known = _STDIO if "command" in entry else _HTTP
-        for key in entry:
-            if key not in known:
-                self._wrong(key, f"is not known.{suggestion(key, known)} Known here: {', '.join(known)}")
-        self._type(entry)
-        disabled = self._flag(entry, "disabled")
-        settings = self._stdio(entry) if "command" in entry else self._http(entry)
-        return None if disabled else settings
 
-    def _type(self, entry: Mapping[str, Any]) -> None:
-        kind = entry.get("type")
-        if kind is None:
-            return
-        key = _TYPES.get(kind) if isinstance(kind, str) else None
-        if key is None:
-            self._wrong("type", f"must be stdio or http, not {_shown(kind)}; the old sse is not supported")
-        elif key not in entry:
-            self._wrong("type", f"{kind} goes with {key}")
-
-    def _stdio(self, entry: Mapping[str, Any]) -> ServerSettings:
-        return ServerSettings(
-            self._name,
-            command=self._text(entry, "command"),
-            args=self._args(entry.get("args", [])),
-            env=self._env(entry.get("env", {})),
-            cwd=self._text(entry, "cwd") if "cwd" in entry else "",
-            timeout_s=self._timeout(entry),
-            jail=self._flag(entry, "jail"),
-        )
-
-    def _http(self, entry: Mapping[str, Any]) -> ServerSettings:
-        return ServerSettings(
-            self._name,
-            url=self._url(entry),
-            headers=self._headers(entry.get("headers", {})),
-            timeout_s=self._timeout(entry),
-        )
-
-    def _text(self, entry: Mapping[str, Any], key: str) -> str:
-        value = entry[key]
-        if not isinstance(value, str) or not value.strip():
-            self._wrong(key, f"must be a text that is not empty, not {_kind(value)}")
-            return ""
-        if "\0" in value:
-            self._wrong(key, "holds a NUL")
-        self._no_secret(key, value)
+def _matching(pattern: re.Pattern[str], message: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(message)
         return value
 
-    def _args(self, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list):
-            self._wrong("args", f"must be a list of texts, not {_kind(value)}")
-            return ()
-        for number, word in enumerate(value):
-            if not isinstance(word, str) or "\0" in word:
-                self._wrong(f"args[{number}]", f"must be a text without NUL, not {_kind(word)}")
-            else:
-                self._no_secret(f"args[{number}]", word)
-                if _SECRET_ARGUMENT.match(word):
-                    self._wrong(f"args[{number}]", "looks like a secret: pass it by a variable named in env")
-        return tuple(word for word in value if isinstance(word, str))
-
-    def _env(self, value: Any) -> dict[str, str]:
-        """A list of names passes these variables on; an object gives values."""
-        if isinstance(value, list):
-            names = [name for name in value if isinstance(name, str) and _ENV_NAME.fullmatch(name)]
-            if len(names) != len(value):
-                self._wrong("env", "a list holds names of variables only, such as GITHUB_TOKEN")
-            return {name: f"${{{name}}}" for name in names}
-        if not isinstance(value, dict):
-            self._wrong("env", f"must be a list of names or an object of texts, not {_kind(value)}")
-            return {}
-        for name, text in value.items():
-            key = f"env.{name}"
-            if not _ENV_NAME.fullmatch(name):
-                self._wrong(key, "is no name of a variable")
-            elif not isinstance(text, str) or "\0" in text:
-                self._wrong(key, f"must be a text without NUL, not {_kind(text)}")
-            elif _SECRET_NAME.search(name) and text and not _REFERENCE.fullmatch(text):
-                self._wrong(
-                    key, f"looks like a secret: set it in your environment and write ${{{name}}} here"
-                )
-            else:
-                self._no_secret(key, text)
-        return {name: text for name, text in value.items() if isinstance(text, str)}
-
-    def _headers(self, value: Any) -> dict[str, str]:
-        if not isinstance(value, dict):
-            self._wrong("headers", f"must be an object of texts, not {_kind(value)}")
-            return {}
-        for name, text in value.items():
-            if not _HEADER_NAME.fullmatch(name):
-                self._wrong(f"headers.{name}", "is no name of a header")
-            elif not isinstance(text, str) or not _HEADER_VALUE.fullmatch(text):
-                self._wrong(f"headers.{name}", "must name a variable, such as ${TOKEN} or Bearer ${TOKEN}")
-        return {name: text for name, text in value.items() if isinstance(text, str)}
-
-    def _url(self, entry: Mapping[str, Any]) -> str:
-        url = self._text(entry, "url")
-        try:
-            parts = urlsplit(url)
-            good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-        except ValueError:
-            good = False
-        if not good:
-            self._wrong("url", "must be an http or https address with a host")
-            return ""
-        if parts.username or parts.password:
-            self._wrong("url", "holds a user or password: use headers with a variable")
-        if any(_SECRET_NAME.search(name) for name, _ in parse_qsl(parts.query)):
-            self._wrong("url", "holds what looks like a secret: use headers with a variable")
-        return url
-
-    def _no_secret(self, key: str, value: str) -> None:
-        if _SECRET_VALUE.search(value):
-            self._wrong(key, "holds what looks like a secret: set it in your environment and name it in env")
-
-    def _timeout(self, entry: Mapping[str, Any]) -> float:
-        value = entry.get("timeout_s", TIMEOUT_S)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= TIMEOUT_LIMIT_S:
-            self._wrong(
-                "timeout_s", f"must be seconds above 0 and up to {TIMEOUT_LIMIT_S:g}, not {_shown(value)}"
-            )
-            return TIMEOUT_S
-        return float(value)
-
-    def _flag(self, entry: Mapping[str, Any], key: str) -> bool:
-        value = entry.get(key, False)
-        if not isinstance(value, bool):
-            self._wrong(key, f"must be true or false, not {_shown(value)}")
-            return False
-        return value
+    return AfterValidator(check)
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list"}
-    return names.get(type(value), "an object")
+def _url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError("must be an http or https address with a host")
+    if parts.username or parts.password:
+        raise ValueError("holds a user or password: use headers with a variable")
+    if any(_SECRET_NAME.search(name) for name, _ in parse_qsl(parts.query)):
+        raise ValueError("holds what looks like a secret: use headers with a variable")
+    return url
 
 
-def _shown(value: Any) -> str:
-    return clean_line(repr(value), limit=60)
+_Plain = Annotated[str, AfterValidator(_no_secret)]
+_Text = Annotated[_Plain, AfterValidator(_text)]
+_EnvName = Annotated[str, _matching(_ENV_NAME, "is no name of a variable")]
+_HeaderName = Annotated[str, _matching(_HEADER_NAME, "is no name of a header")]
+_HeaderValue = Annotated[
+    str, _matching(_HEADER_VALUE, "must name a variable, such as ${TOKEN} or Bearer ${TOKEN}")
+]
+
+
+class _Entry(BaseModel, metaclass=LateModel):
+    """What each server may say."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+    timeout_s: float = Field(TIMEOUT_S, gt=0, le=TIMEOUT_LIMIT_S)
+    disabled: bool = False
+
+
+class _Program(_Entry):
+    """A program that speaks over its standard streams."""
+
+    command: _Text
+    args: list[Annotated[_Plain, AfterValidator(_argument)]] = []
+    env: Annotated[
+        dict[_EnvName, _Plain], BeforeValidator(_passed_on), AfterValidator(_no_secret_variable)
+    ] = {}
+    cwd: _Text = ""
+    jail: bool = False
+    type: Literal["stdio"] | None = None
+
+
+class _Address(_Entry):
+    """A server of streamable HTTP."""
+
+    url: Annotated[_Text, AfterValidator(_url)]
+    headers: dict[_HeaderName, _HeaderValue] = {}
+    type: Literal["http", "streamable-http", "streamable_http"] | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.bdi.agent import BdiAgent
 from engine.bdi.parser import _whole, parse_program
-from engine.bdi.printer import plan_text, quoted, rule_text, text_of
+from engine.bdi.printer import plan_text, quoted, text_of
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Body, DocKind, Program
 from engine.bdi.system import DONE, ActionResult, System
@@ -63,7 +63,7 @@ def program_text(program: Program) -> str:
             subject = f"{doc.subject} " if doc.subject else ""
             lines.append(f"//@ {doc.kind} {subject}{text_of(doc.literal)}: {quoted(doc.text)}")
     lines += [f"{text_of(belief.literal)}." for belief in program.beliefs]
-    lines += map(rule_text, program.rules)
+    lines += [f"{text_of(rule.head)} :- {text_of(rule.body)}." for rule in program.rules]
     lines += [f"{goal.kind}{text_of(goal.literal)}." for goal in program.goals]
     return "\n".join([*lines, *map(plan_text, program.plans)]) + "\n"
 

@@ -145,7 +145,7 @@ async def test_cancelling_ends_what_is_below_first_and_leaves_nothing(flight: Fl
     assert not flight.crew.needs
     assert processes[0].returncode is not None
     assert all(task.done() for task in flight.worker.tasks.values())
-    await flight.crew.handoffs.moves.settled()
+    await flight.until(lambda: not flight.crew.handoffs.moves._tasks)
     again = await flight.do(CancelHandoff(handoff=name))
     assert "over already" in again["message"]
 

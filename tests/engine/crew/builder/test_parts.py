@@ -86,7 +86,7 @@ def test_inputs_and_outputs_are_fields_of_a_handoff() -> None:
     handoff = draft_handoffs(said, found)
     assert handoff["receives"] == {"requires_who": True}
     assert handoff["returns"] == {"score_names": ["total"]}
-    assert [one.message for one in found.warnings if one.code == "UNKNOWN_INPUT"] == [
+    assert [one.message for one in found.all if one.code == "UNKNOWN_INPUT"] == [
         "the input budget is no field of a handoff; the task has to say it"
     ]
 

@@ -232,7 +232,7 @@ async def test_as_many_handoffs_as_may_be_open_all_come_back_by_few_calls_at_a_t
         async def counted(handoff: str) -> AsyncIterator[None]:
             nonlocal most
             async with held(handoff):
-                most = max(most, permits._held)
+                most = max(most, permits.in_use)
                 yield
 
         permits.held = counted  # type: ignore[method-assign]

@@ -170,7 +170,7 @@ def test_stop_and_close_cut_off_what_runs_and_record_it() -> None:
         assert flown.state.meta.running == ()
         assert flown.state.meta.ended[-1].outcome is JobOutcome.CANCELLED
         assert flown.runner is not None
-        assert (flown.runner.free, flown.runner.ages) == (10, {})
+        assert (flown.runner.free, flown.runner._jobs) == (10, {})
         assert len(asyncio.all_tasks()) == 1
         await flown.replays()
 

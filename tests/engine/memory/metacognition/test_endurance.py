@@ -177,7 +177,7 @@ async def test_many_loops_with_faults_end_well_and_leave_nothing_behind(tmp_path
     assert outcomes[JobOutcome.TIMED_OUT] >= trouble.hung - 3
     assert any(said.message == "database is locked" for said in ends), outcomes
     assert state.meta.running == ()
-    assert (runner.free, runner.ages) == (10, {})
+    assert (runner.free, runner._jobs) == (10, {})
     sources = [one for said in ends for one in said.sources if said.made]
     assert len(sources) == len(set(sources)) > LOOPS / 20, "nothing is consolidated twice"
     assert state.meta.cycle > rounds(1, full=20)

@@ -46,7 +46,7 @@ def test_no_more_than_ten_run_at_once_and_all_finish() -> None:
         await bench.until_ended(25)
         assert bench.most == 10
         assert {end.outcome for end in bench.ended.values()} == {JobOutcome.DONE}
-        assert (bench.runner.free, bench.runner.ages) == (10, {})
+        assert (bench.runner.free, bench.runner._jobs) == (10, {})
 
     in_virtual_time(main())
 
@@ -155,7 +155,7 @@ def test_a_drain_cuts_off_the_jobs_of_one_owner_only() -> None:
         await asyncio.sleep(1)
         await bench.runner.drain("a:")
         assert set(bench.ended) == {"a:1"}
-        assert list(bench.runner.ages) == ["b:1"]
+        assert list(bench.runner._jobs) == ["b:1"]
         await bench.runner.close()
         assert bench.ended["b:1"].outcome is JobOutcome.CANCELLED
         assert len(asyncio.all_tasks()) == 1
