@@ -72,6 +72,10 @@ def _job(text: str, context: Context) -> str:
     return f"j{JOB(text, context)}"
 
 
+def _deploy(_context: Context, values: Values) -> mm.StartJob:
+    return start("deploy", values["argument"], {"approved": values.get("approve")})
+
+
 def _suggest(_context: Context, values: Values) -> mm.AddItem:
     target, text = values["component"], values["text"]
     return mm.AddItem(target=target, suggestion=text, priority=values.get("priority", 5))
@@ -113,6 +117,12 @@ def _running(context: Context) -> Iterable[tuple[str, str]]:
 def _seeds(context: Context) -> Iterable[tuple[str, str]]:
     campaigns = context.mastermind.campaigns.values() if context.mastermind is not None else ()
     return [(str(campaign.seed), f"of {campaign.id}") for campaign in reversed(tuple(campaigns))]
+
+
+def _approvable(context: Context) -> Iterable[tuple[str, str]]:
+    """Digests of steps that were shown and not done."""
+    jobs = reversed(context.mastermind.jobs.values()) if context.mastermind is not None else ()
+    return [(str(job.answer["approve"]), job.argument) for job in jobs if job.answer.get("approve")]
 
 
 # ------------------------------------------------------------------ the commands
@@ -235,5 +245,11 @@ COMMANDS = (
         "end a job with all that it started",
         mm.CancelJob,
         args.Word("job", "a job", True, parse=_job, offers=_running, default=ONLY_JOB),
+    ),
+    command(
+        "deploy",
+        "create, run and delete agents for something; the steps are shown first",
+        Submit(_deploy),
+        *(args.Flag("approve", "DIGEST", _approvable), argument("the directive", shown="DIRECTIVE")),
     ),
 )

@@ -79,9 +79,12 @@ def job_answer(job: JobRecord) -> Answer:
         "event": job.event,
         **({"error": job.error} if job.error else {}),
     }
+    about, argument = job.answer, clean_line(job.argument)
     text = f"{lines.MARKS[job.status]} {job.id} {job.status}: {clean(job.message, limit=20_000)}"
-    if job.answer.get("choices"):
-        text += f"\nto choose one: {job.verb} --component ID {clean_line(job.argument)}"
+    if digest := about.get("approve"):
+        text += f"\nto do these steps: {job.verb} --approve {clean_line(str(digest))} {argument}"
+    if about.get("choices"):
+        text += f"\nto choose one: {job.verb} --component ID {argument}"
     return code, answer, text
 
 

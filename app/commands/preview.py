@@ -34,6 +34,11 @@ START_EFFECTS: Mapping[str, tuple[str, str, str]] = {
         "",
         "items of the backlog are rejected one by one",
     ),
+    "deploy": (
+        "reads the directive as steps and shows them",
+        "to approve the steps before any is done",
+        "agents that it creates can be deleted; their actions are held by the gate as all are",
+    ),
     "agent_build": (
         "builds an agent of a skill in seven phases and registers it",
         "its type where the text does not tell, and about folders that agents can write to",

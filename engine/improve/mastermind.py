@@ -40,6 +40,7 @@ from engine.improve.campaigns.report import estimate_campaign
 from engine.improve.campaigns.runner import CampaignRunner
 from engine.improve.code.plugin import CodeAuditor, MechanicalFixers, ProjectExaminer, ProjectSuites
 from engine.improve.coordinator import Coordinator
+from engine.improve.deployment import DeployJob
 from engine.improve.jobs import Jobs
 from engine.improve.judge.judge import Judge
 from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Proposer, Worker
@@ -95,7 +96,11 @@ class Mastermind:
             "coord_analyze": self.coordinator.analyze,
             "coord_process_backlog": self.coordinator.process,
         }
-        light: dict[str, Worker] = {"coord_apply": self.improver.apply, "agent_build": BuildJob(host).build}
+        light: dict[str, Worker] = {
+            "coord_apply": self.improver.apply,
+            "agent_build": BuildJob(host).build,
+            "deploy": DeployJob(host, self.service).deploy,
+        }
         self._workers = {verb: (worker, True) for verb, worker in heavy.items()}
         self._workers |= {verb: (worker, False) for verb, worker in light.items()}
 

@@ -94,6 +94,9 @@ class MastermindHost(Protocol):
     async def stopped(self) -> None:
         """Return when all that was to be stopped is, or is said not to be."""
 
+    async def faulted(self, agent: str) -> str:
+        """Wait until an agent's cycle has ended."""
+
     async def crew(self) -> Crew:
         """The crew, which registers agents."""
 

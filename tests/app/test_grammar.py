@@ -81,6 +81,11 @@ MASTERMIND = [
     ("mastermind_status", ("mastermind_status",)),
     ("mastermind_jobs", ("jobs",)),
     ("job_cancel 4", mm.CancelJob(job="j4")),
+    ("deploy make tea", mm.StartJob(verb="deploy", argument="make tea")),
+    (
+        "deploy --approve 12ab make tea",
+        mm.StartJob(verb="deploy", argument="make tea", options={"approved": "12ab"}),
+    ),
 ]
 """What begins work on the system itself; verbs in any case, arguments as they stand ."""
 

@@ -66,7 +66,7 @@ class Campaigns:
             self._mastermind.show(lambda now: self.open_question(now.jobs[need.thing]))
 
     def open_question(self, record: JobRecord) -> None:
-        """Put what a job ended with before the operator: which of several is meant, or its message."""
+        """Put what a job ended with before the operator: which of several is meant, steps to approve."""
         choices = record.answer.get("choices")
         if isinstance(choices, list) and choices:
             meant = tuple(
@@ -82,6 +82,10 @@ class Campaigns:
                     self._mastermind.ask(again.model_copy(update={"component": component}))
 
             self._context.push(PreviewDialog(model), chosen)
+        elif digest := record.answer.get("approve"):
+            options = {"approved": str(digest)}
+            command = mm.StartJob(verb=record.verb, argument=record.argument, options=options)
+            self._confirm("Do these steps?", record.message, command)
         else:
             self._context.show_text(f"{record.id} {record.verb}: it needs you", record.message)
 

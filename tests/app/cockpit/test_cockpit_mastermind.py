@@ -219,6 +219,15 @@ async def test_of_two_close_readings_the_operator_picks_one(tmp_path: Path) -> N
         assert mastermind.state.campaigns["k1"].seed == 7
 
 
+async def test_steps_of_a_deployment_are_done_once_they_are_approved(flight: Flight) -> None:
+    await flight.type("deploy create 2 agents that make the directory src")
+    await flight.dialog(ConfirmDialog)
+    await flight.shows("Do these", "src")
+    assert flight.engine.agents == ("pilot-1",)
+    await flight.press("y")
+    await flight.until(lambda: len(flight.engine.agents) == 3, "two agents more")
+
+
 async def test_the_inbox_has_what_mastermind_needs_and_it_is_answered_there(tmp_path: Path) -> None:
     lay(tmp_path / "ws")
     async with cockpit(tmp_path / "ws") as flight:
