@@ -14,7 +14,7 @@ from engine.core.command import Receipt
 from engine.core.text import clean_line
 from engine.core.trust import read_plain
 from engine.improve.agent_creation import AgentService, RemovalError
-from engine.improve.agent_specification import settings_in, split_request
+from engine.improve.agent_specification import Specification, settings_in, split_request
 from engine.improve.agent_types import TYPES, CreationError
 
 PROGRAM_LIMIT = 1_000_000

@@ -46,6 +46,8 @@ _CREATE = re.compile(
     r"(?:\s+(?:named|called)\s+(?P<name>[\w-]+))?,?\s*(?P<what>.*)\Z",
     re.I | re.S,
 )
+_DOES = re.compile(r"\A(?:(?:that|which|who|to)\s+)?(\w+?)(?<!s)s?\b", re.I)
+"""What an agent does: `that reads a.txt` is `read a.txt`."""
 _RUN = re.compile(rf"(?:run|start|use)\s+{_THEM}\Z", re.I)
 _DELETE = re.compile(rf"(?:delete|remove)\s+{_THEM}(?:\s+afterwards)?\Z", re.I)
 
@@ -59,7 +61,7 @@ class Deployment:
     """What a directive asks for."""
 
     agents: tuple[tuple[str, str, str], ...]
-    """Type, given name and sentence of each agent; the name is empty where none was given."""
+    """Type, given name and words of each agent; the name is empty where none was given."""
     run: bool = False
     delete: bool = False
 
@@ -109,7 +111,7 @@ def _created(match: re.Match[str]) -> list[tuple[str, str, str]]:
     except ValueError as error:
         raise DeployError(clean_line(str(error))) from None
     count = min(_NUMBERS.get(word) or int(word[:6]), AGENTS_LIMIT + 1)
-    kind, sentence = (match["type"] or "bdi_agent").strip(), f"an agent {what}" if what else ""
+    kind, sentence = (match["type"] or "bdi_agent").strip(), _DOES.sub(r"\1", what)
     names = [name] if count == 1 else [f"{name}-{number}" if name else "" for number in range(1, count + 1)]
     return [(kind, each, sentence) for each in names] if count else []
 
@@ -194,7 +196,7 @@ class DeployJob:
         """The steps of a deployment as they are to be shown; nothing is done.
 
         Raises:
-            DeployError: one of its agents would have nothing to do, or a sentence has two readings.
+            DeployError: one of its agents would have nothing to do.
             CreationError: one of its agents cannot be created.
         """
         taken = {name for name in self._host.store.names if of_agent(name)}
@@ -202,8 +204,6 @@ class DeployJob:
         agents = []
         for kind, name, sentence in deployment.agents:
             agent = self._service.understand(f"{kind} {name or next(free)} {sentence}")
-            if agent.understood is not None and agent.understood.questions:
-                raise DeployError(f"{agent.id}: {agent.understood.questions[0].line}")
             if deployment.run and not agent.goals and not agent.config.get("program"):
                 raise DeployError(
                     f"{agent.id} would have nothing to do: write agents that … and what they do"

@@ -71,7 +71,7 @@ async def test_it_shows_its_steps_before_it_does_them(tmp_path: Path) -> None:
 
 
 async def test_an_agent_that_needs_the_operator_is_not_deleted(tmp_path: Path) -> None:
-    directive = "create an agent that reads nowhere.txt, asking before everything, run it, delete it"
+    directive = "create an agent that reads nowhere.txt, run it, delete it"
     async with desk_flight(tmp_path) as (flight, _):
         shown = await job(flight, directive)
         held = await job(flight, directive, approved=shown.answer["approve"])
