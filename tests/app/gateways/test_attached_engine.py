@@ -194,6 +194,20 @@ async def test_a_shell_stays_open_without_its_cockpit_and_another_one_goes_on_in
         await other.close()
 
 
+async def test_nobody_types_into_the_shell_of_an_agent_that_another_operator_holds(tmp_path: Path) -> None:
+    async with attached(tmp_path) as (engine, server, away):
+        terminal = await taken(engine, away)
+        other = await AttachedEngine.attach(tmp_path, away.config, operator="cy")
+        assert other is not None
+        assert (await other.submit(cmd.TakeControl(agent=PILOT))).ok
+        terminal.write(b"touch typed\r")
+        await until(lambda: not terminal.open)
+        assert server.refused["control"] == 1
+        assert engine.terminal(PILOT) is not None
+        assert not (tmp_path / "sandbox" / "typed").exists()
+        await other.close()
+
+
 async def test_who_only_watches_types_nothing_into_a_shell(tmp_path: Path) -> None:
     async with attached(tmp_path, watch=True) as (engine, _, away):
         assert (await engine.submit(cmd.TakeShell(agent=PILOT))).ok
