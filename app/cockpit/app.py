@@ -260,7 +260,10 @@ class Cockpit(TerminalApp[None]):
 
     async def _let_others_in(self, engine: Engine) -> None:
         """Let other programs of this user use the engine."""
-        server = self.context.server = EngineServer(engine, "cockpit")
+        from app.gateways.notifying import Notifier  # late: it is needed once the screen is there
+
+        notifier = Notifier(engine, self.context.settings.away)
+        server = self.context.server = EngineServer(engine, "cockpit", companions=[notifier])
         await server.begin()
         if server.trouble:
             self.context.say(f"no other program can use this engine: {server.trouble}", "error")
@@ -416,7 +419,7 @@ def run_cockpit(
     assert settings is not None
     if looks_only:
         settings = replace(settings, looks_only=True, model=None)
-    elif untrusted_line(settings.trust):
+    elif untrusted_line(settings.trust) and attach is not Attach.READ_ONLY:  # who watches trusts nothing
         from app.cockpit.trusting import trusted_settings
 
         if (settings := trusted_settings(workspace, settings, theme)) is None:

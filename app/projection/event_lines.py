@@ -296,6 +296,13 @@ def _approval_answered(p: ev.ApprovalAnswered) -> str:
     return f"✗ operator {p.action} denied" + (f": {p.reason}" if p.reason else "")
 
 
+def _access_used(p: ev.AccessUsed) -> str:
+    who = f"{p.token} ({p.scope})" if p.token else "no token"
+    if p.use == "refused":
+        return f"! warning web: {p.code} refused{f' {p.count} times' * (p.count > 1)}, {who} from {p.address}"
+    return f"» operator web: {p.use} by {who} from {p.address}"
+
+
 def _plan_accepted(p: ev.PlanAccepted) -> str:
     within = f"; unasked within: {envelope_text(p.envelope)}" if p.envelope else ""
     return f"≡ operator plan of {p.goal} accepted: {len(p.steps)} steps{within}"
@@ -482,6 +489,7 @@ _WORDS: Words = {
     ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
     ev.ContextRestored: "» operator in the next prompts: {p.about} (about {p.tokens} tokens)",
     ev.ContextReleased: "» operator in no prompt any more: {p.what}",
+    ev.AccessUsed: _access_used,
     ev.NoteAdded: "✎ operator note: {p.text}",
     ev.GuidanceGiven: lambda p: (
         f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"
