@@ -1,4 +1,4 @@
-"""Tells an operator who is away of what waits for them: a POST as ntfy takes it, or a program of their own."""
+"""Tells an operator who is away of what waits: by a POST as ntfy takes it, or a program of their own."""
 
 from __future__ import annotations
 

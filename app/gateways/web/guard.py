@@ -27,6 +27,7 @@ LOOK_S = 1.0
 ADDRESSES = 256
 """Addresses of which it is known what they did."""
 HEADERS = {
+    "Server": "pilothouse",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -98,7 +99,7 @@ class Guard:
         async def handle(request: web.Request, handler: Handler) -> web.StreamResponse:
             return await self._handle(request, handler)
 
-        return handler
+        return handle
 
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
@@ -179,7 +180,7 @@ class Guard:
         return True
 
     def _check_origin(self, request: web.Request, host: str) -> None:
-        """See that no other site's page sends this: only its own may change something or hold a connection."""
+        """See that no other site's page sends this; what changes something has to say where it is from."""
         origin = request.headers.get("Origin")
         changes = request.method != "GET" or request.headers.get("Upgrade") is not None
         if (origin is None and changes) or (
@@ -240,7 +241,7 @@ class Guard:
 
     async def revoked(self, token: Token) -> None:
         """Wait until a token does not hold any more."""
-        while any(each.digest == token.digest for each in self._known()):
+        while any(each.digest == token.digest for each in self._known()):  # noqa: ASYNC110 - it is a file
             await asyncio.sleep(LOOK_S)
 
     def _known(self) -> list[Token]:

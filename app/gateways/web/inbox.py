@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
-from app.gateways.answers import Arguments, validated
 from app.gateways.addresses import AddressError
+from app.gateways.answers import Arguments, validated
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
 from app.gateways.web.guard import RefusedError

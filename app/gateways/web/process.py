@@ -1,6 +1,6 @@
 """The program that serves web pages for an engine: it is started beside it, watched, and started again.
 
-It has the listening socket from here, so an address that cannot be had is said at the start, and browsers wait
+The listening socket is made here, so an address that cannot be had is said at the start, and browsers wait
 while it starts again. Nothing of HTTP is in the engine's process.
 """
 

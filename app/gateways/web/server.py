@@ -34,7 +34,7 @@ NOTE_S = 2.0
 STATIC = Path(__file__).with_name("static")
 PAGES = {"/": "inbox.html", "/inbox": "inbox.html", "/login": "login.html", "/cockpit": "cockpit.html"}
 NEEDS: dict[str, Scope | None] = {
-    **dict.fromkeys(("login", "login page", "page", "static"), None),
+    **dict.fromkeys(("login", "login_page", "page", "static"), None),
     **dict.fromkeys(("answer", "stop"), Scope.ANSWER),
 }
 """What other routes than those to look need, by name."""
@@ -69,8 +69,8 @@ class WebServer:
         self.app.middlewares.append(self._guard.middleware)
         self.app.on_response_prepare.append(_add_headers)
         add = self.app.router
-        for path, file in PAGES.items():
-            add.add_get(path, self._page, name=f"{file} {path}" if path != "/login" else "login page")
+        for path in PAGES:
+            add.add_get(path, self._page, name="login_page" if path == "/login" else None)
         add.add_static("/page", STATIC, name="page")
         add.add_static("/static", Path(textual_serve.__file__).parent / "static", name="static")
         add.add_get("/events", self._events)
