@@ -129,7 +129,8 @@ class Notifier:
             self.sent, self.trouble = self.sent + 1, ""
 
     async def _post(self, title: str, text: str, priority: str) -> None:
-        headers = {"Title": Header(title, "utf-8", maxlinelen=10_000).encode(), "Priority": priority}
+        encoded = title if title.isascii() else Header(title, "utf-8", maxlinelen=10_000).encode()
+        headers = {"Title": encoded, "Priority": priority}
         headers |= {"Click": self._click} if self._click else {}
         if token := os.environ.get(TOKEN):
             headers["Authorization"] = f"Bearer {token}"

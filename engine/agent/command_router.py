@@ -265,7 +265,7 @@ class CommandRouter:
             )
         if not self.deadlines.is_over(agent.state):
             return cmd.Receipt(ok=False, message=str(Reason("refused.not-overdue", action=command.action)))
-        return await self._handle(agent, command.model_copy(update={"after_s": after_s}), "system")
+        return await self._handle(agent, command.model_copy(update={"after_s": float(after_s)}), "system")
 
     async def _propose_rules(self, agent: Agent, command: cmd.ProposeRules, actor: str) -> cmd.Receipt:
         """Learn rules from the agent's history, and have them proposed."""

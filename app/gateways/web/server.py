@@ -6,17 +6,20 @@ import argparse
 import asyncio
 import html
 import json
+import logging
 import os
 import signal
 import socket
 import ssl
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import textual_serve
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from app.gateways.addresses import name_of
 from app.gateways.engine_client import EngineLostError
@@ -61,6 +64,7 @@ class WebServer:
             keepalive_timeout=IDLE_S,
             handler_cancellation=True,
             access_log=None,
+            logger=_logger(self._count_garbage),
             shutdown_timeout=1.0,
         )
         cookie, store = f"pilothouse_{name_of(workspace)[:12]}", TokenStore(workspace)
@@ -80,6 +84,13 @@ class WebServer:
         add.add_post("/logout", self._logout)
         add.add_post("/answer", self._answer, name="answer")
         add.add_post("/stop", self._stop, name="stop")
+
+    def _count_garbage(self, record: logging.LogRecord) -> bool:
+        """Count what is no HTTP; everything else is a fault, and logged."""
+        if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+            self._guard.refused["http.garbage"] += 1
+            return False
+        return True
 
     def _connections(self) -> int:
         return len(self.runner.server.connections) if self.runner.server is not None else 0
@@ -213,6 +224,12 @@ class WebServer:
                 with suppress(*UNUSABLE):
                     await self._inbox.submit(OPERATOR, command)
                     self._guard.recorded(refusal, count)
+
+
+def _logger(passes: Callable[[logging.LogRecord], bool]) -> logging.Logger:
+    logger = logging.getLogger("pilothouse.web")
+    logger.addFilter(passes)
+    return logger
 
 
 def _tell(message: dict[str, Any]) -> None:
