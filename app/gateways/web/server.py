@@ -29,7 +29,7 @@ from app.gateways.web.guard import BODY_BYTES, HEADERS, TOKEN, Guard, RefusedErr
 from app.gateways.web.inbox import OPERATOR, UNUSABLE, Inbox
 from app.gateways.web.tokens import Kind, Scope, Token, TokenStore
 
-IDLE_S = 15.0
+IDLE_S = 8.0
 """How long a connection may take to its next request, and that to be there."""
 BEAT_S = 15.0
 NOTE_S = 2.0

@@ -297,7 +297,7 @@ async def test_pages_are_live_and_end_when_their_token_is_revoked(
 async def test_what_is_no_message_ends_a_cockpit_and_nothing_else(served: Served) -> None:
     async with page(served, served.token("odd", Scope.WATCH)) as own:
         url, headers = served.origin, {"Origin": served.origin}
-        for message in ("", "{", "[]", '["stdin"]', '["stdin", 7]', '["resize", []]', '["boom", 1]', "7"):
+        for message in ("{", '["stdin", 7]', '["boom", 1]'):
             socket = await own.session.ws_connect(url + "/ws", headers=headers)
             await socket.send_str(message)
             async with asyncio.timeout(PATIENCE_S):

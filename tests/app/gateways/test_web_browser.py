@@ -74,7 +74,7 @@ async def picture(page: Page, name: str) -> None:
 
 
 async def test_the_phone_page_answers_an_approval(served: Served, browser: Browser) -> None:
-    await asking(served.workspace, PILOT, f"write {HOSTILE} to a.txt")
+    await asking(served.workspace, PILOT, f"write '{HOSTILE}' to a.txt")
     page = await opened(browser, served.url, 360, 640)
     await page.wait_for_url("**/login")
     await picture(page, "login")
@@ -103,6 +103,8 @@ async def test_the_phone_page_answers_an_approval(served: Served, browser: Brows
         return [event.actor for event in events if event.kind == "approval.answered"]
 
     assert (await until(answers, bool))[0] == "operator:phone"
+    second = "create a Python project named 'demo'"
+    await commands(served.workspace, {"do": "adopt_goal", "agent": PILOT, "text": second})
     await page.wait_for_selector(f"article:not([data-thing='{thing}']) >> text=Deny")
     await page.fill("#needs input", "not today")
     await page.click("text=Deny")
