@@ -25,6 +25,8 @@ OPERATOR = "web"
 """In whose name the server itself looks, and records what it refused."""
 QUIET_S = 0.5
 """How often what is shown may change."""
+WANTED_S = 40.0
+"""How long after a page was there the engine is still followed."""
 AGAIN_S = 2.0
 NEEDS, AGENTS = 50, 100
 """How many are shown."""
@@ -62,7 +64,8 @@ class Inbox:
         self._workspace = workspace
         self._client: EngineClient | None = None
         self._rows: dict[tuple[str, str], dict[str, Any]] = {}
-        self._dirty = asyncio.Event()
+        self._dirty, self._open_page = asyncio.Event(), asyncio.Event()
+        self._wanted = 0.0
         self._changed = asyncio.Condition()
         self._opening = asyncio.Lock()
         self.version = 0
@@ -76,20 +79,35 @@ class Inbox:
             while True:
                 await self._dirty.wait()
                 self._dirty.clear()
-                try:
-                    await self._show(await self._look(await self._connected()))
-                except UNUSABLE as error:
-                    await self._show({"lost": clean_line(str(error), limit=300)})
+                await self._refresh()
                 await asyncio.sleep(QUIET_S)
 
+    async def _refresh(self) -> None:
+        try:
+            await self._show(await self._look(await self._connected()))
+        except UNUSABLE as error:
+            await self._show({"lost": clean_line(str(error), limit=300)})
+
+    async def want(self) -> None:
+        """A page is there: what is shown is now, and kept up for a while."""
+        self._wanted = asyncio.get_running_loop().time() + WANTED_S
+        if not self._open_page.is_set():
+            self._open_page.set()
+            await self._refresh()
+
     async def _follow(self) -> None:
+        """Follow the engine's events while pages are there; it has no work with this else."""
+        loop = asyncio.get_running_loop()
         while True:
+            await self._open_page.wait()
             self._dirty.set()
             with suppress(*UNUSABLE):
                 client = await self._connected()
                 async for _event in client.events((await client.ask("head"))["seq"]):
+                    if loop.time() > self._wanted:
+                        self._open_page.clear()
+                        break
                     self._dirty.set()
-            self._dirty.set()
             await asyncio.sleep(AGAIN_S)
 
     async def close(self) -> None:

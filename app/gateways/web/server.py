@@ -12,6 +12,7 @@ import signal
 import socket
 import ssl
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -32,8 +33,10 @@ from app.gateways.web.tokens import Kind, Scope, Token, TokenStore
 IDLE_S = 8.0
 """How long a connection may take to its next request, and that to be there."""
 BEAT_S = 15.0
-NOTE_S = 2.0
-"""How often refusals are recorded, those alike together."""
+PAGES_OPEN = 8
+"""Pages of one token that are kept up."""
+NOTE_S, NOTE_MOST_S, NOTES = 2.0, 60.0, 10
+"""How often refusals are recorded, those alike together, how seldom while they go on, and how many at a time."""
 STATIC = Path(__file__).with_name("static")
 PAGES = {"/": "inbox.html", "/inbox": "inbox.html", "/login": "login.html", "/cockpit": "cockpit.html"}
 NEEDS: dict[str, Scope | None] = {
@@ -58,6 +61,7 @@ class WebServer:
 
     def __init__(self, workspace: Path, hosts: tuple[str, ...], secure: bool) -> None:
         self._inbox = Inbox(workspace)
+        self._pages: Counter[str] = Counter()
         self.app = web.Application(client_max_size=BODY_BYTES)
         self.runner = web.AppRunner(
             self.app,
@@ -119,17 +123,22 @@ class WebServer:
         return json.dumps({"you": you, **self._inbox.shown})
 
     async def _state(self, request: web.Request) -> web.StreamResponse:
+        await self._inbox.want()
         return web.json_response(text=self._seen(request[TOKEN]))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """What is shown now, and then whenever it is other, until the token holds no more."""
         token, response = request[TOKEN], web.StreamResponse()
-        response.content_type = "text/event-stream"
-        await response.prepare(request)
+        if self._pages[token.digest] >= PAGES_OPEN:
+            raise RefusedError(503, "pages", f"{PAGES_OPEN} pages of this token are open: close some")
+        self._pages[token.digest] += 1
         revoked = asyncio.ensure_future(self._guard.revoked(token))
         changed: asyncio.Future[None] | None = None
         try:
+            response.content_type = "text/event-stream"
+            await response.prepare(request)
             while not revoked.done():
+                await self._inbox.want()
                 if changed is None:
                     changed = asyncio.ensure_future(self._inbox.next(self._inbox.version))
                     await response.write(f"data: {self._seen(token)}\n\n".encode())
@@ -141,6 +150,7 @@ class WebServer:
         finally:
             for future in filter(None, (changed, revoked)):
                 future.cancel()
+            self._pages[token.digest] -= 1
         return response
 
     # -------------------------------------------------------------- what pages ask
@@ -212,14 +222,15 @@ class WebServer:
 
     async def _note_refusals(self) -> None:
         """Record refusals, and say to the engine's program how many there were."""
-        told = 0
+        told, wait = 0, NOTE_S
         while True:
-            await asyncio.sleep(NOTE_S)
+            await asyncio.sleep(wait)
+            wait = min(NOTE_MOST_S, wait * 1.5) if self._guard.unrecorded else NOTE_S
             if self._guard.refused.total() != told:
                 told = self._guard.refused.total()
                 _tell({"refused": dict(self._guard.refused)})
             waiting = list(self._guard.unrecorded.items())
-            for refusal, count in waiting[:10]:
+            for refusal, count in waiting[:NOTES]:
                 command = {"do": "record_access", "use": "refused", **refusal._asdict(), "count": count}
                 with suppress(*UNUSABLE):
                     await self._inbox.submit(OPERATOR, command)

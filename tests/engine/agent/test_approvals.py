@@ -315,7 +315,7 @@ async def test_what_nobody_answers_in_time_is_denied_by_the_engine_and_replays(
     assert question.at[:19] <= need.until[:19]
     early = cmd.DenyOverdue(agent="pilot", action=question.action, after_s=1)
     receipt = await flight.engine.submit(early, operator="mallory")
-    assert (receipt.ok, receipt.message) == (False, f"{question.action} can still be answered by the operator")
+    assert receipt.message == f"{question.action} can still be answered by the operator"
 
     clock.later = 601
     state = await flight.until(lambda s: s.intervention)
