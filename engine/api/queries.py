@@ -241,6 +241,11 @@ class WorkspaceQueries:
         return ""
 
     @property
+    def watching(self) -> bool:
+        """Whether nothing may be changed from here, as in a cockpit that was attached to watch."""
+        return False
+
+    @property
     def lost(self) -> bool:
         """Whether the engine of another process cannot be reached now."""
         return False

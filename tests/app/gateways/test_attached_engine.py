@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.commands.command_runner import run_line
 from app.commands.headless import open_engine
 from app.commands.settings import PRESETS
 from app.gateways.attached_engine import READ_ONLY, SHELL, AttachedEngine
@@ -20,6 +21,7 @@ from engine.api.workspace_engine import EngineAwayError, WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core.approvals import Policy
 from engine.core.campaigns import AddItem
+from engine.core.trust import FolderTrust
 from tests.patience import PATIENCE_S
 
 PILOT = "pilot-1"
@@ -149,6 +151,13 @@ async def test_who_only_watches_sends_nothing(tmp_path: Path) -> None:
         receipt = await away.submit(cmd.AddNote(agent=PILOT, text="never"))
         assert (receipt.ok, receipt.message) == (False, READ_ONLY)
         assert await engine.head() == head
+
+
+async def test_who_only_watches_trusts_no_folder(tmp_path: Path) -> None:
+    async with attached(tmp_path, watch=True) as (_, _, away):
+        trust = away.trust = FolderTrust(tmp_path, tmp_path / "home")
+        code, _, text = await run_line(away, f"trust {trust.digest}", operator="ann")
+        assert (code, text) == (2, "who only watches trusts nothing")
 
 
 async def test_without_an_engine_there_is_nothing_to_attach_to(tmp_path: Path) -> None:
