@@ -36,7 +36,7 @@ BEAT_S = 15.0
 PAGES_OPEN = 8
 """Pages of one token that are kept up."""
 NOTE_S, NOTE_MOST_S, NOTES = 2.0, 60.0, 10
-"""How often refusals are recorded, how seldom while they go on, and how many at a time; alike ones together."""
+"""How often refusals are recorded, how seldom while they go on, and how many at a time."""
 STATIC = Path(__file__).with_name("static")
 PAGES = {"/": "inbox.html", "/inbox": "inbox.html", "/login": "login.html", "/cockpit": "cockpit.html"}
 NEEDS: dict[str, Scope | None] = {

@@ -73,7 +73,8 @@ def test_of_two_times_to_deny_after_the_shorter_counts_and_pages_are_the_users_o
     monkeypatch.setenv("PILOTHOUSE_HOME", str(home))
     assert Settings.load(workspace).deny_after_s is None
     (home / "pilothouse.toml").write_text(
-        '[approvals]\ndeny_after = "10m"\n[notify]\nurl = "https://ntfy.example/mine"\n[web]\naddress = "[::1]:1"\n'
+        '[approvals]\ndeny_after = "10m"\n[web]\naddress = "[::1]:1"\n'
+        '[notify]\nurl = "https://ntfy.example/mine"\n'
     )
     (workspace / "pilothouse.toml").write_text(
         '[approvals]\ndeny_after = "2h"\n[notify]\nurl = "https://evil.example"\ncommand = ["/bin/sh"]\n'

@@ -156,7 +156,8 @@ async def test_who_only_watches_sends_nothing(tmp_path: Path) -> None:
 async def test_who_only_watches_trusts_no_folder(tmp_path: Path) -> None:
     async with attached(tmp_path, watch=True) as (_, _, away):
         trust = away.trust = FolderTrust(tmp_path, tmp_path / "home")
-        code, _, text = await run_line(away, f"trust {trust.digest}", operator="ann")
+        line = f"trust {trust.digest}"
+        code, _, text = await run_line(away, line, agent="", dry=False, quiet=True, operator="bo")
         assert (code, text) == (2, "who only watches trusts nothing")
 
 
