@@ -250,6 +250,29 @@ async def test_an_approval_is_answered_once_in_the_name_of_the_token(served: Ser
     assert (await recorded(served, use="answer", token="tablet")).scope == "answer"
 
 
+async def test_a_question_is_answered_by_text_or_by_an_option(served: Served) -> None:
+    client = await EngineClient.open(served.workspace, "ann")
+    assert client is not None
+    await client.ask("line", line="guided start bmc-wizard", agent="")
+    await client.close()
+    async with page(served, served.token("guide")) as phone:
+
+        async def question(other: str = "") -> dict[str, Any]:
+            needs = (await phone.state()).get("needs", ())
+            return next((each for each in needs if each["kind"] == "request" and each["thing"] != other), {})
+
+        first = await until(question, bool)
+        assert first["what"].startswith("Customer segments: ")
+        assert "back" in first["options"]
+        assert (await phone.answer(first, text=" "))[0] == 400
+        assert (await phone.answer(first, text="sailors"))[0] == 200
+        second = await until(lambda: question(first["thing"]), bool)
+        status, answer = await phone.answer(first, text="again")
+        assert status == 409
+        assert "answered already" in answer["message"]
+        assert (await phone.answer(second, option=6))[0] == 200, "save and leave"
+
+
 async def test_agents_are_stopped_from_a_phone_one_or_all(served: Served) -> None:
     await asking(served.workspace, "second")
     await asking(served.workspace, "third")
