@@ -35,7 +35,7 @@ from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
 from app.gateways.attached_engine import AttachedEngine
-from app.gateways.socket_server import EngineServer
+from app.gateways.socket_server import Companion, EngineServer
 from app.projection import pane_views as views
 from app.projection.event_lines import line_of
 from engine.api.engine import Engine
@@ -260,10 +260,12 @@ class Cockpit(TerminalApp[None]):
 
     async def _let_others_in(self, engine: Engine) -> None:
         """Let other programs of this user use the engine."""
-        from app.gateways.notifying import Notifier  # late: it is needed once the screen is there
+        companions, away = list[Companion](), self.context.settings.away
+        if away.url or away.command:
+            from app.gateways.notifying import Notifier  # late: few settings say so
 
-        notifier = Notifier(engine, self.context.settings.away)
-        server = self.context.server = EngineServer(engine, "cockpit", companions=[notifier])
+            companions.append(Notifier(engine, away))
+        server = self.context.server = EngineServer(engine, "cockpit", companions=companions)
         await server.begin()
         if server.trouble:
             self.context.say(f"no other program can use this engine: {server.trouble}", "error")

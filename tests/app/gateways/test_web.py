@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,6 +18,7 @@ import aiohttp
 import pytest
 from web_serving import PILOT, Served, asking, commands, journal, page, serving, until
 
+from app.cli.main import main
 from app.cli.ps import engine_row
 from app.cli.tokens import run as run_tokens
 from app.gateways.addresses import record_of
@@ -311,8 +314,6 @@ async def test_pages_are_live_and_end_when_their_token_is_revoked(
             while not socket.closed:
                 await socket.receive()
         assert (await own.get("/state"))[0] == 401
-    import argparse
-
     assert run_tokens(argparse.Namespace(what="list", workspace=served.workspace)) == 0
     assert "gone" not in capsys.readouterr().out
 
@@ -474,8 +475,14 @@ def test_secrets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_that_cannot_be_served_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str
 ) -> None:
-    from app.cli.main import main
-
     (tmp_path / "home").mkdir()
     assert main(["serve", *words, "--workspace", str(tmp_path / "w")]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_without_the_library_it_is_said_what_installs_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "textual_serve", None)
+    assert main(["serve", "--web", "127.0.0.1:0", "--workspace", str(tmp_path / "w")]) == 2
+    assert "pip install 'pilothouse[web]'" in capsys.readouterr().err
