@@ -210,7 +210,7 @@ class Cockpit(TerminalApp[None]):
             context.live.add_without_story(agent, await engine.view(agent))
         if self._unsent.kept.agent in engine.agents:
             context.live.select(self._unsent.kept.agent)
-        await controllers.panes.read_story(engine, context.live.story_to_read())
+        await controllers.panes.begin_story(engine)
         controllers.panes.draw()
         self.call_after_refresh(self._opened, engine)
         context.missions = await asyncio.to_thread(load_missions)

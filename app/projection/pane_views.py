@@ -29,7 +29,7 @@ from engine.sandbox.policy import Tier
 from engine.sandbox.tier import PROMISES, SandboxReport
 from widgets.base.facts import Fact, ListModel
 from widgets.base.rows import Row
-from widgets.base.text_layout import cut_text
+from widgets.base.text_layout import Piece, cut_text
 from widgets.dialogs.turn import ChangeLine, HandoverModel, InterventionModel, Offer
 from widgets.panes.beliefs import entry_row, memory_rows
 from widgets.panes.goals import AgentMark, agent_row, goal_row, stacked
@@ -52,6 +52,8 @@ _AGENT_MARKS: dict[Mode, AgentMark] = {
     **dict.fromkeys((Mode.SHELL, Mode.TIMED_OUT, Mode.PAUSED, Mode.FROZEN), "paused"),
     **dict.fromkeys((Mode.RUNNING, Mode.IDLE, Mode.STEPPING), "running"),
 }
+ENDED_SHOWN = 200
+"""Goals that have ended, with those below them, that the goal stack shows."""
 _ROWS: dict[str, tuple[str, bool, Row]] = {}
 """The row of each agent that was made last, of which head of its stream, and whether it was selected."""
 
@@ -91,8 +93,12 @@ def _goals(state: AgentState) -> Iterable[Row]:
     """Open goals first, then ended ones, the newest first; sub-goals under their parent."""
     roots = state.root_goals()
     ended = [goal for goal in roots if goal.status.terminal]
-    for root in [goal for goal in roots if not goal.status.terminal] + ended[::-1]:
+    older = len(ended) - ENDED_SHOWN
+    for root in [goal for goal in roots if not goal.status.terminal] + ended[: -ENDED_SHOWN - 1 : -1]:
         yield from _tree(state, root, "", 0)
+    if older > 0:
+        text = f"… {older:,} older: search WORDS finds them"
+        yield Row("older", (Piece(text, "dim"),), selectable=False, most=3)
 
 
 def _tree(state: AgentState, goal: Goal, branch: str, depth: int) -> Iterable[Row]:

@@ -21,10 +21,14 @@ from engine.core.folds.agents import advance_stride, time_passed
 from engine.core.folds.breakpoints import match, state_before
 from engine.core.folds.goals import beliefs_ended
 from engine.core.journal import Event
+from engine.core.late_values import LateValues
+from engine.core.plan import Plan
 from engine.core.state import HANDLERS, AgentState
 
-SNAPSHOT_FORMAT = 13
+SNAPSHOT_FORMAT = 14
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
+_PLANS = "plans"
+_DECODER = json.JSONDecoder()
 DUMPED_AT_ONCE = 32
 """Goals, plans or other entries of a state that are written or read between two turns of other threads."""
 
@@ -37,8 +41,8 @@ def _hints() -> dict[str, Any]:
 
 @cache
 def _adapter(name: str) -> TypeAdapter[Any]:
-    """How a field of a state is written and read."""
-    return TypeAdapter(_hints()[name])
+    """How a field of a state is written and read; of plans: how one of them is."""
+    return TypeAdapter(Plan if name == _PLANS else _hints()[name])
 
 
 def _is_plain(value: Any) -> bool:
@@ -50,10 +54,21 @@ def dump_state(state: AgentState) -> str:
     """The state as JSON, for a snapshot, behind a line with its SHA-256.
 
     It is put together from small pieces: a thread that does it lets others have their turn between them.
+    Plans come last, each on a line of its own, as they are most of the state of a long session.
     """
     # Not sorted, as the order of goals and beliefs is part of the state.
-    text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _hints()) + "}"
-    return with_checksum(text)
+    parts = [f'"{name}": {_dumped(state, name)}' for name in _hints() if name != _PLANS]
+    plans = [f"{json.dumps(goal)}: {_plan_text(plan)}" for goal, plan in state.plans.texts()]
+    return with_checksum("{" + ", ".join(parts) + f', "{_PLANS}": {{\n' + ",\n".join(plans) + "\n}}")
+
+
+def _plan_text(plan: Plan | str) -> str:
+    return plan if isinstance(plan, str) else json.dumps(_adapter(_PLANS).dump_python(plan))
+
+
+def _read_plan(text: str) -> Plan:
+    plan: Plan = _adapter(_PLANS).validate_python(json.loads(text))
+    return plan
 
 
 def with_checksum(text: str) -> str:
@@ -85,18 +100,25 @@ def _dumped(state: AgentState, name: str) -> str:
 
 
 def load_state(text: str) -> AgentState:
-    """The state from a snapshot, piece by piece as it was written.
+    """The state from a snapshot, piece by piece as it was written; plans are read when they are used.
 
     Raises:
         ValueError: the snapshot is not of this format, or is not what was kept.
     """
-    text = without_checksum(text)
+    head, *lines = without_checksum(text).split("\n")
     # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
-    stored = json.loads(text)
-    if not isinstance(stored, dict):
-        raise ValueError("it is not a state")  # noqa: TRY004  a text of another shape, not a wrong argument
+    stored = json.loads(head + "}}")
+    if not isinstance(stored, dict) or stored.pop(_PLANS, None) != {} or lines[-1:] != ["}}"]:
+        raise ValueError("it is not a state")
     changed = {name: value for name, value in stored.items() if name in _hints() and _differs(name, value)}
-    return AgentState(**{name: _loaded(name, value) for name, value in changed.items()})
+    state = AgentState(**{name: _loaded(name, value) for name, value in changed.items()})
+    state.plans = LateValues(texts=dict(map(_plan_line, filter(None, lines[:-1]))), read=_read_plan)
+    return state
+
+
+def _plan_line(line: str) -> tuple[str, str]:
+    goal, end = _DECODER.raw_decode(line)
+    return goal, line[end + 2 :].rstrip(",")
 
 
 def _differs(name: str, value: Any) -> bool:
@@ -137,7 +159,9 @@ def copy_state(state: AgentState) -> AgentState:
     fresh = replace(state)
     for name in AgentState.__slots__:
         value = getattr(state, name)
-        if isinstance(value, dict):
+        if isinstance(value, LateValues):
+            setattr(fresh, name, value.copy())
+        elif isinstance(value, dict):
             setattr(fresh, name, {k: list(v) if isinstance(v, list) else v for k, v in value.items()})
         elif isinstance(value, list):
             setattr(fresh, name, list(value))

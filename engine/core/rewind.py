@@ -24,6 +24,7 @@ from engine.core.budgets import SpendingLimits
 from engine.core.command import AgentId, Command
 from engine.core.goals import Goal
 from engine.core.journal import Payload
+from engine.core.late_values import LateValues
 from engine.core.plan import Plan, PlanStep
 from engine.core.reasons import Reason
 from engine.core.recovery import Failure, Intervention, OpenWorkflow, Retry, Strategy
@@ -110,7 +111,7 @@ def bring_back(state: AgentState, course: GoalCourse) -> None:
     """Change a state so that it stands with its goals as the course says; only the fold calls this."""
     jobs = {key: belief for key, belief in state.beliefs.items() if key.startswith(OF_JOBS)}
     state.goals = _whole(course.order.get("goals", ()), course.goals, state.goals)
-    state.plans = _whole(course.order.get("plans", ()), course.plans, state.plans)
+    state.plans = LateValues(_whole(course.order.get("plans", ()), course.plans, state.plans))
     state.beliefs = _whole(course.order.get("beliefs", ()), course.beliefs, state.beliefs) | jobs
     state.beliefs_end = first_end(state.beliefs)
     safety, ended = state.sandbox.autonomous, state.workflows

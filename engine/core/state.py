@@ -18,6 +18,7 @@ from engine.core.breakpoints import Breakpoint, Reached
 from engine.core.budgets import BudgetHold, SpendingLimits, Spent, StepCosts
 from engine.core.goals import Goal
 from engine.core.journal import Event, Payload
+from engine.core.late_values import LateValues
 from engine.core.metacognition import MetaState
 from engine.core.plan import Op, Plan, PlanStep
 from engine.core.reasoner import (
@@ -86,7 +87,7 @@ class AgentState:
 
     goals: dict[str, Goal] = field(default_factory=dict)
     current_goal: str = ""
-    plans: dict[str, Plan] = field(default_factory=dict)
+    plans: LateValues[Plan] = field(default_factory=LateValues)
     """Plan of each goal, by goal id."""
     needs_replan: bool = False
     replans: dict[str, str] = field(default_factory=dict)
@@ -356,7 +357,8 @@ class AgentState:
     def find_step(self, step_id: str) -> tuple[Plan, PlanStep] | None:
         """The plan and the step with this id, or None."""
         # Newest first: that is where it nearly always is, and there may be thousands of plans.
-        for plan in reversed(self.plans.values()):
+        for goal in reversed(self.plans):
+            plan = self.plans[goal]
             step = plan.step(step_id)
             if step is not None:
                 return plan, step

@@ -196,7 +196,10 @@ async def restore(store: JournalStore, stream: str, at: int | None = None) -> tu
         JournalError: the events cannot be read.
     """
     state, why = await nearest(store, stream, at)
-    return fold(await store.read(stream, state.version + 1, at), state), why
+    events = await store.read(stream, state.version + 1, at)
+    if len(events) > KEEP_EVERY:
+        return await asyncio.to_thread(fold, events, state), why
+    return fold(events, state), why
 
 
 async def restore_all(

@@ -16,13 +16,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import pytest
 
+from app.gateways.engine_client import EngineClient, EngineLostError
+from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.store.schema import read_only_uri
 from tests import forking
@@ -283,4 +285,70 @@ def test_a_busy_run_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> 
                 life.kill(run.pid, life.marks_to_come(), killed, printed.events, err)
             finally:
                 run.kill()
+    checked(tally, kills)
+
+
+class Followed:
+    """The events that a client of an engine sees, until that ends."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace, self._seen = workspace, set[tuple[str, int, str]]()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._follow()), daemon=True)
+        self._thread.start()
+
+    async def _follow(self) -> None:
+        client = await EngineClient.open(self._workspace, watch=True)
+        assert client is not None
+        with suppress(EngineLostError):
+            async for event in client.events():
+                self._seen.add((event.stream, event.version, event.hash))
+        await client.close()
+
+    def events(self) -> Durable:
+        """All of them, once the engine has ended."""
+        self._thread.join(PATIENCE_S)
+        assert self._seen
+        return frozenset(self._seen)
+
+
+async def _set_running(workspace: Path) -> None:
+    client = await EngineClient.open(workspace)
+    assert client is not None
+    receipt = await client.submit(cmd.Run(agent=AGENT))
+    assert receipt.ok, receipt.message
+    await client.close()
+
+
+@pytest.mark.slow
+def test_a_busy_engine_that_is_killed_loses_nothing_that_a_client_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
+    kills = rounds(2, full=200)
+    tally, lives = places(tmp_path, kills, 20261128)
+    for life in lives:
+        reading, writing = os.pipe()
+        err = tmp_path / "err"
+        with open(os.devnull, "rb") as nothing, err.open("wb") as said, os.fdopen(reading, "rb") as pipe:
+            files = (nothing.fileno(), writing, said.fileno())
+            serve = forking.start(
+                forking.CLI, "serve", "--workspace", str(life.workspace), cwd=life.workspace, files=files
+            )
+            os.close(writing)
+
+            def killed(serve: forking.Forked = serve) -> int:
+                serve.kill()
+                return serve.wait()
+
+            try:
+                assert pipe.readline().startswith(b"serving"), err.read_text()
+                if life.unknown:
+                    assert "unknown" in life.do("status")
+                    life.do("skip")
+                followed, marks = Followed(life.workspace), life.marks_to_come()
+                life.do(f"goal {life.goal()}")
+                asyncio.run(_set_running(life.workspace))
+                life.kill(serve.pid, marks, killed, followed.events, err)
+            finally:
+                serve.kill()
     checked(tally, kills)

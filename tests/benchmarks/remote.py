@@ -1,4 +1,5 @@
-"""What the socket of an engine costs: a step by it beside an embedded one, and the loop among fifty clients.
+"""What the socket of an engine costs: a step by it beside an embedded one, the loop among fifty clients, and
+the first screen of `attach` with a long session beside one with a short.
 
 Run it with `python -m tests.benchmarks.remote`.
 """
@@ -12,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,13 @@ from app.gateways.socket_server import EngineServer
 from engine.core import commands as cmd
 from engine.core.journal import Event
 from tests.app.gateways.many_clients import crowd, late_ticks, note
-from tests.benchmarks.cockpit import row
+from tests.benchmarks import long_session
+from tests.benchmarks.cockpit import Screen, pilothouse, row
 
 STEPS = 100
+LONG, GOAL, ATTACHED = 100_000, 83, 9
+"""Events of a long session and of each of its goals, and how often each is attached to."""
+NEWEST = long_session.named(-(-LONG // GOAL) - 1)
 CLIENTS, EVENTS, RATE = 22, 20_000, 1_000
 """Followers of each of two programs, events, and events a second."""
 
@@ -93,6 +98,38 @@ async def _crowd(workspace: Path) -> tuple[dict[str, Any], float]:
         return result, lates[int(len(lates) * 0.99)] * 1000
 
 
+@contextmanager
+def _served(workspace: Path) -> Iterator[None]:
+    """Serve a workspace whose agent's state has been kept, as that of a long session is."""
+    serve = [*pilothouse("serve"), "--workspace", str(workspace)]
+    for served in (False, True):
+        with subprocess.Popen(serve, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            try:
+                if served:
+                    yield
+            finally:
+                process.terminate()
+
+
+def _attached(workspace: Path, shown: str) -> float:
+    """Seconds from the start of `attach` until the screen shows a text."""
+    with Screen([*pilothouse("attach"), str(workspace)]) as screen:
+        return screen.wait_for(b"6 Mind", shown.encode()) - screen.began
+
+
+def _attach(long: Path, short: Path) -> dict[str, Any]:
+    made = {long: LONG, short: GOAL}
+    for workspace, count in made.items():
+        workspace.mkdir()
+        long_session.make(workspace, count)
+    with _served(long), _served(short):
+        pairs = [(_attached(long, NEWEST), _attached(short, long_session.named(0))) for _ in range(ATTACHED)]
+    name = f"attach to {LONG:,} events, first screen"
+    return row(name, *zip(*pairs, strict=True), "s", ATTACHED, baseline="a session of one goal")
+
+
 def rows() -> list[dict[str, Any]]:
     """The rows of the bench form."""
     with tempfile.TemporaryDirectory() as place:
@@ -100,6 +137,7 @@ def rows() -> list[dict[str, Any]]:
         embedded = asyncio.run(_embedded(Path(place) / "a"))
         socket = asyncio.run(_by_socket(Path(place) / "b"))
         result, alone = asyncio.run(_crowd(Path(place) / "c"))
+        attach = _attach(Path(place) / "long", Path(place) / "short")
     late = row(
         f"loop p99 among {2 * CLIENTS + 1} followers and 5 cockpits",
         [result["late_p99_ms"]],
@@ -110,6 +148,7 @@ def rows() -> list[dict[str, Any]]:
     )
     return [
         row("a step by the socket", socket, embedded, "ms", STEPS, baseline="embedded"),
+        attach,
         {**late, "events_per_s": round(result["rate"]), "whole": result["whole"]},
     ]
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 PAST_EVENTS = 600
 """Events of an agent that panes show when it is looked at for the first time."""
 
+SHORT_LIFE = 4 * PAST_EVENTS
+"""Events of an agent for which the first screen waits."""
 READ_EVERY_S = 0.5
 
 AGED_S = 30.0
@@ -131,6 +133,12 @@ class Panes:
                 self._drawers[pane](state)
             else:
                 projector.dirty.add(pane)
+
+    async def begin_story(self, engine: WorkspaceEngine) -> None:
+        """Read what has happened to the shown agent; of a long life it comes behind the first screen."""
+        state = self._context.live.state
+        if state is not None and state.version <= SHORT_LIFE:
+            await self.read_story(engine, self._context.live.story_to_read())
 
     async def read_story(self, engine: WorkspaceEngine, agent: str) -> None:
         """Read what has happened to an agent, and do what waits for that."""
