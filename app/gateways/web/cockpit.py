@@ -44,7 +44,7 @@ class BrowserCockpit(AppService):
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
         """The environment of textual-serve, with the token's name as that of the operator."""
-        names = dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), self._name)
+        names = dict.fromkeys(("PILOTHOUSE_OPERATOR", "LOGNAME", "USER", "LNAME", "USERNAME"), self._name)
         return {**super()._build_environment(width, height), **names}
 
     async def end(self) -> None:
