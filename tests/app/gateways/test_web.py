@@ -331,7 +331,9 @@ async def test_what_is_no_message_ends_a_cockpit_and_nothing_else(served: Served
 
 
 async def test_hostile_text_stays_text(served: Served) -> None:
-    await asking(served.workspace, "hostile", f"create a Python project named 'demo' {HOSTILE}")
+    about = {"agent": "hostile"}
+    goal_given = {"do": "adopt_goal", "text": f"look at {HOSTILE}", **about}
+    await commands(served.workspace, {"do": "create_agent", **about}, goal_given)
     async with page(served, served.token("reader", Scope.WATCH)) as own:
 
         async def goal() -> str:
