@@ -31,6 +31,7 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
     terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     held: Terminal | None = None
     on_screen = terminal and os.environ.get("TERM") != "dumb"
+    in_browser = attach is not None and "WebDriver" in os.environ.get("TEXTUAL_DRIVER", "")
     if on_screen:
         held_or_code = hold_terminal()
         if isinstance(held_or_code, int):
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
         mission = find_mission(options.mission)
     except KeyError as error:
         return print_error(str(error.args[0]))
-    if held is None:
+    if held is None and not in_browser:
         if mission is None:
             return print_error("the cockpit needs a terminal; without one use: pilothouse run GOAL")
         # All that `run` can be told and was not is as `run` has it.
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
             accept=accepted_tier(options),
             trust=options.trust,
             attach=attach or Attach.IF_RUNNING,
-            go_on=partial(_go_on, held),
+            go_on=partial(_go_on, held) if held is not None else None,
         )
     except TrustError as error:
         return print_error(str(error))

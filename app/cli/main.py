@@ -32,6 +32,7 @@ SUBCOMMANDS = {
     "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
     "serve": "the engine of a workspace without a screen, for other programs of yours",
     "attach": "a cockpit on the engine that another process has",
+    "tokens": "who may use the web pages of serve --web, and for what",
     "ps": "the engines that run: workspaces, agents, who needs you",
     "trust": "what in the workspace's folder counts once you trust it",
     "doctor": "what works on this machine",

@@ -45,6 +45,8 @@ async def engine_row(record: EngineRecord) -> dict[str, Any]:
                 return {**row, "cost_usd": 0.0, "trouble": "it has just ended"}
             try:
                 row |= {"agents": await client.ask("agents"), "needs": await client.ask("inbox")}
+                health = await client.ask("health")
+                row |= {name: health[name] for name in ("web", "notifier") if name in health}
             finally:
                 await client.close()
     except TimeoutError:
@@ -65,4 +67,12 @@ def row_lines(row: dict[str, Any]) -> list[str]:
         lines.append(clean_line(f"  {agent['agent']} {mode} {agent.get('goal', '')}", limit=LINE))
     for need in row["needs"]:
         lines.append(clean_line(f"  ! {need['agent']} {need['kind']}: {need['what']}", limit=LINE))
+    if web := row.get("web"):
+        again = f"; {web['ended']}, and was started again" if web["starts"] > 1 and not web["trouble"] else ""
+        refused = sum(web["refused"].values())
+        lines.append(f"  web pages: {web['url']}, {refused} refused{again} {web['trouble']}".rstrip())
+    notifier = row.get("notifier") or {}
+    if notifier.get("sent") or notifier.get("failed"):
+        counts = f"{notifier['sent']} sent, {notifier['failed']} failed"
+        lines.append(clean_line(f"  notifications: {counts} {notifier['trouble']}"))
     return [lines[0], *(f"  {line}" for line in lines[1:])]

@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -28,12 +28,14 @@ from app.cli.options import (
 from app.cli.ps import engine_row, row_lines
 from app.commands.headless import open_engine
 from app.commands.missions import AgentFaultError, wait_until
-from app.commands.settings import Settings
+from app.commands.settings import NotifyTable, Settings
 from app.commands.watchdog import ending_on
 from app.gateways.addresses import AddressError, name_of, new_address, record_of
 from app.gateways.engine_client import EngineClient
+from app.gateways.notifying import Notifier
 from app.gateways.protocol import RESTARTING
-from app.gateways.socket_server import EngineServer
+from app.gateways.socket_server import Companion, EngineServer
+from app.gateways.web.process import WebOptions, WebProcess
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -41,6 +43,7 @@ from engine.core.agents import RunState
 from engine.core.journal import JournalError
 from engine.core.text import clean_line
 
+Ready = Callable[[Path, Iterable[str]], object]
 UNIT = "PILOTHOUSE_UNIT"
 """Names the systemd unit to the program that it starts."""
 END_S = 30.0
@@ -75,6 +78,15 @@ def add_arguments(serve: argparse.ArgumentParser) -> None:
     ):
         what.add_argument(f"--{name}", dest="what", action="store_const", const=name, help=words)
     serve.set_defaults(what="")
+    serve.add_argument(
+        "--web",
+        nargs="?",
+        const="",
+        metavar="ADDRESS:PORT",
+        help="also to browsers: the cockpit, and a page for a phone; 127.0.0.1:8765 without an address",
+    )
+    for name, words in (("cert", "the certificate for HTTPS, PEM"), ("key", "its key, PEM")):
+        serve.add_argument(f"--tls-{name}", type=Path, metavar="FILE", help=words)
     add_tier_option(serve)
     add_trust_option(serve)
 
@@ -84,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     workspace = workspace_of(options)
     match options.what:
         case "install":
-            return run_answer(options, install(workspace))
+            return run_answer(options, install(workspace, _web_words(options)))
         case "status":
             return run_answer(options, status(workspace))
         case "stop":
@@ -97,15 +109,37 @@ def run(options: argparse.Namespace) -> int:
             return print_error(f"{who} has {workspace} open and serves it already: pilothouse ps shows all")
         if options.what == "background":
             return _in_background(partial(_serve, options, workspace), workspace)
-        words = clean_line(f"serving {workspace} (process {os.getpid()})")
-        return _serve(options, workspace, partial(print, words, flush=True))
+        return _serve(options, workspace, _say)
     except (JournalError, OSError, *UNUSABLE) as error:
         return print_error(str(error))
 
 
-def _serve(options: argparse.Namespace, workspace: Path, ready: Callable[[], object]) -> int:
+def _serve(options: argparse.Namespace, workspace: Path, ready: Ready) -> int:
     settings = Settings.load(workspace, trust=options.trust)
-    return asyncio.run(serve(workspace, settings.engine_config(accept=accepted_tier(options)), ready))
+    pages: WebProcess | None = None
+    if options.web is not None:
+        web = settings.web
+        options.tls_cert, options.tls_key = options.tls_cert or web.tls_cert, options.tls_key or web.tls_key
+        cert, key = (file.absolute() if file else None for file in (options.tls_cert, options.tls_key))
+        pages = WebProcess(workspace, WebOptions(options.web or web.address, cert, key, web.hosts))
+    config = settings.engine_config(accept=accepted_tier(options))
+    return asyncio.run(serve(workspace, config, ready, pages, settings.away))
+
+
+def _say(workspace: Path, lines: Iterable[str]) -> None:
+    """Say on the terminal that a workspace is served."""
+    for line in (f"serving {workspace} (process {os.getpid()})", *lines):
+        print(clean_line(line), flush=True)
+
+
+def _web_words(options: argparse.Namespace) -> list[str]:
+    """The words that ask for web pages as the options do."""
+    if options.web is None:
+        return []
+    words = ["--web", options.web] if options.web else ["--web"]
+    for name, file in (("--tls-cert", options.tls_cert), ("--tls-key", options.tls_key)):
+        words += [name, str(file.absolute())] if file is not None else []
+    return words
 
 
 # ------------------------------------------------------------------ serving
@@ -159,33 +193,45 @@ async def _rested(engine: Engine, agent: str) -> None:
         await wait_until(engine, agent, lambda state: not state.busy)
 
 
-async def serve(workspace: Path, config: EngineConfig, ready: Callable[[], object]) -> int:
+async def serve(
+    workspace: Path,
+    config: EngineConfig,
+    ready: Ready,
+    pages: WebProcess | None = None,
+    away: NotifyTable | None = None,
+) -> int:
     """Serve a workspace until a signal or a client asks for the end; the exit code.
 
     Args:
         workspace: its directory.
         config: how it is opened.
-        ready: called once other programs can use the engine.
+        ready: called once other programs can use the engine, with the workspace and what is to be said.
+        pages: serves web pages beside it.
+        away: where the operator is told of what waits.
 
     Raises:
         JournalError: the workspace cannot be opened, or nobody could reach the engine.
+        AddressError: nobody could come in.
     """
     ending = Ending()
     with ending_on((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), ending.by):
         async with open_engine(workspace, config) as engine:
             ending.engine = engine
-            server = EngineServer(engine, "serve", stop=ending.asked, unit=os.environ.get(UNIT, ""))
+            notifier = Notifier(engine, away or NotifyTable(), pages.url if pages is not None else "")
+            beside: list[Companion] = [notifier, *([pages] if pages is not None else [])]
+            unit = os.environ.get(UNIT, "")
+            server = EngineServer(engine, "serve", stop=ending.asked, unit=unit, companions=beside)
             await server.begin()
             if server.trouble:
                 raise JournalError(server.trouble)
-            ready()
             try:
+                ready(workspace, pages.lines() if pages is not None else ())
                 return await ending.code
             finally:
                 await server.close(ending.reason)
 
 
-def _in_background(work: Callable[[Callable[[], object]], int], workspace: Path) -> int:
+def _in_background(work: Callable[[Ready], int], workspace: Path) -> int:
     """Do it in a process of its own without a terminal, and return once it serves or has failed.
 
     Raises:
@@ -202,24 +248,25 @@ def _in_background(work: Callable[[Callable[[], object]], int], workspace: Path)
     os.close(tell)
     os.waitpid(child, 0)
     with os.fdopen(hear, encoding="utf-8", errors="replace") as pipe:
-        heard = pipe.read().strip()
+        heard, *lines = pipe.read().strip().split("\n")
     if not heard.isdigit():
         return print_error(heard or f"it ended before it served: see {log}")
-    print(clean_line(f"serving {workspace} (process {heard}), log: {log}"))
+    for line in (f"serving {workspace} (process {heard}), log: {log}", *lines):
+        print(clean_line(line))
     return 0
 
 
-def _detached(work: Callable[[Callable[[], object]], int], log: Path, tell: int) -> int:
+def _detached(work: Callable[[Ready], int], log: Path, tell: int) -> int:
     """Serve with the log as standard output and error; says on a pipe that it serves, or what is wrong."""
 
-    def ready() -> None:
-        os.write(tell, str(os.getpid()).encode())
+    def ready(_workspace: Path, lines: Iterable[str]) -> None:
+        os.write(tell, "\n".join((str(os.getpid()), *lines)).encode())
         os.close(tell)
 
     _print_to(log)
     try:
         return work(ready)
-    except (JournalError, OSError) as error:
+    except (JournalError, OSError, *UNUSABLE) as error:
         sys.stderr.write(f"{error}\n")
         os.write(tell, f" {error}".encode())
         return 2
@@ -296,6 +343,9 @@ async def _ended(workspace: Path, *, hand_over: bool) -> dict[str, Any] | None:
 def _restart(options: argparse.Namespace, workspace: Path) -> int:
     """End the engine that serves behind the actions under way, and start this program's in its place."""
     record = record_of(workspace)
+    if options.web is None and (kept := asyncio.run(_web_of(workspace))) is not None:
+        options.web, *files = kept
+        options.tls_cert, options.tls_key = (Path(file) if file else None for file in files)
     print("waiting for the end of actions under way; ctrl+c lets the agents go on as they are", flush=True)
     ended = asyncio.run(_ended(workspace, hand_over=True))
     if record is not None and record.unit:
@@ -303,6 +353,17 @@ def _restart(options: argparse.Namespace, workspace: Path) -> int:
     else:
         code = _in_background(partial(_serve, options, workspace), workspace)
     return code or asyncio.run(_go_on(workspace, ended["running"] if ended is not None else []))
+
+
+async def _web_of(workspace: Path) -> tuple[str, str, str] | None:
+    """How the engine of a workspace serves web pages: the address, certificate and key."""
+    if (client := await EngineClient.open(workspace, watch=True)) is None:
+        return None
+    try:
+        web = (await client.ask("health")).get("web")
+        return (web["address"], *web["tls"]) if web else None
+    finally:
+        await client.close()
 
 
 async def _go_on(workspace: Path, running: list[dict[str, Any]]) -> int:
@@ -323,12 +384,12 @@ async def _go_on(workspace: Path, running: list[dict[str, Any]]) -> int:
 # ------------------------------------------------------------------ systemd
 
 
-async def install(workspace: Path) -> Answer:
-    """Write a user unit that serves a workspace, and say how it is enabled."""
-    return await asyncio.to_thread(_installed, workspace)
+async def install(workspace: Path, more: Sequence[str] = ()) -> Answer:
+    """Write a user unit that serves a workspace, and say how it is enabled; `more`: words for `serve`."""
+    return await asyncio.to_thread(_installed, workspace, more)
 
 
-def _installed(workspace: Path) -> Answer:
+def _installed(workspace: Path, more: Sequence[str]) -> Answer:
     """Write the unit; blocking."""
     text = str(workspace.resolve())
     if not text.isprintable():
@@ -336,7 +397,7 @@ def _installed(workspace: Path) -> Answer:
     name = f"pilothouse-{name_of(workspace)[:12]}.service"
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     file = Path(config) / "systemd/user" / name
-    line = [sys.executable, "-P", "-m", "app.cli", "serve", "--workspace", text]
+    line = [sys.executable, "-P", "-m", "app.cli", "serve", "--workspace", text, *more]
     kept = {each: os.environ[each] for each in ("PILOTHOUSE_HOME",) if os.environ.get(each)}
     content = _UNIT_TEXT.format(
         workspace=text.replace("%", "%%"),

@@ -35,7 +35,7 @@ from app.cockpit.wiring import Controllers
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
 from app.gateways.attached_engine import AttachedEngine
-from app.gateways.socket_server import EngineServer
+from app.gateways.socket_server import Companion, EngineServer
 from app.projection import pane_views as views
 from app.projection.event_lines import line_of
 from engine.api.engine import Engine
@@ -260,8 +260,13 @@ class Cockpit(TerminalApp[None]):
 
     async def _let_others_in(self, engine: Engine) -> None:
         """Let other programs of this user use the engine."""
+        companions, away = list[Companion](), self.context.settings.away
+        if away.url or away.command:
+            from app.gateways.notifying import Notifier  # late: few settings say so
+
+            companions.append(Notifier(engine, away))
         server = self.context.server = EngineServer(
-            engine, "cockpit", operator=self.context.settings.operator
+            engine, "cockpit", operator=self.context.settings.operator, companions=companions
         )
         await server.begin()
         if server.trouble:
@@ -418,7 +423,7 @@ def run_cockpit(
     assert settings is not None
     if looks_only:
         settings = replace(settings, looks_only=True, model=None)
-    elif untrusted_line(settings.trust):
+    elif untrusted_line(settings.trust) and attach is not Attach.READ_ONLY:  # who watches trusts nothing
         from app.cockpit.trusting import trusted_settings
 
         if (settings := trusted_settings(workspace, settings, theme)) is None:

@@ -19,11 +19,11 @@ class TerminalApp(App[Result]):
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice; on a terminal, the one that survives its loss."""
         chosen = super().get_driver_class()
-        if chosen.__name__ != "LinuxDriver":
+        if chosen.__name__ not in ("LinuxDriver", "WebDriver"):
             return chosen
-        from app.cockpit.terminal_driver import TerminalDriver
+        from app.cockpit.terminal_driver import BrowserDriver, TerminalDriver
 
-        return TerminalDriver
+        return BrowserDriver if chosen.__name__ == "WebDriver" else TerminalDriver
 
     def get_line_filters(self) -> list[LineFilter]:
         """Textual's filters, and the one that lets no control character out."""

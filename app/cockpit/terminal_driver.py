@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
+from textual.drivers.web_driver import WebDriver
 
 
 class _Lossy:
@@ -85,8 +86,23 @@ class TerminalDriver(LinuxDriver):
 
     def _await_hangup(self) -> None:
         """Wait in a thread for the terminal's end; Textual would read its end again and again."""
-        terminal = select.poll()
-        terminal.register(self.fileno, 0)
-        terminal.register(self._over, select.POLLIN)
-        if self._over not in dict(terminal.poll()):
-            os.kill(os.getpid(), signal.SIGHUP)
+        _await_end(self.fileno, signal.SIGHUP, self._over)
+
+
+class BrowserDriver(WebDriver):
+    """Textual's driver of a browser's page, which ends with the program that serves the page."""
+
+    def start_application_mode(self) -> None:
+        """Begin, and see the other end of standard input go."""
+        super().start_application_mode()
+        threading.Thread(target=_await_end, args=(0, signal.SIGTERM), name="hangup", daemon=True).start()
+
+
+def _await_end(file: int, number: signal.Signals, over: int = -1) -> None:
+    """Wait until the other end of a file has gone, then send this program a signal; not once `over` ends."""
+    end = select.poll()
+    end.register(file, 0)
+    if over >= 0:
+        end.register(over, select.POLLIN)
+    if over not in dict(end.poll()):
+        os.kill(os.getpid(), number)

@@ -31,6 +31,7 @@ async def show_inbox(host: CommandHost, _values: Values) -> Answer:
     lines = [
         f"{need.agent:<14} {need.kind.value:<15} {need.thing:<5} {duration_text(need.since, now):>6}  "
         f"{clean_line(need.what, limit=300)}"
+        + (f" — denied in {duration_text(now, need.until)}" if need.until else "")
         for need in needs
     ]
     rows = [{**asdict(need), "kind": need.kind.value} for need in needs]

@@ -7,14 +7,15 @@ That is why pydantic-settings does not read them: it refuses all sources where o
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from app.commands.user import operator_name, user_home
 from engine.agent.actions.snapshots import SnapshotRule
@@ -26,7 +27,7 @@ from engine.core.approvals import Policy
 from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
-from engine.core.text import first_problem
+from engine.core.text import clean_line, first_problem
 from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
 from engine.model import LateModel
@@ -37,7 +38,13 @@ from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.value import dataclass, field, fields, fields_of, replace
 
 FILE = "pilothouse.toml"
+OWN = ("web", "notify")
+"""Tables that count in the user's own file only: a workspace opens no port and runs no program."""
 SIZE_LIMIT = 256 * 1024
+DENY_AFTER = "deny_after"
+"""In `[approvals]`: how long an approval may wait before it is denied by itself."""
+_DURATION = re.compile(r"(\d{1,6})(s|m|h|d)")
+_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 NAMED = 3
 """How many files that are not trusted a line names."""
 
@@ -151,6 +158,47 @@ class _ServeTable(BaseModel, metaclass=LateModel):
     """`go-on`: while something runs, the engine goes on where the terminal is lost; `close`: it ends."""
 
 
+def seconds_of(text: object) -> float:
+    """A duration such as `30s`, `10m`, `2h` or `1d`, in seconds.
+
+    Raises:
+        ValueError: it is none, or no time at all.
+    """
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not int(match[1]):
+        raise ValueError(f"{clean_line(repr(text), limit=40)} is no duration: use one such as 30s, 10m or 2h")
+    return float(match[1]) * _UNIT_S[match[2]]
+
+
+Duration = Annotated[float, BeforeValidator(seconds_of)]
+
+
+class WebTable(BaseModel, metaclass=LateModel):
+    """How `serve --web` serves browsers; counts in the user's own settings only."""
+
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    address: str = "127.0.0.1:8765"
+    tls_cert: Path | None = None
+    """The certificate with its chain, PEM."""
+    tls_key: Path | None = None
+    hosts: tuple[str, ...] = ()
+    """Names of this machine that browsers may use, beside its addresses, `localhost` and its own name."""
+
+
+class NotifyTable(BaseModel, metaclass=LateModel):
+    """Where the operator is told of what waits for them; counts in the user's own settings only."""
+
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """A topic of ntfy or of what understands it."""
+    command: tuple[str, ...] = ()
+    """A program with its arguments, which gets the text."""
+    after: Duration = 30.0
+    """How long something waits before it is told."""
+    click: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """The address that a notification opens; empty for that of `serve --web`."""
+
+
 class _File(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -163,6 +211,8 @@ class _File(BaseModel, metaclass=LateModel):
     keeping: _KeepingTable = Field(default_factory=_KeepingTable.model_construct)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable.model_construct)
     serve: _ServeTable = Field(default_factory=_ServeTable.model_construct)
+    web: WebTable = Field(default_factory=WebTable.model_construct)
+    notify: NotifyTable = Field(default_factory=NotifyTable.model_construct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +224,9 @@ class Settings(EngineConfig):
     notify: Rule = Rule.DONE
     """What the operator is notified of."""
     on_lost: OnLost = OnLost.GO_ON
+    web: WebTable = field(default_factory=WebTable)
+    away: NotifyTable = field(default_factory=NotifyTable)
+    """Where the operator is told of what waits."""
     operator: str = "operator"
     """Name under which commands are recorded."""
     network: Network = Network.OFF
@@ -208,6 +261,10 @@ class Settings(EngineConfig):
         given = _over(user.table, local.table if trusted else tightened(user.table, local.table))
         # Without any file nothing is to be checked, and no validator is built.
         file = _File.model_validate(given) if given else _File.model_construct()
+        own = _File.model_validate(user.table) if user.table else _File.model_construct()
+        problems += [
+            f"{FILE}: [{name}] counts in your own settings only" for name in OWN if name in local.table
+        ]
         accepting = (user.table, local.table) if trusted else (user.table,)
         accepted = any(each.get("sandbox", {}).get("accept_paths") for each in accepting)
         return cls(
@@ -218,7 +275,10 @@ class Settings(EngineConfig):
             network=file.sandbox.network,
             accept_paths=accepted,
             snapshots=file.sandbox.snapshots,
+            web=own.web,
+            away=own.notify,
             approvals=_approvals(file.approvals, problems),
+            deny_after_s=_deny_after((user.table, local.table), problems),
             reviewer=_reviewer(user.table, local.table, problems),
             folder_approvals=beside,
             trust=folder,
@@ -359,10 +419,26 @@ def _reviewer(
 def _approvals(given: dict[str, Any], problems: list[str]) -> Policy:
     """The policy of the file; one that cannot be read asks about everything, as it was meant to ask."""
     try:
-        return read_policy({name: value for name, value in given.items() if name not in REVIEWER})
+        return read_policy(
+            {name: value for name, value in given.items() if name not in (*REVIEWER, DENY_AFTER)}
+        )
     except RuleError as error:
         problems.append(f"{FILE}: {error}; until that is mended, every action is asked about")
         return PRESETS["ask"]
+
+
+def _deny_after(tables: Iterable[Mapping[str, Any]], problems: list[str]) -> float | None:
+    """The shortest of the times that the files say, as denying sooner is stricter; None where none does."""
+    given = []
+    for table in tables:
+        if (text := table.get("approvals", {}).get(DENY_AFTER)) is not None:
+            try:
+                given.append(seconds_of(text))
+            except ValueError as error:
+                problems.append(
+                    f"{FILE}: approvals: {DENY_AFTER}: {error}; until that is mended, it is left out"
+                )
+    return min(given, default=None)
 
 
 def _model(table: _ModelTable, problems: list[str]) -> ModelChoice | None:

@@ -63,6 +63,8 @@ async def _trust(host: CommandHost, values: Values) -> Answer:
     if not word:
         await asyncio.to_thread(trust.look)
         return await asyncio.to_thread(shown, trust)
+    if host.engine.watching:
+        return 2, {}, "who only watches trusts nothing"
     code, answer, text = await asyncio.to_thread(change, trust, word)
     later = "; settings, servers and agents follow when the workspace is opened again" if not code else ""
     return code, answer, f"{text}{later}"

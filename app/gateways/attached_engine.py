@@ -305,6 +305,11 @@ class AttachedEngine(WorkspaceQueries):
         return f"{'watching' if self._watching else 'attached to'} {self._kind}"
 
     @property
+    def watching(self) -> bool:
+        """See `WorkspaceEngine`."""
+        return self._watching
+
+    @property
     def lost(self) -> bool:
         """See `WorkspaceEngine`."""
         return bool(self._trouble)

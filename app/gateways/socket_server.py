@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from app.commands.command_runner import log_fault
 from app.commands.watchdog import ending_on
@@ -63,6 +63,23 @@ Stopper = Callable[[bool], Awaitable[dict[str, Any]]]
 """Ends the program that serves; given whether agents come to the end of their actions first."""
 
 
+class Companion(Protocol):
+    """What lives beside an engine that others may use."""
+
+    name: str
+    """Under which `health` has its status."""
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """How it is; `trouble` says what does not work."""
+
+    def begin(self) -> None:
+        """Begin."""
+
+    async def close(self) -> None:
+        """End; may be called again."""
+
+
 class EngineServer:
     """Lets other programs of this user use an open engine; `begin` it, and `close` it before the engine.
 
@@ -72,11 +89,20 @@ class EngineServer:
         stop: ends the program; None where only its own user may.
         unit: the systemd unit that started it; empty for none.
         operator: who operates the engine in its own program; empty for nobody.
+        companions: what lives as long as this, and is told of in `health`.
     """
 
     def __init__(
-        self, engine: Engine, kind: str, *, stop: Stopper | None = None, unit: str = "", operator: str = ""
+        self,
+        engine: Engine,
+        kind: str,
+        *,
+        stop: Stopper | None = None,
+        unit: str = "",
+        operator: str = "",
+        companions: Sequence[Companion] = (),
     ) -> None:
+        self.companions = companions
         self.engine, self.kind, self.stop, self.operator = engine, kind, stop, operator
         self.record = EngineRecord(str(engine.workspace.resolve()), os.getpid(), __version__, kind, unit)
         self.refused: Counter[str] = Counter()
@@ -104,9 +130,13 @@ class EngineServer:
         self._address = address
         self.engine.gateways.append(lambda: self.clients)
         self._server = await asyncio.start_unix_server(self._accept, sock=listening, limit=wire.LINE_BYTES)
+        for companion in self.companions:
+            companion.begin()
 
     async def close(self, reason: str = "") -> None:
         """Take no more connections, let commands under way end, and end those that there are."""
+        for companion in self.companions:
+            await companion.close()
         if self._address is not None:
             await asyncio.to_thread(withdraw, self._address)
         if self._server is not None:
@@ -378,6 +408,9 @@ class Connection:
         answer = await answerer(self._engine, arguments, self.asker)
         if name == "health":
             answer |= {"refused": dict(server.refused), "clients": server.clients}
+            beside = {each.name: each.status for each in server.companions}
+            troubles = filter(None, (status["trouble"] for status in beside.values()))
+            answer |= {**beside, "states": [*answer["states"], *troubles]}
         return answer
 
     async def _follow(self, ident: int, arguments: Any) -> str:

@@ -34,6 +34,7 @@ READING_ORDER = (
     "mcp",
     "scripting",
     "engine",
+    "web",
     "settings",
     "plugins",
     "glossary",

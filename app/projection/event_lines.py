@@ -302,6 +302,13 @@ def _approval_answered(p: ev.ApprovalAnswered) -> str:
     return f"✗ operator {p.action} denied" + (f": {p.reason}" if p.reason else "")
 
 
+def _access_used(p: ev.AccessUsed) -> str:
+    who = f"{p.token} ({p.scope})" if p.token else "no token"
+    if p.use == "refused":
+        return f"! warning web: {p.code} refused{f' {p.count} times' * (p.count > 1)}, {who} from {p.address}"
+    return f"» operator web: {p.use} by {who} from {p.address}"
+
+
 def _plan_accepted(p: ev.PlanAccepted) -> str:
     within = f"; unasked within: {envelope_text(p.envelope)}" if p.envelope else ""
     return f"≡ operator plan of {p.goal} accepted: {len(p.steps)} steps{within}"
@@ -488,6 +495,7 @@ _WORDS: Words = {
     ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
     ev.ContextRestored: "» operator in the next prompts: {p.about} (about {p.tokens} tokens)",
     ev.ContextReleased: "» operator in no prompt any more: {p.what}",
+    ev.AccessUsed: _access_used,
     ev.NoteAdded: "✎ operator note: {p.text}",
     ev.ControlTaken: lambda p: (
         f"» operator {p.holder} holds the controls{f'; {p.before} had them' if p.before else ''}"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from app.projection.event_lines import duration_text, step_text
+from app.projection.event_lines import duration_text, short_duration, step_text
 from app.projection.steering_text import BreakRow, break_rows, forecast_text, is_shown, shown_amount
 from engine.agent.steering.budget_status import BudgetStatus, BudgetStatusLine
 from engine.agent.steering.envelopes import LISTS, envelope_parts, given_envelope
@@ -40,23 +40,33 @@ from widgets.dialogs.inbox import GROUP
 Asked = Sequence[tuple[AgentState, Question]]
 
 
-def questions(asked: Asked, now: str) -> ApprovalModel:
+def questions(asked: Asked, now: str, deny_after_s: float | None = None) -> ApprovalModel:
     """What some agents ask.
 
     Args:
         asked: agents with what they wait for.
         now: ISO 8601 UTC.
+        deny_after_s: when what nobody answers is denied by itself; None for never.
     """
     whose = asked[0][0].agent_id if len(asked) == 1 else f"{len(asked)} agents"
     return ApprovalModel(
         f"{whose} ask{'s' if len(asked) == 1 else ''}",
-        tuple(_asked(state, question, now) for state, question in asked),
+        tuple(_asked(state, question, now, deny_after_s) for state, question in asked),
         rule_text(narrowest_rule_for([question.call for _, question in asked])),
         editable=len(asked) == 1 and asked[0][0].find_step(asked[0][1].step) is not None,
     )
 
 
-def _asked(state: AgentState, question: Question, now: str) -> Section:
+def _asked(state: AgentState, question: Question, now: str, deny_after_s: float | None) -> Section:
+    *notes, last = consequences(state, question)
+    last += f"; has waited {duration_text(question.at, now)}"
+    last += f", denied by itself after {short_duration(deny_after_s)}" if deny_after_s else ""
+    title = f"{state.agent_id} {question.action} {question.call.name}"
+    return Section(title, arguments(question.call), notes=(*notes, last))
+
+
+def consequences(state: AgentState, question: Question) -> tuple[str, ...]:
+    """Why an agent asks, what a reviewer said, whether it can be undone, and for what it is; not cleaned."""
     call = question.call
     goal = state.goals.get(question.goal)
     undo = {
@@ -69,13 +79,12 @@ def _asked(state: AgentState, question: Question, now: str) -> Section:
         whom = f"for the client {call.client}, as one call"
     hosts = ", ".join("hosts that it does not name" if host == "?" else host for host in call.hosts)
     review = review_text(state, question)
-    notes = (
+    return (
         f"why asked: {question.why}",
         *([review] if review else []),
         f"{undo[call.undo]}" + (f"; reaches {hosts}" if hosts else ""),
-        f"{whom}; has waited {duration_text(question.at, now)}",
+        whom,
     )
-    return Section(f"{state.agent_id} {question.action} {call.name}", arguments(call), notes=notes)
 
 
 def arguments(call: Call) -> str:
@@ -129,12 +138,16 @@ def _need_row(need: Need, now: str, indent: int) -> Row:
             Piece(f"{kind:<15} ", "accent"),
             Piece(what),
         ),
-        tail=(Piece(duration_text(need.since, now) if need.since else "", "dim"),),
+        tail=(Piece(duration_text(need.since, now) if need.since else "", "dim"), *_left(need, now)),
         indent=indent + 4,
         most=3,
         mark=Piece("!", "error") if need.urgent else Piece("?", "warning"),
         copy=f"{clean_line(need.agent)} {kind} {what}",
     )
+
+
+def _left(need: Need, now: str) -> tuple[Piece, ...]:
+    return (Piece(f" ✗ in {duration_text(now, need.until)}", "warning"),) if need.until else ()
 
 
 # ------------------------------------------------------------------ plans

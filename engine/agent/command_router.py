@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from engine.core.agents import ForServers, RunState
 from engine.core.campaigns import ForMastermind, ModelCharged
 from engine.core.crew_commands import ForCrew
 from engine.core.journal import MASTERMIND, WORKSPACE, JournalError, canonical
+from engine.core.ports import Clock
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
@@ -98,6 +100,53 @@ class AgentBudgets:
                 agents[name].time_is_up(objection)
 
 
+class ApprovalDeadlines:
+    """Until when an approval can be given before it is denied by itself, counted in this session alone.
+
+    Args:
+        clock: the engine's.
+        after_s: how long an approval may wait; None for as long as it takes.
+    """
+
+    def __init__(self, clock: Clock, after_s: float | None) -> None:
+        self._clock, self.after_s = clock, after_s
+        self._ends: dict[str, tuple[str, float, str]] = {}
+
+    def overdue(self, agents: Mapping[str, Agent]) -> list[cmd.DenyOverdue]:
+        """What is to be denied now."""
+        if self.after_s is None:
+            return []
+        self._ends = {name: end for name, end in self._ends.items() if name in agents}
+        states = [agent.state for agent in agents.values()]
+        return [
+            cmd.DenyOverdue(agent=state.agent_id, action=state.approvals.question.action)
+            for state in states
+            if state.approvals.question is not None and self.is_over(state)
+        ]
+
+    def is_over(self, state: AgentState) -> bool:
+        """Whether what an agent asks has waited as long as it may."""
+        end = self._end(state)
+        return end is not None and self._clock.monotonic() >= end[1]
+
+    def until(self, state: AgentState) -> str:
+        """When what an agent asks is denied, ISO 8601 UTC; empty where it never is."""
+        end = self._end(state)
+        return end[2] if end is not None else ""
+
+    def _end(self, state: AgentState) -> tuple[str, float, str] | None:
+        question = state.approvals.question
+        if self.after_s is None or question is None or state.run is RunState.STOPPED:
+            self._ends.pop(state.agent_id, None)
+            return None
+        end = self._ends.get(state.agent_id)
+        if end is None or end[0] != question.event:
+            at = datetime.fromisoformat(self._clock.now()) + timedelta(seconds=self.after_s)
+            shown = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+            end = self._ends[state.agent_id] = (question.event, self._clock.monotonic() + self.after_s, shown)
+        return end
+
+
 class CommandRouter:
     """Carries commands out, those to agents and those to all.
 
@@ -129,6 +178,7 @@ class CommandRouter:
         self._log, self._session, self._controls = log, session, controls
         self.stops = StopController()
         self._submissions = Submissions(shared.store)
+        self.deadlines = ApprovalDeadlines(shared.ports.clock, shared.config.deny_after_s)
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._routes: dict[type[cmd.Command], _Route] = {
             cmd.CreateAgent: live.create,
@@ -141,6 +191,7 @@ class CommandRouter:
             cmd.Stop: self._halt,
             cmd.Thaw: self._halt,
             cmd.SetWorkspaceBudget: self._set_workspace_budget,
+            cmd.RecordAccess: self._record_access,
             cmd.Command: self._to_agent,
         }
         """Carries a command out, by its type or the nearest type that it is of."""
@@ -152,6 +203,7 @@ class CommandRouter:
             cmd.DeleteAgent: self._handle_and_ease,
             cmd.Undo: self._handle_and_ease,
             cmd.ProposeRules: self._propose_rules,
+            cmd.DenyOverdue: self._deny_overdue,
             cmd.RestoreContext: self._restore_context,
         }
         """Carries a command to an agent out that the agent does not handle alone."""
@@ -220,6 +272,22 @@ class CommandRouter:
             self._shared.coders.remove(command.agent)
         return receipt
 
+    async def deny_overdue(self) -> None:
+        """Deny what nobody decided about in time."""
+        for command in self.deadlines.overdue(self._live.here):
+            await self._carry_out(command, "system", own=True)
+
+    async def _deny_overdue(self, agent: Agent, command: cmd.DenyOverdue, _actor: str) -> cmd.Receipt:
+        """Deny what an agent asks, whoever says that it is time for that."""
+        question, after_s = agent.state.approvals.question, self.deadlines.after_s
+        if after_s is None or question is None or question.action != command.action:
+            return cmd.Receipt(
+                ok=False, message=str(Reason("refused.no-approval-waits", agent=command.agent))
+            )
+        if not self.deadlines.is_over(agent.state):
+            return cmd.Receipt(ok=False, message=str(Reason("refused.not-overdue", action=command.action)))
+        return await self._handle(agent, command.model_copy(update={"after_s": float(after_s)}), "system")
+
     async def _propose_rules(self, agent: Agent, command: cmd.ProposeRules, actor: str) -> cmd.Receipt:
         """Learn rules from the agent's history, and have them proposed."""
         await agent.log.commit()
@@ -281,6 +349,12 @@ class CommandRouter:
         await self._log.commit()
         self._budgets.ledger.workspace = limits
         return self._with_eased(cmd.Receipt(ok=True, message=message, event=event.ref), actor)
+
+    async def _record_access(self, command: cmd.RecordAccess, actor: str) -> cmd.Receipt:
+        used = ev.AccessUsed(**command.model_dump(exclude={"do", "agent"}))
+        event = self._log.append(used, actor=actor, causes=(), tick=0)
+        await self._log.commit()
+        return cmd.Receipt(ok=True, message="recorded", event=event.ref)
 
     def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
         """Let agents continue for which there is more of a budget now, and say which do."""

@@ -208,6 +208,8 @@ class EngineConfig:
     """What agents ask about before they do it, as the workspace's settings say."""
     reviewer: ReviewerChoice | None = None
     """Who looks at what the operator would be asked, as their own settings say; None for nobody."""
+    deny_after_s: float | None = None
+    """How long an approval may wait before it is denied by itself; None for as long as it takes."""
     folder_approvals: Policy = field(default_factory=Policy)
     """What the folder's settings say where the folder is not trusted: beside the user's own."""
     create: bool = True

@@ -448,6 +448,7 @@ class Engine(WorkspaceQueries):
             await self._mastermind.try_again()
             await self._crew.try_again()
             self._budgets.keep_time(self._agents)
+            await self._router.deny_overdue()
 
     # -------------------------------------------------------------- commands
 

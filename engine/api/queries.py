@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.agent.agent import Agent
 from engine.agent.branches import Branches
-from engine.agent.command_router import AgentBudgets
+from engine.agent.command_router import AgentBudgets, CommandRouter
 from engine.agent.decisions.approvals import proposed_envelope
 from engine.agent.live_agents import LiveAgents
 from engine.agent.shared import EngineConfig, reasoner_support
@@ -34,6 +34,7 @@ from engine.improve.lazy import LazyMastermind
 from engine.inquiry.dry_run import DryAnswer, dry_run_of
 from engine.inquiry.inbox import (
     Need,
+    NeedKind,
     in_order,
     need_of_crew,
     need_of_server,
@@ -78,6 +79,7 @@ class WorkspaceQueries:
     _crew: LateCrew
     _live: LiveAgents
     _mastermind: LazyMastermind
+    _router: CommandRouter
 
     def __init__(
         self, workspace: Path, config: EngineConfig, ports: Ports, store: JournalStore, library: PlanLibrary
@@ -191,7 +193,9 @@ class WorkspaceQueries:
         for agent in list(self._agents.values()):
             for need in (*needs_of(agent.state), *rules_of(agent.state)):
                 event = await self.store.get(need.event) if need.event and not need.since else None
-                needs.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+                until = self._router.deadlines.until(agent.state) if need.kind is NeedKind.APPROVAL else ""
+                since = need.since or (event.at if event else agent.state.at)
+                needs.append(replace(need, since=since, until=until))
         if (mastermind := await self._mastermind.known()) is not None:
             needs += needs_of_system(mastermind.state)
         if (crew := await self._crew.known()) is not None:
@@ -241,6 +245,11 @@ class WorkspaceQueries:
     def link(self) -> str:
         """Where the engine is, in a few words; empty where it is in this process."""
         return ""
+
+    @property
+    def watching(self) -> bool:
+        """Whether nothing may be changed from here, as in a cockpit that was attached to watch."""
+        return False
 
     @property
     def lost(self) -> bool:

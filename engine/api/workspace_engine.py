@@ -100,6 +100,10 @@ class WorkspaceEngine(Protocol):
         """Where the engine is, in a few words; empty where it is in this process."""
 
     @property
+    def watching(self) -> bool:
+        """Whether nothing may be changed from here."""
+
+    @property
     def lost(self) -> bool:
         """Whether the engine of another process cannot be reached now."""
 

@@ -208,7 +208,7 @@ class Denial:
 
     goal: str
     key: str
-    reason: str
+    reason: Reason
     by: str = ""
     event: str = ""
 
@@ -329,6 +329,14 @@ class AnswerApproval(Command, do="answer_approval"):
     """To deny: why, as the agent is to see it."""
 
 
+class DenyOverdue(Command, do="deny_overdue"):
+    """Deny an action that nobody decided about in the time that the settings allow; refused before."""
+
+    action: str
+    after_s: float = 0
+    """How long was waited; the engine fills it in, whatever was given."""
+
+
 class GrantRule(Command, do="grant_rule"):
     """Let calls that fit a rule run unasked."""
 
@@ -415,7 +423,7 @@ class ApprovalAnswered(Payload, kind="approval.answered"):
     key: str
     allowed: bool
     scope: Scope = Scope.ONCE
-    reason: str = ""
+    reason: Reason = NONE
     seal: str = ""
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Union
 from pydantic import Field, TypeAdapter
 
 from engine.core import campaigns, crew_commands  # noqa: F401  (they register their commands)
+from engine.core.access import *
 from engine.core.agents import *
 from engine.core.approvals import *
 from engine.core.beliefs import *

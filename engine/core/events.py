@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.core import campaigns, crew, memory_events  # noqa: F401  (they register their kinds)
+from engine.core.access import *
 from engine.core.actions import *
 from engine.core.agents import *
 from engine.core.approvals import *

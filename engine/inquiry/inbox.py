@@ -72,6 +72,10 @@ class Need:
     """The same for questions of one shape, which can be answered together."""
     offered: str = ""
     """Of an approval: the narrowest rule that allows it, on a line."""
+    options: tuple[str, ...] = ()
+    """Of a request: the answers to choose from, in their order."""
+    until: str = ""
+    """Of an approval: when it is denied by itself, ISO 8601 UTC; empty where it never is."""
     urgent: bool = False
     """Whether it cannot be undone, or nobody knows what was done."""
     of: str = ""
@@ -101,6 +105,7 @@ def need_of_crew(request: HumanRequest) -> Need:
         request.id,
         f"{request.title}: {request.question}" if request.question != request.title else request.title,
         request.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        options=tuple(option.label for option in request.options),
         urgent=request.severity >= 3,
     )
 

@@ -111,7 +111,7 @@ class Approvals:
             unasked: it opens by itself.
             answer_many: sends one answer to several.
         """
-        model = views.questions(asked, SystemClock().now())
+        model = views.questions(asked, SystemClock().now(), self.context.settings.deny_after_s)
         dialog = ApprovalDialog(model, partial(views.scope_of, asked), begin=begin, unasked=unasked)
         self.context.push(dialog, partial(self._answered, asked, answer_many))
 

@@ -22,7 +22,7 @@ from engine.core import events as ev
 from engine.core.approvals import Answer, Envelope, Proposal, Question, Scope, Source
 from engine.core.budgets import SpendingLimits
 from engine.core.plan import Plan, PlanStep, StepStatus
-from engine.core.reasons import NONE, Reason
+from engine.core.reasons import NONE, Reason, free_text
 from engine.core.state import AgentState
 from engine.planning.plan_notation import step_problems
 from engine.tools.registry import ToolRegistry
@@ -35,7 +35,7 @@ def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegist
     if not command.allow:
         if command.args is not None or command.rule:
             raise RefusedError(Reason("refused.denial-with-rule"))
-        denied = _answered(question, command, question.key)
+        denied = _answered(question, allow=False, reason=free_text(command.reason))
         why = f": {command.reason}" if command.reason else ""
         return CommandResult(f"{question.action} denied{why}", (denied, *contradicted))
     if question.call.request and (command.scope != "once" or command.args is not None):
@@ -46,12 +46,20 @@ def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegist
     if why := mismatch(rule, question.call):
         about = {"rule": rule_text(rule), "action": question.action}
         raise RefusedError(Reason("refused.rule-does-not-cover", **about, why=why))
-    answered = _answered(question, command, question.key)
+    given = free_text(command.reason)
+    answered = _answered(question, allow=True, scope=Scope(command.scope), reason=given)
     if command.scope == "once":
         return CommandResult(f"{question.action} allowed once", (answered, *contradicted))
     granted = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
     words = f"{question.action} allowed, and {_held(command.scope)} {words_of(rule)} ({granted.grant})"
     return CommandResult(words, (answered, granted, *contradicted))
+
+
+@handles(cmd.DenyOverdue)
+def _deny_overdue(state: AgentState, command: cmd.DenyOverdue, registry: ToolRegistry) -> CommandResult:
+    question, reason = _question(state, command.action), Reason("approval.overdue", seconds=command.after_s)
+    denied = _answered(question, allow=False, reason=reason)
+    return CommandResult(f"{question.action} denied: {reason}", (denied,))
 
 
 def _contradicted(state: AgentState, question: Question, *, allow: bool) -> tuple[ev.ProposalClosed, ...]:
@@ -79,15 +87,17 @@ def _question(state: AgentState, action: str) -> Question:
     raise RefusedError(Reason("refused.no-approval-waits", agent=state.agent_id))
 
 
-def _answered(question: Question, command: cmd.AnswerApproval, key: str) -> ev.ApprovalAnswered:
+def _answered(
+    question: Question, *, allow: bool, key: str = "", scope: Scope = Scope.ONCE, reason: Reason = NONE
+) -> ev.ApprovalAnswered:
     return ev.ApprovalAnswered(
         action=question.action,
         step=question.step,
         goal=question.goal,
-        key=key,
-        allowed=command.allow,
-        scope=Scope(command.scope) if command.allow else Scope.ONCE,
-        reason=command.reason,
+        key=key or question.key,
+        allowed=allow,
+        scope=scope,
+        reason=reason,
     )
 
 
@@ -111,7 +121,8 @@ def _edit_and_allow(
     change = Reason("plan.step", step=step.id, change="edited")
     revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=steps)
     return CommandResult(
-        f"{step.id} allowed once with other arguments", (revised, _answered(question, command, key_of(call)))
+        f"{step.id} allowed once with other arguments",
+        (revised, _answered(question, allow=True, key=key_of(call), reason=free_text(command.reason))),
     )
 
 

@@ -337,6 +337,7 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.HandBack: "the agent has its turn; i takes it again",
     cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
     cmd.ProposeRules: "a proposal does nothing; rules decline ID puts it away",
+    cmd.DenyOverdue: "nobody answered in time; the agent can be told to try again",
     cmd.DeclineRule: "it comes again with more evidence; allow RULE grants one at once",
     cmd.AddNote: "a note stays in the journal; note another one",
     cmd.StopJob: "a program that was ended does not go on",

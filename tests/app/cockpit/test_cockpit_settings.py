@@ -62,3 +62,35 @@ async def test_the_workspace_file_wins_over_the_users_and_the_command_line_over_
     monkeypatch.setenv("PILOTHOUSE_THEME", "dracula")
     assert Settings.load(workspace).theme == "dracula"
     assert Settings.load(workspace, theme="monokai").theme == "monokai"
+
+
+def test_of_two_times_to_deny_after_the_shorter_counts_and_pages_are_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, workspace = tmp_path / "home", tmp_path / "ws"
+    home.mkdir()
+    workspace.mkdir()
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(home))
+    assert Settings.load(workspace).deny_after_s is None
+    (home / "pilothouse.toml").write_text(
+        '[approvals]\ndeny_after = "10m"\n[web]\naddress = "[::1]:1"\n'
+        '[notify]\nurl = "https://ntfy.example/mine"\n'
+    )
+    (workspace / "pilothouse.toml").write_text(
+        '[approvals]\ndeny_after = "2h"\n[notify]\nurl = "https://evil.example"\ncommand = ["/bin/sh"]\n'
+    )
+    for trusted in (False, True):
+        if trusted:
+            trust_folder(workspace)
+        settings = Settings.load(workspace)
+        assert settings.deny_after_s == 600
+        assert settings.approvals.silent
+        assert (settings.away.url, settings.away.command) == ("https://ntfy.example/mine", ())
+        assert settings.web.address == "[::1]:1"
+        assert "[notify] counts in your own settings only" in settings.problems[-1]
+    (workspace / "pilothouse.toml").write_text('[approvals]\ndeny_after = "1m"\n')
+    assert Settings.load(workspace).deny_after_s == 60, "who is not trusted may tighten"
+    (workspace / "pilothouse.toml").write_text('[approvals]\ndeny_after = "soon"\n')
+    settings = Settings.load(workspace)
+    assert settings.deny_after_s == 600
+    assert any("'soon' is no duration" in problem for problem in settings.problems)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.command_runner import run_command_in
+from app.commands.command_runner import run_command_in, run_line
 from app.commands.headless import open_engine
 from app.commands.rewind import rewind_command, rewind_parts, rewind_title
 from app.commands.settings import PRESETS
@@ -25,6 +25,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.approvals import Policy
 from engine.core.campaigns import AddItem
+from engine.core.trust import FolderTrust
 from tests.patience import PATIENCE_S
 
 PILOT = "pilot-1"
@@ -284,6 +285,14 @@ async def test_who_only_watches_sends_nothing(tmp_path: Path) -> None:
         receipt = await away.submit(cmd.AddNote(agent=PILOT, text="never"))
         assert (receipt.ok, receipt.message) == (False, READ_ONLY)
         assert await engine.head() == head
+
+
+async def test_who_only_watches_trusts_no_folder(tmp_path: Path) -> None:
+    async with attached(tmp_path, watch=True) as (_, _, away):
+        trust = away.trust = FolderTrust(tmp_path, tmp_path / "home")
+        line = f"trust {trust.digest}"
+        code, _, text = await run_line(away, line, agent="", dry=False, quiet=True, operator="bo")
+        assert (code, text) == (2, "who only watches trusts nothing")
 
 
 async def test_without_an_engine_there_is_nothing_to_attach_to(tmp_path: Path) -> None:

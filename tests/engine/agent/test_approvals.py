@@ -291,3 +291,48 @@ async def test_what_an_answer_says_is_durable_before_its_receipt(asking: Flight)
     durable = fold(await asking.engine.store.read("pilot"))
     assert [grant.rule.paths for grant in durable.approvals.grants] == [("src/a.py",)]
     await done(asking)
+
+
+class LaterClock(QuickClock):
+    """The session's time goes on as the test says."""
+
+    later = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.later
+
+
+async def test_what_nobody_answers_in_time_is_denied_by_the_engine_and_replays(
+    tmp_path: Path, open_flight: Callable[..., Any]
+) -> None:
+    clock = LaterClock()
+    config = EngineConfig(approvals=PRESETS["ask-changes"], deny_after_s=600)
+    flight: Flight = await open_flight(tmp_path, clock=clock, config=config)
+    await flight.plan(WRITE)
+    await flight.do(cmd.Run)
+    question = await asked(flight)
+    (need,) = await flight.engine.inbox()
+    assert question.at[:19] <= need.until[:19]
+    early = cmd.DenyOverdue(agent="pilot", action=question.action, after_s=1)
+    receipt = await flight.engine.submit(early, operator="mallory")
+    assert receipt.message == f"{question.action} can still be answered by the operator"
+
+    clock.later = 601
+    state = await flight.until(lambda s: s.intervention)
+    (denial,) = state.approvals.denied
+    assert (denial.by, denial.reason) == ("system", "nobody answered within 600 s")
+    (answered,) = await flight.payloads(ev.ApprovalAnswered)
+    assert answered.reason.recorded == {"code": "approval.overdue", "seconds": 600.0}
+    late = await flight.engine.submit(
+        cmd.AnswerApproval(agent="pilot", action=question.action, allow=True), operator="ann"
+    )
+    assert late.message == f"{question.action} is answered already: denied by system"
+    assert await flight.started() == []
+
+
+async def test_nothing_is_denied_by_itself_without_the_setting(asking: Flight) -> None:
+    await asking.plan(WRITE)
+    await asking.do(cmd.Run)
+    question = await asked(asking)
+    assert (await asking.engine.inbox())[0].until == ""
+    await asking.refused(cmd.DenyOverdue, action=question.action)

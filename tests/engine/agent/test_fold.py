@@ -450,7 +450,7 @@ def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     without_state |= {"workspace.budget_set", "mcp.trusted", "mcp.distrusted"}
     without_state |= {"journal.break_accepted", "journal.restored", "journal.redacted"}
-    without_state |= {"journal.archived", "journal.unarchived"}
+    without_state |= {"journal.archived", "journal.unarchived", "access.used"}
     quiet = {"plan.generated", "action.held", "action.queued", "action.dropped", "command.refused"}
     quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
