@@ -44,7 +44,7 @@ async def test_what_another_changed_is_shown_beside_what_was_typed_and_not_overw
 async def test_who_asks_for_the_controls_is_in_the_inbox_and_one_key_gives_them(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     async with cockpit(workspace, settings=Settings(home=tmp_path / "home", operator="ann")) as flight:
-        await flight.until(lambda: flight.app.context.server is not None)
+        await flight.until(lambda: flight.app.context.server and flight.app.context.server._server)
         async with client_of(workspace, "bob") as bob:
             await flight.until(lambda: "bob" in dict(flight.app.query_one(StatusBar)._model.others))
             await flight.type("goal run 'echo one'")
