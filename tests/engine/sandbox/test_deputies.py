@@ -42,6 +42,9 @@ def starting(path: Path) -> list[str]:
 
 EXCEPTED = {
     "app/cli/serve.py": "systemctl, with the name of the unit that was installed",
+    "app/cli/launcher.py": "this program again, in a session of its own",
+    "app/gateways/notifying.py": "the program that the user's own settings name, without secrets",
+    "app/gateways/web/process.py": "the server of web pages, of this program",
     "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
     "engine/improve/code/ruff_check.py": "ruff without the tree's configuration; it parses and runs nothing",
 }
