@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 def _add(options: argparse.Namespace, store: TokenStore) -> int:
     if options.name == operator_name():
         return print_error(f"{options.name} is your own name here: name the token after its device")
-    if options.name in PROGRAMS:
+    if options.name in {*PROGRAMS, "web"}:
         return print_error(f"{options.name} is what a program is called here: choose another name")
     secret = store.add(options.name, Scope(options.scope), seconds=options.days * DAY_S)
     answer = {"name": options.name, "scope": options.scope, "token": secret}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -109,10 +110,12 @@ class Cockpit(TerminalApp[None]):
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
         mine = settings.trust is None or not settings.trust.foreign
+        # What is typed into a page is another person's, as a token has a name of its own.
+        keeps = attach is not Attach.READ_ONLY and not os.environ.get("TEXTUAL_DRIVER")
         self._watch = LoopWatch(workspace)
         self._guard: EndGuard | None = None
-        self._history = InputHistory(workspace, mine=mine)
-        self._unsent = UnsentInputStore(workspace, mine=mine)
+        self._history = InputHistory(workspace, mine=mine, keeps=keeps)
+        self._unsent = UnsentInputStore(workspace, mine=mine, keeps=keeps)
         self.controllers = Controllers(self, self.context, self._history, self._unsent, self._write_terminal)
         self.views = self.controllers.views
         """What a line of the command bar may show, ask or select, by name."""

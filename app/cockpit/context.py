@@ -187,8 +187,10 @@ class CockpitContext:
 
     @property
     def occupied(self) -> bool:
-        """Whether the operator is in the middle of a dialog or of a line, or in the past."""
+        """Whether nothing opens by itself: amid a dialog or a line, in the past, and for who only watches."""
         field = self.bar.input
+        if self.engine is not None and self.engine.watching:
+            return True
         return self.in_past or not self.no_dialog or (field.has_focus and bool(field.value))
 
     def showing(self, kind: type[DialogType]) -> DialogType | None:

@@ -32,11 +32,11 @@ class UnsentInput(BaseModel):
 class UnsentInputStore:
     """Keeps it in `.pilothouse/desk` of a workspace, off the event loop."""
 
-    def __init__(self, workspace: Path, *, mine: bool = True) -> None:
-        """Read what was kept, unless it is somebody else's."""
-        self._path = workspace / ".pilothouse" / "desk"
+    def __init__(self, workspace: Path, *, mine: bool = True, keeps: bool = True) -> None:
+        """Read what was kept, unless it is somebody else's; write it only where `keeps`."""
+        self._path, self._keeps = workspace / ".pilothouse" / "desk", keeps
         self._changed = asyncio.Event()
-        self.kept = self._read() if mine else UnsentInput()
+        self.kept = self._read() if mine and keeps else UnsentInput()
 
     def _read(self) -> UnsentInput:
         try:
@@ -59,6 +59,8 @@ class UnsentInputStore:
         while True:
             await self._changed.wait()
             self._changed.clear()
+            if not self._keeps:
+                continue
             with suppress(OSError):
                 await asyncio.to_thread(self._write, self.kept)
             await asyncio.sleep(RESTS_S)
@@ -97,10 +99,10 @@ LINE_LIMIT = 4_000
 class InputHistory:
     """The last lines of a workspace's command bar, in `.pilothouse/history`, owner only."""
 
-    def __init__(self, workspace: Path, *, mine: bool = True) -> None:
-        """Read what was kept, unless it is somebody else's."""
-        self._path = workspace / ".pilothouse" / "history"
-        self.lines: list[str] = self._read() if mine else []
+    def __init__(self, workspace: Path, *, mine: bool = True, keeps: bool = True) -> None:
+        """Read what was kept, unless it is somebody else's; write it only where `keeps`."""
+        self._path, self._keeps = workspace / ".pilothouse" / "history", keeps
+        self.lines: list[str] = self._read() if mine and keeps else []
 
     def _read(self) -> list[str]:
         try:
@@ -116,5 +118,7 @@ class InputHistory:
         if SECRET.search(line):
             return
         self.lines = [*self.lines, line][-KEPT:]
+        if not self._keeps:
+            return
         with suppress(OSError):
             _replace(self._path, "\n".join(self.lines) + "\n")

@@ -92,7 +92,6 @@ class AttachedEngine(WorkspaceQueries):
         self._operator = operator
         self._trouble = ""
         """Why the engine cannot be reached; empty where it can."""
-        self._kind = ""
         self._rows: dict[str, dict[str, Any]] = {}
         """What is known of each agent."""
         self._parents: dict[str, str] = {}
@@ -197,7 +196,6 @@ class AttachedEngine(WorkspaceQueries):
             self.session = str(hello.get("session"))
             for event in await self.store.last(1, WORKSPACE, kind=ev.TierAccepted.kind):
                 self._accept(ev.payload_of(event))
-        self._kind = f"{hello.get('kind')} {hello.get('pid')}"
         self._trouble, self._stale = "", 0
         self._back.set()
 
@@ -302,7 +300,8 @@ class AttachedEngine(WorkspaceQueries):
         """See `WorkspaceEngine`."""
         if self.lost:
             return "connection lost, trying again"
-        return f"{'watching' if self._watching else 'attached to'} {self._kind}"
+        hello = self._connection.hello if self._connection is not None else {}
+        return f"{'watching' if self._watching else 'attached to'} {hello.get('kind')} {hello.get('pid')}"
 
     @property
     def watching(self) -> bool:

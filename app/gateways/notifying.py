@@ -26,7 +26,7 @@ TEXT = 500
 TOKEN = "PILOTHOUSE_NOTIFY_TOKEN"
 """The variable with the token of the service."""
 HIDDEN = "•••"
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL", re.IGNORECASE)
 _SECRET = re.compile(
     r"\b(?:ph_[\w-]{20,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[a-z]-[\w-]{10,}|AKIA\w{16}|"
     r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)|"
@@ -139,13 +139,15 @@ class Notifier:
 
     async def _run_command(self, title: str, text: str, priority: str) -> None:
         given = {"TITLE": title, "TEXT": text, "PRIORITY": priority, "CLICK": self._click}
-        kept = {name: value for name, value in os.environ.items() if not _SECRET_NAME.search(name)}
         process = await asyncio.create_subprocess_exec(
             *self._table.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
-            env={**kept, **{f"PILOTHOUSE_NOTIFY_{name}": value for name, value in given.items()}},
+            env={
+                **plain_environment(),
+                **{f"PILOTHOUSE_NOTIFY_{name}": value for name, value in given.items()},
+            },
         )
         try:
             await process.communicate(f"{title}\n{text}\n".encode())
@@ -156,9 +158,22 @@ class Notifier:
             raise OSError(f"{self._table.command[0]} ended with code {process.returncode}")
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Another address is not told what was meant for this one, and gets no token."""
+
+    def redirect_request(self, *_given: Any) -> None:
+        """None is followed."""
+
+
 def _sent(request: urllib.request.Request) -> None:
-    with urllib.request.urlopen(request, timeout=SEND_S) as answer:
+    with urllib.request.build_opener(_NoRedirect).open(request, timeout=SEND_S) as answer:
         answer.read(1024)
+
+
+def plain_environment() -> dict[str, str]:
+    """The environment without variables that are named like secrets or hold what looks like one."""
+    items = os.environ.items()
+    return {name: text for name, text in items if not (_SECRET_NAME.search(name) or _SECRET.search(text))}
 
 
 def without_secrets(text: str) -> str:

@@ -207,3 +207,7 @@ def test_the_history_is_the_operators_alone_and_keeps_no_secrets(tmp_path: Path)
     file = tmp_path / ".pilothouse/history"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert InputHistory(tmp_path).lines == [kept]
+    watching = InputHistory(tmp_path, keeps=False)
+    watching.add("approve always")
+    assert watching.lines == ["approve always"]
+    assert InputHistory(tmp_path).lines == [kept]

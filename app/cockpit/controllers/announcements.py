@@ -153,14 +153,14 @@ class Announcements:
         if payload.before == self._me:
             self._context.say(
                 f"{payload.holder} took the controls of {agent} from you; control take takes them back",
-                "error",
+                "note",
             )
 
     def _control_asked(self, agent: str, payload: ev.ControlAsked) -> None:
         if payload.holder == self._me:
             self._context.say(
                 f"{payload.by} asks you for the controls of {agent}: A shows it, and a there gives them",
-                "error",
+                "asks",
             )
 
     def _control_given(self, agent: str, payload: ev.ControlGiven) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -22,6 +22,7 @@ WRONG, WINDOW_S = 8, 60.0
 """Wrong tokens that one address may try within the time."""
 BODY_BYTES, BODY_S = 64 * 1024, 10.0
 CONNECTIONS = 200
+_HOST = re.compile(r"(?:(?P<name>[a-z0-9_.-]+)|\[(?P<v6>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{1,5}))?")
 LOOK_S = 1.0
 """How often it is looked whether a token still holds whose pages are open."""
 ADDRESSES = 256
@@ -151,13 +152,15 @@ class Guard:
 
     def _check(self, request: web.Request) -> None:
         """Raise what is wrong with a request, and say whose it is."""
-        if self._connections() > CONNECTIONS:
-            raise RefusedError(503, "connections", f"there are {CONNECTIONS} connections already")
         host = request.headers.get("Host", "")
-        if not self._is_ours(host):
+        if not self._is_ours(host) or not request.raw_path.startswith("/"):
             raise RefusedError(421, "host", f"this server is not called {host[:80]!r}: [web] hosts names it")
         self._check_origin(request, host)
         needed = self._needs.get(request.match_info.route.name or "", Scope.WATCH)
+        # Who has a token is let in however many others knock.
+        full = self._connections() > CONNECTIONS
+        if full and (needed is None or self.store.find(request.cookies.get(self._cookie, "")) is None):
+            raise RefusedError(503, "connections", f"there are {CONNECTIONS} connections already")
         if needed is None:
             return
         token = self.token_of(request)
@@ -167,10 +170,9 @@ class Guard:
         request[TOKEN] = token
 
     def _is_ours(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
+        if (match := _HOST.fullmatch(host.lower())) is None or int(match["port"] or 80) > 65_535:
             return False
+        name = match["name"] or match["v6"]
         if name in self._hosts:
             return True
         try:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from app.commands.user import operator_name
 from app.gateways.addresses import AddressError
+from app.gateways.notifying import plain_environment
 from app.gateways.web.tokens import LINK_S, Kind, Scope, TokenError, TokenStore
 
 BACKLOG = 64
@@ -164,7 +165,13 @@ class WebProcess:
             words += ["--tls", str(options.certificate), str(options.key)]
         pipe = asyncio.subprocess.PIPE
         self._process = process = await asyncio.create_subprocess_exec(
-            *words, stdin=pipe, stdout=pipe, pass_fds=(number,), limit=LINE_BYTES, start_new_session=True
+            *words,
+            stdin=pipe,
+            stdout=pipe,
+            pass_fds=(number,),
+            limit=LINE_BYTES,
+            start_new_session=True,
+            env=plain_environment(),
         )
         self._starts += 1
         try:

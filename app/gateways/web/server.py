@@ -156,13 +156,16 @@ class WebServer:
     # -------------------------------------------------------------- what pages ask
 
     async def _login(self, request: web.Request) -> web.StreamResponse:
-        self._guard.may_try(request)
         secret = str((await body_of(request)).get("token", ""))[:200]
         store = self._guard.store
         token: Token | None = store.find(secret)
         if token is not None and token.kind is Kind.LINK:
             swapped = store.swap(secret)
             token, secret = swapped if swapped is not None else (None, "")
+        elif token is not None and token.kind is Kind.TOKEN:
+            token, secret = store.browser(token)  # the browser has one of its own, which ends
+        if token is None:
+            self._guard.may_try(request)
         token = self._guard.checked(request, token)
         await self._record(token, request, "login")
         response = web.json_response({"name": token.name, "scope": token.scope})

@@ -27,7 +27,8 @@ PREFIX = "ph_"
 LINK_S, BROWSER_S = 600, 30 * 86_400
 """How long a link can be used, once, and how long the browser that used it stays logged in."""
 FILE_BYTES = 1_048_576
-TOKENS = 200
+TOKENS, BROWSERS = 200, 10
+"""Tokens of a workspace, and browsers of one name that are logged in by a token."""
 
 
 class Scope(StrEnum):
@@ -154,6 +155,15 @@ class TokenStore:
                 return None
             tokens.remove(used)
             secret = self._put(tokens, used.name, used.scope, Kind.BROWSER, BROWSER_S)
+            return tokens[-1], secret
+
+    def browser(self, token: Token) -> tuple[Token, str]:
+        """A token of a browser of whoever has this one; it ends no later, and the oldest give way to it."""
+        with self._changing() as tokens:
+            alike = [each for each in tokens if (each.name, each.kind) == (token.name, Kind.BROWSER)]
+            tokens[:] = [each for each in tokens if each not in alike[: max(len(alike) - BROWSERS + 1, 0)]]
+            left = token.expires - int(self._now()) if token.expires else BROWSER_S
+            secret = self._put(tokens, token.name, token.scope, Kind.BROWSER, min(left, BROWSER_S))
             return tokens[-1], secret
 
     def revoke(self, name: str, digest: str = "") -> int:

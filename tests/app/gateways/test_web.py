@@ -23,7 +23,7 @@ from app.cli.ps import engine_row
 from app.cli.tokens import run as run_tokens
 from app.gateways.addresses import record_of
 from app.gateways.engine_client import EngineClient
-from app.gateways.notifying import without_secrets
+from app.gateways.notifying import plain_environment, without_secrets
 from app.gateways.web.tokens import Kind, Scope, TokenError, TokenStore
 from engine.core import events as ev
 from tests.patience import PATIENCE_S
@@ -158,6 +158,8 @@ async def test_another_name_or_another_sites_page_is_refused(served: Served) -> 
         status, text = await own.get("/state", Host=f"rebound.example:{port}")
         assert (status, json.loads(text)["code"]) == (421, "host")
         assert (await own.get("/state", Host=f"localhost:{port}"))[0] in (200, 401)  # its cookies are others
+        for host in ('localhost:1"a', "localhost:x", "evil@localhost", "localhost/evil", "localhost:99999"):
+            assert (await own.get("/login", Host=host))[0] in (400, 421), host
         for origin in ("http://evil.example", "null", f"http://evil.example:{port}", "http://127.0.0.1:1"):
             status, answer = await own.post("/stop", {"agent": ""}, Origin=origin)
             assert (status, answer["code"]) == (403, "origin"), origin
@@ -180,6 +182,10 @@ async def test_wrong_tokens_are_slowed_down_and_do_not_lock_out_who_is_in(tmp_pa
             answers = [await outside.post("/login", {"token": f"ph_{number}"}) for number in range(10)]
             assert [status for status, _ in answers] == [401] * 8 + [429] * 2
             assert (await outside.post("/login", {"token": 7}))[0] == 429
+            right = served.token("right", Scope.WATCH)
+            assert (await outside.post("/login", {"token": right}))[0] == 200
+            kept = [cookie.value for cookie in outside.session.cookie_jar]
+            assert right not in kept  # the browser has one of its own, which ends
             assert (await inside.state())["you"]["name"] == "in"
 
 
@@ -457,6 +463,9 @@ async def test_a_notification_that_fails_is_counted_and_holds_nothing(tmp_path: 
 def test_secrets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_PASSWORD", "correct horse")
     given = "x correct horse, sk-abcdefghijklmnop1234 at https://me:pw@host/ password=abc&x=1 ph_" + "a" * 43
+    monkeypatch.setenv("DATABASE", "postgres://u:pw@h/db")
+    monkeypatch.setenv("MYPASS", "x")
+    assert not {"THE_PASSWORD", "DATABASE", "MYPASS"} & plain_environment().keys()
     shown = without_secrets(given)
     assert shown == "x •••, ••• at https://•••@host/ password=•••&x=1 •••"
 
