@@ -273,7 +273,7 @@ class Projector:
     def _chunks(self, shown: _Shown, payload: ev.Payload) -> list[SessionChunk]:
         match payload:
             case ev.ActionStarted():
-                return _started(shown)
+                return _started(shown, self._operator)
             case ev.ActionFinished():
                 return self._finished(shown, payload)
             case ev.ActionCancelled():
@@ -286,6 +286,8 @@ class Projector:
                 return [_job_chunk(shown, payload)]
             case ev.AgentOpened() if not shown.chunks:
                 return []
+        if isinstance(payload, ev.ActionOutcomeUnknown):
+            shown.session = SessionModel()
         note = _note(shown, payload)
         return [SessionChunk(note, "note")] if note else []
 
@@ -331,15 +333,17 @@ def _told_by_its_step(state: AgentState, payload: ev.Payload) -> bool:
     return isinstance(payload, ev.ActionFinished) and state.action is not None and bool(state.action.step)
 
 
-def _started(shown: _Shown) -> list[SessionChunk]:
+def _started(shown: _Shown, operator: str) -> list[SessionChunk]:
     """What a started action is shown as, where it runs in the sandbox."""
     action = shown.state.action
     if action is None or action.tool != "simple_coder":
         return []
     prompt = shown.state.sandbox.prompt
     if action.shell:
-        shown.session = SessionModel(running=True, held_by="you")
-        return [SessionChunk(f"{prompt} you took the shell", "prompt")]
+        name = clean_line(action.actor.removeprefix("operator:"))
+        name = name if operator and name != operator else "you"
+        shown.session = SessionModel(running=True, held_by=name)
+        return [SessionChunk(f"{prompt} {name} took the shell", "prompt")]
     shown.session, shown.hidden = SessionModel(running=True), 0
     who = "" if action.actor == "agent" else f"  ({action.actor.removeprefix('operator:')})"
     command = action.args.get("command") if action.command == "run" else None

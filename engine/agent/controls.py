@@ -130,7 +130,14 @@ class Controls:
                 return None, f"you hold the controls of {agent} already"
             asked = name in dict(control.asked)
             refuse(asked, Reason("refused.asked-already", holder=holder, agent=agent))
-            return ev.ControlAsked(by=name, holder=holder), f"{holder} is asked for the controls of {agent}"
+            away = (
+                ""
+                if holder in self._present()
+                else "; who is not connected now, so control take may be needed"
+            )
+            return ev.ControlAsked(
+                by=name, holder=holder
+            ), f"{holder} is asked for the controls of {agent}{away}"
         refuse(holder != name, Reason("refused.not-yours", holder=holder, agent=agent))
         to = command.to if isinstance(command, cmd.GiveControl) else ""
         if to == name:
