@@ -131,9 +131,7 @@ class Controls:
             asked = name in dict(control.asked)
             refuse(asked, Reason("refused.asked-already", holder=holder, agent=agent))
             away = (
-                ""
-                if holder in self._present()
-                else "; who is not connected now, so control take may be needed"
+                "" if holder in self._present() else f"; {holder} is not connected: control take takes them"
             )
             return ev.ControlAsked(
                 by=name, holder=holder
