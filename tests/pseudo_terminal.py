@@ -133,8 +133,9 @@ class Cockpit:
         if self._status is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-            with suppress(ProcessLookupError):
-                os.kill(self.launcher, signal.SIGCONT)  # it stops with a cockpit that was stopped
+            if number == signal.SIGKILL:
+                with suppress(ProcessLookupError):
+                    os.kill(self.launcher, signal.SIGCONT)  # it stops with a cockpit that was stopped
             end = time.monotonic() + PATIENCE_S
             while not (waited := os.waitpid(self.launcher, os.WNOHANG))[0]:
                 if time.monotonic() > end:

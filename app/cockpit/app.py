@@ -6,10 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-import termios
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -440,11 +438,6 @@ def run_cockpit(
 
 async def _run(app: Cockpit, go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None) -> int:
     await app.run_async()
-    if app._driver is not None:  # its threads end in any case: the program may go on without the terminal
-        with suppress(OSError, termios.error):
-            app._driver.disable_input()
-        with suppress(OSError):
-            app._driver.close()
     sys.stdout.flush()
     kept, server = app.context.kept, app.context.server
     if kept is None or server is None or go_on is None:

@@ -84,6 +84,12 @@ class TerminalDriver(LinuxDriver):
                 self.attrs_before = None
         super().stop_application_mode()
 
+    def close(self) -> None:
+        """End for good: a program that goes on without its screen takes no terminal when it is continued."""
+        for number in (signal.SIGTSTP, signal.SIGCONT):
+            signal.signal(number, signal.SIG_DFL)
+        super().close()
+
     def _await_hangup(self) -> None:
         """Wait in a thread for the terminal's end; Textual would read its end again and again."""
         _await_end(self.fileno, signal.SIGHUP, self._over)

@@ -159,7 +159,8 @@ def test_a_workspace_that_is_open_elsewhere_is_operated_there(terminal: Terminal
     second.environment["PILOTHOUSE_HOME"] = str(terminal.home)  # of the same user
     try:
         second.fly(f"--workspace {tmp_path / 'ws'}")
-        second.shows("attached", "mkdir first_flight")
+        second.tmux("resize-window", "-t", "t", "-x", "160")  # where the whole of it has room
+        second.shows("attached to cockpit", "mkdir first_flight")
         second.keys("C-q")
         assert second.ends() == 0
         assert second.in_order()

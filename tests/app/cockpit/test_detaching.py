@@ -106,6 +106,7 @@ def test_a_program_goes_on_after_detaching_and_attach_shows_its_end(workspace: P
     cockpit.shows(b"the agents go on in process")
     assert cockpit.end(0) == 0
     assert kind_of_engine(workspace) == "serve"
+    os.kill(engine, signal.SIGCONT)  # as a shell or an operator may: the terminal is not taken again
     ended_well(workspace)
     os.kill(engine, 0)
     again = Cockpit(workspace, "attach")
@@ -114,6 +115,7 @@ def test_a_program_goes_on_after_detaching_and_attach_shows_its_end(workspace: P
     until(lambda: again.ended, "the end of the attached cockpit")
     assert again.end(0) == 0
     os.kill(engine, 0)
+    assert pilothouse(workspace, "serve", "--stop").returncode == 0
 
 
 @pytest.mark.parametrize("lost", ["terminal", "launcher"])
