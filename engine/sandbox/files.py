@@ -12,6 +12,7 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 import stat
 import weakref
 from collections.abc import Iterator
@@ -48,6 +49,19 @@ class Listing:
     """Sorted, as `engine.sandbox.paths` shows them; directories end in `/`."""
     total: int
     """How many there are, before the limit."""
+
+
+def remove_directory(folder: Path) -> None:
+    """Take a directory away, read-only parts as well; one that is not there is no matter. Blocking."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    for path, directories, _ in os.walk(folder):
+        for name in (".", *directories):
+            with suppress(OSError):
+                if not Path(path, name).is_symlink():  # whose target is somebody else's
+                    os.chmod(Path(path, name), 0o700)  # noqa: PTH101
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_root(path: Path) -> None:

@@ -23,7 +23,7 @@ from engine.core import events as ev
 from engine.core.approvals import Answer, Scope, Source
 from engine.core.trust import FolderTrust, TrustError
 from engine.core.user_key import KEY_FILE
-from engine.crew.builder.registration import remove_tree
+from engine.sandbox.files import remove_directory
 from engine.sandbox.policy import Network, Tier
 from tests import forking
 from tests.app import strangers
@@ -331,8 +331,8 @@ def test_a_link_in_the_place_of_a_former_agent_leads_nowhere(tmp_path: Path) -> 
     (tmp_path / "former").mkdir()
     (tmp_path / "former" / "inner").symlink_to(tmp_path / "outside")
     (tmp_path / "former.link").symlink_to(tmp_path)
-    remove_tree(tmp_path / "former.link")
-    remove_tree(tmp_path / "former")
+    remove_directory(tmp_path / "former.link")
+    remove_directory(tmp_path / "former")
     assert not (tmp_path / "former").exists()
     assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o711
 

@@ -35,6 +35,7 @@ from engine.crew.builder.skill_folder import hashes
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import Lacks
 from engine.sandbox.completion import run_to_completion
+from engine.sandbox.files import remove_directory
 
 _Phase = Callable[[BuildState, Findings], Awaitable[tuple[CheckResult, ...]]]
 
@@ -74,7 +75,7 @@ class Builder:
             try:
                 return await run.run_phases()
             except asyncio.CancelledError:
-                await run_to_completion(asyncio.to_thread(registration.remove_tree, run.staged))
+                await run_to_completion(asyncio.to_thread(remove_directory, run.staged))
                 raise
 
     async def remove(self, agent_id: str) -> bool:
@@ -116,7 +117,7 @@ class _Run:
             if not await self._phase(name, phase):
                 return await self._failed()
         if self._request.dry_run:
-            await asyncio.to_thread(registration.remove_tree, self.staged)
+            await asyncio.to_thread(remove_directory, self.staged)
             return self._result(Status.DRY_RUN)
         if not await self._phase("registration", self._register):
             return await self._failed()
@@ -126,7 +127,7 @@ class _Run:
         """Staging is kept for inspection, save where the disk is full."""
         full = any(finding.code == "DISK_FULL" for record in self._records for finding in record.findings)
         if full or not self._written:
-            await asyncio.to_thread(registration.remove_tree, self.staged)
+            await asyncio.to_thread(remove_directory, self.staged)
         there = await asyncio.to_thread(self.staged.exists)
         return self._result(Status.FAILED, output=self.staged if there else None)
 

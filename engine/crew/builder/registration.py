@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from typing import Protocol
 from engine.crew.builder.agent_files import AgentFolderError, read_agent
 from engine.crew.ontology.spec import KEBAB, AgentSpec
 from engine.sandbox.completion import run_to_completion
+from engine.sandbox.files import remove_directory
 from engine.value import dataclass
 
 BUILD = "BUILD.json"
@@ -140,25 +140,12 @@ def set_read_only(folder: Path) -> None:
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
 
 
-def remove_tree(folder: Path) -> None:
-    """Take a directory away, read-only parts as well; one that is not there is no matter. Blocking."""
-    if folder.is_symlink():
-        folder.unlink()
-        return
-    for path, directories, _ in os.walk(folder):
-        for name in (".", *directories):
-            with suppress(OSError):
-                if not Path(path, name).is_symlink():  # whose target is somebody else's
-                    os.chmod(Path(path, name), 0o700)  # noqa: PTH101
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def clear_old(places: BuildPaths, now: float) -> None:
     """Take away staging that is older than a day; blocking."""
     with suppress(FileNotFoundError):
         for path in places.builds.iterdir():
             if path.name.startswith("b-") and now - path.stat().st_mtime > KEPT_STAGING_S:
-                remove_tree(path)
+                remove_directory(path)
 
 
 class RegistrationError(Exception):
@@ -197,13 +184,13 @@ async def swap_in(staged: Path, spec: AgentSpec, places: BuildPaths, registrar: 
     except BaseException:
         await run_to_completion(_undo(spec.id, staged, places, registrar))
         raise
-    await run_to_completion(asyncio.to_thread(remove_tree, former))
+    await run_to_completion(asyncio.to_thread(remove_directory, former))
 
 
 def _swap(staged: Path, agent: Path, former: Path) -> None:
     agent.parent.mkdir(parents=True, exist_ok=True)
     if agent.exists():
-        remove_tree(former)
+        remove_directory(former)
         agent.rename(former)
     staged.rename(agent)
 
@@ -232,7 +219,7 @@ def repair(places: BuildPaths) -> None:
     for former in places.builds.glob(f"*{_FORMER}"):
         agent = places.agent(former.name.removesuffix(_FORMER))
         if agent.exists():
-            remove_tree(former)
+            remove_directory(former)
         else:
             former.rename(agent)
 
@@ -245,5 +232,5 @@ async def remove_agent(agent_id: str, places: BuildPaths, registrar: Registrar) 
         return False
     await registrar.remove(agent_id)
     if built:
-        await asyncio.to_thread(remove_tree, agent)
+        await asyncio.to_thread(remove_directory, agent)
     return True

@@ -22,10 +22,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.crew.builder.registration import remove_tree
 from engine.improve.judge import fork_child as forked
 from engine.improve.judge import fork_server as inside
 from engine.improve.ports import VISIBLE, BoxedSuite, Check, JobRefused, Split
+from engine.sandbox.files import remove_directory
 from engine.sandbox.jail import SYSTEM, Confinement, Launch, interpreter
 from engine.sandbox.policy import MIB, SandboxPolicy, Tier
 from engine.sandbox.process import Launcher, ProcessResult
@@ -288,7 +288,7 @@ class Box:
             for end in self._kept:
                 os.close(end)
             self._kept.clear()
-            await _ended(asyncio.ensure_future(asyncio.to_thread(remove_tree, self.place)))
+            await _ended(asyncio.ensure_future(asyncio.to_thread(remove_directory, self.place)))
 
 
 async def _ended(*tasks: asyncio.Future[Any]) -> None:
