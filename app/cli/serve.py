@@ -210,8 +210,8 @@ async def serve(
         away: where the operator is told of what waits.
 
     Raises:
-        JournalError: the workspace cannot be opened, or nobody could reach the engine.
-        AddressError: nobody could come in.
+        JournalError: the workspace cannot be opened, or no client could reach the engine.
+        AddressError: no client could connect.
     """
     ending = Ending()
     with ending_on((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), ending.by):

@@ -266,7 +266,7 @@ def record_of(workspace: Path) -> EngineRecord | None:
 
 
 def _cleared(address: Address) -> bool:
-    """Whether nobody listened at an address, which is then cleared away."""
+    """Whether no engine listened at an address, which is then cleared away."""
     with _locked(address.directory):
         try:
             connection = connect(address)

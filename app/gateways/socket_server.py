@@ -160,11 +160,11 @@ class EngineServer:
 
     @property
     def busy(self) -> bool:
-        """Whether anybody works with the engine; who only watches does not."""
+        """Whether a client works with the engine; one that only watches does not."""
         return bool(self.working) or any(each.holds for each in self._connections.values())
 
     async def unused(self) -> None:
-        """Wait until nobody works with the engine."""
+        """Wait until no client works with the engine."""
         while self.busy:
             self._changed.clear()
             await self._changed.wait()

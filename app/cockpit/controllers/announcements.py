@@ -159,8 +159,7 @@ class Announcements:
     def _control_asked(self, agent: str, payload: ev.ControlAsked) -> None:
         if payload.holder == self._me:
             self._context.say(
-                f"{payload.by} asks you for the controls of {agent}: A, then a gives them",
-                "asks",
+                f"{payload.by} asks you for the controls of {agent}: A, then a gives them", "asks"
             )
 
     def _control_given(self, agent: str, payload: ev.ControlGiven) -> None:
