@@ -46,9 +46,14 @@ async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
 
 
 async def _alone(options: argparse.Namespace) -> Answer:
-    # Late: beside a running engine neither is needed.
+    # Late: beside a running engine none of these is needed.
+    if not (options.dry_run or options.trust or accepted_tier(options)):
+        ask = imported("app.commands.statuses").answer_of_closed
+        answer: Answer | None = await ask(workspace_of(options), " ".join(options.line), options.agent)
+        if answer is not None:
+            return answer
     served = partial(imported("app.gateways.socket_server").served, kind="do")
-    answer: Answer = await imported("app.commands.command_runner").run_command(
+    done: Answer = await imported("app.commands.command_runner").run_command(
         workspace_of(options),
         " ".join(options.line),
         agent=options.agent,
@@ -58,4 +63,4 @@ async def _alone(options: argparse.Namespace) -> Answer:
         trust=options.trust,
         serving=served,
     )
-    return answer
+    return done

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.core.ports import CommandSpec
     from engine.core.state import AgentState
     from engine.crew.state import CrewState
+    from engine.inquiry.waiting import Waiting
 
 OF_NO_AGENT = (ForMastermind, ForCrew, ForServers, AcceptTier)
 """Commands that are meant for the workspace, whichever agent is chosen."""
@@ -110,6 +111,23 @@ Run = Callable[[CommandHost, Values], "Awaitable[Answer | None] | Answer | None"
 """Carries a command out; None where its answer is shown already."""
 
 
+class AgentStates(Protocol):
+    """How agents are; see `WorkspaceEngine` for each member."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Ids of the agents that exist."""
+
+    async def view(self, agent_id: str) -> AgentState:
+        """The state of an agent."""
+
+    async def waiting(self, agent_id: str) -> Waiting:
+        """What an agent waits for."""
+
+    def fault(self, agent: str) -> str:
+        """Why an agent does nothing."""
+
+
 class Argument(Protocol):
     """One argument of a command; see `app.commands.arguments`."""
 
@@ -175,6 +193,8 @@ class Show:
     """Shows something in a view where there is a screen, else as an answer."""
 
     answer: Run | None = None
+    states: Callable[[AgentStates, str], Awaitable[Answer]] | None = None
+    """The answer where it is about agents only: asked with the chosen agent, empty for none."""
     view: str = ""
     """The view's name; behind it which values it is given, all of them where none is named."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
@@ -188,6 +208,8 @@ class Show:
         values = {**values, **self.fixed}
         if name and host.view(name, **{each: values[each] for each in named or values}):
             return None
+        if self.states is not None:
+            return self.states(host.engine, host.context.agent)
         if self.answer is None:
             return 2, {}, f"'{name}' works in the cockpit only"
         return self.answer(host, values)

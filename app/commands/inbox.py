@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values, chosen_agent
-from app.projection.event_lines import duration_text
 from app.projection.metacognition_views import taken_up
 from app.projection.steering_text import break_rows, budget_json, budget_lines, dry_run_line, split_dry_run
 from engine.agent.steering.envelopes import LISTS
@@ -19,7 +18,7 @@ from engine.core.approvals import Envelope, Scope
 from engine.core.breakpoints import BreakError, write_break
 from engine.core.ports import SystemClock
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, duration_text
 from engine.inquiry.inbox import Need, NeedKind
 
 AnsweredNeed = tuple[Need, cmd.Receipt]

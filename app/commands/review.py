@@ -10,18 +10,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from app.commands.command import NO_AGENT, Answer, CommandHost, Values, chosen_agent
-from app.projection.event_lines import duration_text
+from app.commands.command import Answer, CommandHost, Values
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import events as ev
 from engine.core.agents import CommandReceived
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, of_agent
-from engine.core.ports import SystemClock
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.inquiry.recap import KINDS, LISTED, Recap, recap
-from engine.memory.metacognition.stuck import signs_of
 from engine.value import asdict, dataclass
 
 COLUMNS, ROWS = 80, 24
@@ -193,54 +190,3 @@ def _cost(message: Recap) -> str:
     return f"${message.cost_usd:.4f}" + (
         f" and {message.unpriced} calls of unknown price" * bool(message.unpriced)
     )
-
-
-# ------------------------------------------------------------------ how agents are
-
-
-async def show_status(host: CommandHost, _values: Values) -> Answer:
-    """How the agent is, and what it waits for."""
-    agent = chosen_agent(host)
-    state, waits = await host.engine.view(agent), await host.engine.waiting(agent)
-    signs = signs_of(state.meta)
-    answer = {
-        "agent": agent,
-        "mode": state.mode.value,
-        "point": state.pause_point.value,
-        "goals": [{"id": g.id, "text": g.text, "status": g.status.value} for g in state.goals.values()],
-        "step": state.step.id if state.step else "",
-        "waits_for": state.intervention.reason if state.intervention else "",
-        "waiting": {"kind": waits.kind.value, "what": waits.what, "since": waits.since, "event": waits.event},
-        "actions": state.actions,
-        "failed_actions": state.failed_actions,
-        "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
-        "signals": [sign.text for sign in signs],
-    }
-    goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
-    stuck = "".join(f" · may be stuck: {sign.text}" for sign in signs)
-    now = SystemClock().now()
-    since = f", since {waits.since[11:19]} ({duration_text(waits.since, now)})" if waits.since else ""
-    waiting = f"waits for {clean_line(waits.what)}{since}"
-    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {waiting} · {goals}{stuck}"
-
-
-async def list_agents(host: CommandHost, _values: Values) -> Answer:
-    """The agents of the engine that have not been handed back."""
-    states = [await host.engine.view(name) for name in host.engine.agents]
-    rows = [
-        {
-            "id": state.agent_id,
-            "type": state.agent_type,
-            "mode": state.mode.value,
-            "goals": len(state.open_goals),
-            "fault": host.engine.fault(state.agent_id),
-        }
-        for state in states
-        if not state.handed_back
-    ]
-    lines = [
-        f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} "
-        + (f"fault: {row['fault']}" if row["fault"] else f"{row['goals']} open goals")
-        for row in rows
-    ]
-    return 0, {"agents": rows}, "\n".join(lines) or NO_AGENT.replace("there is no agent", "no agents")

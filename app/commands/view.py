@@ -38,14 +38,14 @@ COMMANDS = (
         Show(late("review:play_answer"), "play", changes=True),
         SHELL,
     ),
-    of_agents("agent_list", "the agents and what they do", Show(late("review:list_agents"))),
+    of_agents("agent_list", "the agents and what they do", Show(states=late("statuses:list_agents"))),
     of_agents(
         "agent",
         "look at another agent",
         Show(view="agent"),
         Word("agent", "an agent id", shown="ID", offers=agent_names),
     ),
-    of_agents("status", "how the agent is, and what it waits for", Show(late("review:show_status"))),
+    of_agents("status", "how the agent is, and what it waits for", Show(states=late("statuses:show_status"))),
     command(
         "theme",
         "change colours",

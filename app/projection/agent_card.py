@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from app.projection.event_lines import short_duration
 from app.projection.fleet_views import seconds_since
-from engine.core.text import clean_line
+from engine.core.text import clean_line, short_duration
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.selection import Candidate, Selection, chains_of
 from engine.crew.state import CrewState

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from engine.agent.steering.envelopes import envelope_text
@@ -508,18 +507,3 @@ _WORDS: Words = {
         f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"
     ),
 }
-
-
-def short_duration(seconds: float) -> str:
-    """A time in few cells: `12s`, `4m`, `3h`, `2d`."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"
-
-
-def duration_text(since: str, now: str) -> str:
-    """The time between two moments, in few cells."""
-    return short_duration(
-        max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
-    )

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from app.projection.event_lines import short_duration
 from app.projection.fleet_views import seconds_since, seconds_used, state_style
-from engine.core.text import clean, clean_line
+from engine.core.text import clean, clean_line, short_duration
 from engine.crew.ontology.context import SLOTS, HumanRequest
 from engine.crew.ontology.kinds import ConfidenceSource, HandoffState, Priority
 from engine.crew.ontology.results import HandoffResult

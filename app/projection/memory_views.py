@@ -7,9 +7,8 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from app.projection.event_lines import short_duration
 from engine.core.memory import MemoryItem
-from engine.core.text import clean, clean_line
+from engine.core.text import clean, clean_line, short_duration
 from widgets.base.rows import Row, heading
 from widgets.base.text_layout import Piece, bar
 from widgets.dialogs.memory_browser import LINK, MemoryDetail

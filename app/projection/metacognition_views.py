@@ -11,14 +11,14 @@ from datetime import datetime
 from math import ceil
 from typing import Any, Literal
 
-from app.projection.event_lines import WHEN, line_of, short_duration
+from app.projection.event_lines import WHEN, line_of
 from engine.agent.steering.left_out import left_out
 from engine.core.events import payload_of
 from engine.core.journal import Event
 from engine.core.metacognition import BackgroundJob, EndedJob, Feedback, MetaState, MetaTask
 from engine.core.plan import PlanGenerated
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, short_duration
 from engine.core.thinking import ModelCalled
 from engine.memory.metacognition.runner import SLOTS
 from engine.memory.metacognition.stuck import signs_of

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from app.projection.event_lines import duration_text, short_duration, step_text
+from app.projection.event_lines import step_text
 from app.projection.steering_text import BreakRow, break_rows, forecast_text, is_shown, shown_amount
 from engine.agent.steering.budget_status import BudgetStatus, BudgetStatusLine
 from engine.agent.steering.envelopes import LISTS, envelope_parts, given_envelope
@@ -29,7 +29,7 @@ from engine.core.approvals import Call, Envelope, Question
 from engine.core.budgets import BudgetKind
 from engine.core.plan import Op, PlanStep, plan_difference
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, duration_text, short_duration
 from engine.inquiry.inbox import Need, NeedKind, review_text
 from widgets.base.facts import ListModel, Section
 from widgets.base.rows import BLANK_MARK, Row, blank, heading

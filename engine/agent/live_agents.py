@@ -28,14 +28,19 @@ from engine.core import events as ev
 from engine.core.actions import ToolOffered
 from engine.core.agents import BY_SPEC, RUN_TYPES, AgentConfig
 from engine.core.approvals import Answer, Policy, Source
-from engine.core.budgets import Spent
-from engine.core.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, with_checksum, without_checksum
+from engine.core.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, with_checksum
 from engine.core.folds.agents import microseconds_between
 from engine.core.journal import GENESIS, JournalError
 from engine.core.reasoner import MIND, MIND_FORMAT, REASONER, ForgottenError, SentMessage
 from engine.core.state import AgentState
 from engine.core.store.port import Head, JournalStore
-from engine.core.streams import StreamLog, restore_all
+from engine.core.streams import (
+    ENDED_AGENTS_FORMAT,
+    ENDED_AGENTS_SUFFIX,
+    StreamLog,
+    ended_agents,
+    restore_all,
+)
 from engine.core.streams import restore as restore_state
 from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import read_metacognition
@@ -43,10 +48,6 @@ from engine.planning import thinkers
 from engine.sandbox.paths import PathError
 from engine.sandbox.snapshots.entry import SnapshotError
 from engine.tools.shared_coder import policy_limits
-
-ENDED_AGENTS_SUFFIX = "@over"
-"""What is kept stands beside the agent's stream under its name and this."""
-FORMAT = 1
 
 
 def has_ended(state: AgentState) -> bool:
@@ -64,7 +65,7 @@ async def save_ended_agent(store: JournalStore, state: AgentState) -> None:
     amounts = [spent.calls, spent.tokens, spent.usd, spent.unpriced, spent.actions, spent.us]
     data = {"of": state.agent_id, "head": state.hash, "parent": state.config.parent, "spent": amounts}
     name, text = state.agent_id + ENDED_AGENTS_SUFFIX, with_checksum(json.dumps(data))
-    await store.save_snapshot(name, state.version, FORMAT, text)
+    await store.save_snapshot(name, state.version, ENDED_AGENTS_FORMAT, text)
 
 
 async def count_ended_agents(store: JournalStore, streams: Mapping[str, Head], ledger: Ledger) -> list[str]:
@@ -81,17 +82,9 @@ async def count_ended_agents(store: JournalStore, streams: Mapping[str, Head], l
     Raises:
         JournalError: the journal cannot be read.
     """
-    over: set[str] = set()
-    for snapshot in await store.load_snapshots(list(streams), FORMAT, beside=ENDED_AGENTS_SUFFIX):
-        if (snapshot.version, snapshot.hash) != tuple(streams[snapshot.stream]):
-            continue
-        try:
-            data = json.loads(without_checksum(snapshot.state))
-            if (data["of"], data["head"]) == (snapshot.stream, snapshot.hash):
-                ledger.count_ended_agent(snapshot.stream, data["parent"], Spent(*data["spent"]))
-                over.add(snapshot.stream)
-        except (ValueError, KeyError, TypeError):
-            continue
+    over = await ended_agents(store, streams)
+    for name, (parent, spent) in over.items():
+        ledger.count_ended_agent(name, parent, spent)
     return [name for name in streams if name not in over]
 
 

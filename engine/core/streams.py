@@ -9,19 +9,21 @@ journal is passed over, for an older one or for the whole stream, and that is re
 from __future__ import annotations
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from engine.core import events as ev
-from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, fold, load_state
+from engine.core.budgets import Spent
+from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, fold, load_state, without_checksum
 from engine.core.journal import Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.state import AgentState
-from engine.core.store.port import JournalStore, StoredSnapshot
+from engine.core.store.port import Head, JournalStore, StoredSnapshot
 from engine.value import dataclass
 
 Commit = Callable[[Sequence[Event]], Awaitable[Sequence[Event]]]
@@ -200,6 +202,32 @@ async def restore(store: JournalStore, stream: str, at: int | None = None) -> tu
     if len(events) > KEEP_EVERY:
         return await asyncio.to_thread(fold, events, state), why
     return fold(events, state), why
+
+
+ENDED_AGENTS_SUFFIX = "@over"
+"""What is kept of an agent that is over stands beside its stream under its name and this."""
+ENDED_AGENTS_FORMAT = 1
+
+
+async def ended_agents(store: JournalStore, streams: Mapping[str, Head]) -> dict[str, tuple[str, Spent]]:
+    """The agents of which it is kept that they are over, each with its parent and what it took.
+
+    Args:
+        store: the journal.
+        streams: the agents' streams with their heads.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    over: dict[str, tuple[str, Spent]] = {}
+    for kept in await store.load_snapshots(list(streams), ENDED_AGENTS_FORMAT, beside=ENDED_AGENTS_SUFFIX):
+        if (kept.version, kept.hash) != tuple(streams[kept.stream]):
+            continue
+        with suppress(ValueError, KeyError, TypeError):
+            data = json.loads(without_checksum(kept.state))
+            if (data["of"], data["head"]) == (kept.stream, kept.hash):
+                over[kept.stream] = (data["parent"], Spent(*data["spent"]))
+    return over
 
 
 async def restore_all(

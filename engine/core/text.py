@@ -13,6 +13,7 @@ import json
 import math
 import re
 import unicodedata
+from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -177,3 +178,18 @@ def _mark(text: str) -> str:
         if mark not in folded:
             return mark
     raise AssertionError("unreachable")  # count() has no end
+
+
+def short_duration(seconds: float) -> str:
+    """A time in few cells: `12s`, `4m`, `3h`, `2d`."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def duration_text(since: str, now: str) -> str:
+    """The time between two moments, in few cells."""
+    return short_duration(
+        max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
+    )
