@@ -113,18 +113,45 @@ def _generate(cls: type[Any], name: str, stub: Any) -> None:
     holder = next((parent for parent in cls.__mro__ if vars(parent).get(name) is stub), None)
     if holder is None:
         return
+    if name == "__init__":
+        setattr(holder, name, _initialiser(holder))
+        return
     fields = dataclasses.fields(holder)
     namespace: dict[str, Any] = {field.name: field for field in fields}
     namespace["__annotations__"] = {field.name: field.type for field in fields}
     namespace["__module__"], namespace["__doc__"] = holder.__module__, holder.__doc__
-    if hasattr(holder, "__post_init__"):
-        namespace["__post_init__"] = holder.__post_init__
-    init, shown = name == "__init__", name == "__repr__"
-    decorate = dataclasses.dataclass(frozen=True, init=init, repr=shown, eq=not init and not shown)
+    shown = name == "__repr__"
+    decorate = dataclasses.dataclass(frozen=True, init=False, repr=shown, eq=not shown)
     twin: type[Any] = decorate(type(holder.__name__, (), namespace))
     for method, late in _GENERATED.items():
         if method in vars(twin) and vars(holder).get(method) is late:
             setattr(holder, method, vars(twin)[method])
+
+
+def _initialiser(holder: type[Any]) -> Any:
+    """The `__init__` that `dataclasses` would write; it writes three more methods with it, which takes longer."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
+    taken, lines = ["self"], []
+    for field in dataclasses.fields(holder):
+        name, made = field.name, field.default_factory is not dataclasses.MISSING
+        known[usual := f"_usual_{name}"] = field.default_factory if made else field.default
+        value = f"{usual}()" if made else usual
+        if field.init and known[usual] is dataclasses.MISSING:
+            taken.append(name)
+            value = name
+        elif field.init:
+            taken.append(f"{name}={'_absent' if made else usual}")
+            value = f"{value} if {name} is _absent else {name}" if made else name
+        elif known[usual] is dataclasses.MISSING:
+            continue
+        lines.append(f"  _set(self, {name!r}, {value})")
+    if hasattr(holder, "__post_init__"):
+        lines.append("  self.__post_init__()")
+    text = "\n".join((f"def __init__({', '.join(taken)}):", *(lines or ["  pass"])))
+    exec(compile(text, f"<{holder.__qualname__}>", "exec"), known)  # noqa: S102 - of names of fields
+    made = known["__init__"]
+    made.__qualname__ = f"{holder.__qualname__}.__init__"
+    return made
 
 
 def fields_of(source: object, *names: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,6 +55,10 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
     from app.cockpit.gc_tuning import disable_gc
 
     disable_gc()
+    from engine.sandbox.tier import layers
+
+    # What the kernel offers is tried by processes of their own, while the rest is imported here.
+    threading.Thread(target=layers, name="layers of the jail", daemon=True).start()
     from app.cockpit.app import Attach, run_cockpit
 
     try:

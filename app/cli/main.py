@@ -78,8 +78,12 @@ def _without_pydantic_plugins() -> None:
     sys.modules.setdefault(loader.__name__, loader)
 
 
-def parser() -> Parser:
-    """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`."""
+def parser(only: str = "") -> Parser:
+    """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`.
+
+    Args:
+        only: the subcommand that is the first word, where it is one: no other is made.
+    """
     common: Any = common_options()
     top = Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[common])
     top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
@@ -89,8 +93,8 @@ def parser() -> Parser:
     add_trust_option(top)
     top.set_defaults(command="cockpit")
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
-    for name, words in SUBCOMMANDS.items():
-        subcommand = subcommands.add_parser(name, parents=[common], help=words)
+    for name in (only,) if only in SUBCOMMANDS else SUBCOMMANDS:
+        subcommand = subcommands.add_parser(name, parents=[common], help=SUBCOMMANDS[name])
         subcommand.set_defaults(command=name)
         subcommand.subcommand = name
     return top
@@ -103,7 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")
-    options = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    options = parser(*words[:1]).parse_args(words)
     if operator := getattr(options, "operator", ""):
         os.environ[OPERATOR] = operator  # the processes that are started for it are this operator's, too
     if options.command == "help" and options.topic in SUBCOMMANDS and not _has_page(options.topic):

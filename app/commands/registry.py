@@ -8,7 +8,6 @@ follows it, which keeps every character. Commands of plug-ins come by entry poin
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -105,6 +104,8 @@ def find_command(name: str) -> Command:
         raise GrammarError(
             f"'{plugin.name}' is of a plugin that cannot be used ({plugin.source}): {plugin.wrong}"
         )
+    import difflib  # late: only a slip needs it
+
     near = difflib.get_close_matches(name.lower(), (*_by_name(), *plugin_names()), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "type help for the words there are"
     raise GrammarError(f"'{name[:40]}' is no command here; {hint}")

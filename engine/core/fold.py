@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any, get_type_hints
@@ -34,15 +34,15 @@ DUMPED_AT_ONCE = 32
 
 
 @cache
-def _hints() -> dict[str, Any]:
-    hints = get_type_hints(AgentState)
-    return {entry.name: hints[entry.name] for entry in fields(AgentState)}
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {entry.name: hints[entry.name] for entry in fields(kind)}
 
 
 @cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    """How a field of a state is written and read; of plans: how one of them is."""
-    return TypeAdapter(Plan if name == _PLANS else _hints()[name])
+def _adapter(kind: type[Any], name: str) -> TypeAdapter[Any]:
+    """How a field is written and read; of a state's plans: how one of them is."""
+    return TypeAdapter(Plan if (kind, name) == (AgentState, _PLANS) else _hints(kind)[name])
 
 
 def _is_plain(value: Any) -> bool:
@@ -57,17 +57,17 @@ def dump_state(state: AgentState) -> str:
     Plans come last, each on a line of its own, as they are most of the state of a long session.
     """
     # Not sorted, as the order of goals and beliefs is part of the state.
-    parts = [f'"{name}": {_dumped(state, name)}' for name in _hints() if name != _PLANS]
+    parts = [f'"{name}": {_dumped(state, name)}' for name in _hints(AgentState) if name != _PLANS]
     plans = [f"{json.dumps(goal)}: {_plan_text(plan)}" for goal, plan in state.plans.texts()]
     return with_checksum("{" + ", ".join(parts) + f', "{_PLANS}": {{\n' + ",\n".join(plans) + "\n}}")
 
 
 def _plan_text(plan: Plan | str) -> str:
-    return plan if isinstance(plan, str) else json.dumps(_adapter(_PLANS).dump_python(plan))
+    return plan if isinstance(plan, str) else json.dumps(_adapter(AgentState, _PLANS).dump_python(plan))
 
 
 def _read_plan(text: str) -> Plan:
-    plan: Plan = _adapter(_PLANS).validate_python(json.loads(text))
+    plan: Plan = _adapter(AgentState, _PLANS).validate_python(json.loads(text))
     return plan
 
 
@@ -92,7 +92,7 @@ def _dumped(state: AgentState, name: str) -> str:
     value = getattr(state, name)
     if _is_plain(value):
         return json.dumps(value)
-    adapter = _adapter(name)
+    adapter = _adapter(AgentState, name)
     if not isinstance(value, dict):
         return json.dumps(adapter.dump_python(value))
     pieces = (json.dumps(adapter.dump_python(piece)) for piece in _pieces(value))
@@ -110,8 +110,7 @@ def load_state(text: str) -> AgentState:
     stored = json.loads(head + "}}")
     if not isinstance(stored, dict) or stored.pop(_PLANS, None) != {} or lines[-1:] != ["}}"]:
         raise ValueError("it is not a state")
-    changed = {name: value for name, value in stored.items() if name in _hints() and _differs(name, value)}
-    state = AgentState(**{name: _loaded(name, value) for name, value in changed.items()})
+    state = AgentState(**_changed(_usual_state(), stored))
     state.plans = LateValues(texts=dict(map(_plan_line, filter(None, lines[:-1]))), read=_read_plan)
     return state
 
@@ -121,15 +120,26 @@ def _plan_line(line: str) -> tuple[str, str]:
     return goal, line[end + 2 :].rstrip(",")
 
 
-def _differs(name: str, value: Any) -> bool:
-    """Whether a stored value is another one than a new state has."""
-    usual = getattr(_usual_state(), name)
+def _changed(usual: Any, stored: dict[str, Any]) -> dict[str, Any]:
+    """Those of stored fields that are not as usual; readers are made for these only, as that takes time."""
+    hints = _hints(type(usual))
+    pairs = ((name, value, getattr(usual, name)) for name, value in stored.items() if name in hints)
+    return {name: _loaded(usual, name, value) for name, value, known in pairs if _differs(known, value)}
+
+
+def _differs(usual: Any, value: Any) -> bool:
     return not (_is_plain(value) and _is_plain(usual) and json.dumps(value) == json.dumps(usual))
 
 
-def _loaded(name: str, value: Any) -> Any:
-    adapter = _adapter(name)
-    if not isinstance(value, dict) or not isinstance(getattr(_usual_state(), name), dict):
+def _loaded(owner: Any, name: str, value: Any) -> Any:
+    """A stored field of a value."""
+    usual, hint = getattr(owner, name), _hints(type(owner))[name]
+    if type(value) is hint and hint in (str, int, float, bool):
+        return value
+    if is_dataclass(usual) and isinstance(value, dict):
+        return replace(usual, **_changed(usual, value))  # type: ignore[type-var]
+    adapter = _adapter(type(owner), name)
+    if not isinstance(value, dict) or not isinstance(usual, dict):
         return adapter.validate_python(value)
     loaded: dict[Any, Any] = {}
     for piece in _pieces(value):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from engine.core import events as ev
 from engine.core.budgets import Spent
-from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, fold, load_state, without_checksum
+from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, dump_state, fold, load_state, without_checksum
 from engine.core.journal import Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.state import AgentState
@@ -184,6 +184,10 @@ class StateStream(ABC, Generic[S]):
 
 AT_ONCE = 16
 """Streams that are read and folded together."""
+READ_AT_ONCE = 2_048
+"""Events of a stream that are read together; making them takes the loop some ten milliseconds."""
+SAVED_AFTER = 10_000
+"""Events after whose folding the state is kept, so that it does not take so long again."""
 
 
 async def restore(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:
@@ -198,10 +202,17 @@ async def restore(store: JournalStore, stream: str, at: int | None = None) -> tu
         JournalError: the events cannot be read.
     """
     state, why = await nearest(store, stream, at)
-    events = await store.read(stream, state.version + 1, at)
-    if len(events) > KEEP_EVERY:
-        return await asyncio.to_thread(fold, events, state), why
-    return fold(events, state), why
+    began, more = state.version, True
+    while more:
+        last = state.version + READ_AT_ONCE
+        events = await store.read(stream, state.version + 1, last if at is None else min(last, at))
+        more = len(events) == READ_AT_ONCE
+        state = await asyncio.to_thread(fold, events, state) if len(events) > KEEP_EVERY else fold(events, state)
+    if state.version - began > SAVED_AFTER:
+        with suppress(JournalError):  # a store that cannot be written to keeps nothing
+            text = await asyncio.to_thread(dump_state, state)
+            await store.save_snapshot(stream, state.version, SNAPSHOT_FORMAT, text)
+    return state, why
 
 
 ENDED_AGENTS_SUFFIX = "@over"

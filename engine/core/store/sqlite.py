@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
@@ -41,7 +40,6 @@ from engine.core.store.places import (
 )
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, START, Head
 from engine.core.store.reader import JournalReader
-from engine.core.store.repair import prepare_sound
 from engine.core.store.schema import read_only_uri, require_current, torn_end
 from engine.core.store.writer import GroupWriter, WriterLock
 
@@ -88,6 +86,9 @@ TAIL = 2_048
 
 KEEP_SNAPSHOTS = 8
 """Snapshots kept a stream."""
+SNAPSHOT_DISTANCE = 500
+"""Of the snapshots of so many newest events only the newest and the oldest are kept, so that many short
+sessions leave one from which the state before the newest events is soon had."""
 
 POLL_S = 0.25
 """How often a read-only store that is followed looks for what another process wrote, in seconds."""
@@ -166,6 +167,8 @@ class SqliteJournal(JournalReader):
             if read_only:
                 await asyncio.to_thread(require_current, path)
             else:
+                from engine.core.store.repair import prepare_sound  # late: who only reads repairs nothing
+
                 # On the loop, as it takes no time; a thread that outlives a cancelled opening keeps the lock.
                 lock = _claim(data, clock.now())
                 stack.callback(lock.release)
@@ -255,6 +258,13 @@ class SqliteJournal(JournalReader):
         await self._writing().write(
             (
                 ("insert or replace into snapshots values(?, ?, ?, ?)", (stream, version, format, state)),
+                (
+                    """with near as (select version from snapshots where stream = ?1 and version > (
+                        select max(version) from snapshots where stream = ?1) - ?2)
+                    delete from snapshots where stream = ?1 and version > (select min(version) from near)
+                        and version < (select max(version) from near)""",
+                    (stream, SNAPSHOT_DISTANCE),
+                ),
                 (
                     """delete from snapshots where stream = ? and version not in (
                         select version from snapshots where stream = ? order by version desc limit ?)""",
@@ -415,7 +425,7 @@ def _made_ready(data: Path) -> tuple[int, list[str]]:
     if ended:
         kept = log.with_name(f"{LOG}.aside-{secrets.token_hex(4)}")
         with suppress(OSError):
-            shutil.copyfile(log, kept)
+            kept.write_bytes(log.read_bytes())
             notes.append(f"the log of the journal was damaged in its middle: {kept.name} is a copy of it")
     return torn, notes
 
