@@ -24,7 +24,7 @@ from engine.core.journal import (
 )
 from engine.core.store.port import START, Head, parse_ref
 from engine.core.store.schema import placed, prepare, to_event, to_row
-from engine.core.store.sqlite import KEEP_SNAPSHOTS, SqliteJournal
+from engine.core.store.sqlite import KEEP_SNAPSHOTS, SNAPSHOT_DISTANCE, SqliteJournal
 from engine.core.store.verify import verify
 
 
@@ -347,11 +347,11 @@ def test_a_reference_names_its_stream_and_version(stream, version):
 
 async def test_the_newest_snapshot_up_to_a_version_is_loaded(store, new_chain):
     await store.commit(new_chain().take(30))
-    for version in (10, 20, 30):
+    for version in (10, 30):
         await store.save_snapshot("a", version, 1, f"state {version}")
 
     assert await store.load_snapshot("a", None, 1) == (30, "state 30")
-    assert await store.load_snapshot("a", 29, 1) == (20, "state 20")
+    assert await store.load_snapshot("a", 29, 1) == (10, "state 10")
     assert await store.load_snapshot("a", 9, 1) is None
     assert await store.load_snapshot("a", None, 2) is None
     assert await store.load_snapshot("b", None, 1) is None
@@ -366,14 +366,26 @@ async def test_a_snapshot_from_beyond_the_head_is_not_loaded(store, new_chain):
 
 
 async def test_only_the_newest_snapshots_of_a_stream_are_kept(store, new_chain):
-    await store.commit([*new_chain("a").take(50), *new_chain("b").take(1)])
+    newest = SNAPSHOT_DISTANCE * (KEEP_SNAPSHOTS + 2)
+    await store.commit([*new_chain("a").take(newest), *new_chain("b").take(1)])
     await store.save_snapshot("b", 1, 1, "b")
-    for version in range(1, 51):
+    for version in range(SNAPSHOT_DISTANCE, newest + 1, SNAPSHOT_DISTANCE):
         await store.save_snapshot("a", version, 1, "a")
 
-    assert await store.load_snapshot("a", 50 - KEEP_SNAPSHOTS, 1) is None
-    assert await store.load_snapshot("a", 51 - KEEP_SNAPSHOTS, 1) == (51 - KEEP_SNAPSHOTS, "a")
+    oldest = newest - SNAPSHOT_DISTANCE * (KEEP_SNAPSHOTS - 1)
+    assert await store.load_snapshot("a", oldest - 1, 1) is None
+    assert await store.load_snapshot("a", oldest, 1) == (oldest, "a")
     assert await store.load_snapshot("b", None, 1) == (1, "b")
+
+
+async def test_many_short_sessions_leave_a_snapshot_from_before_them(store, new_chain):
+    await store.commit(new_chain().take(60))
+    await store.save_snapshot("a", 20, 1, "before")
+    for version in range(30, 60):
+        await store.save_snapshot("a", version, 1, "a")
+
+    assert await store.load_snapshot("a", None, 1) == (59, "a")
+    assert await store.load_snapshot("a", 58, 1) == (20, "before")
 
 
 async def test_dropping_all_snapshots_leaves_the_events(store, new_chain):
