@@ -91,7 +91,7 @@ def prepare_sound(path: Path, now: str) -> tuple[Path | None, list[str]]:
     # Before SQLite looks, which may make a log.
     there, untouched, no_log, notes = path.exists(), is_untouched(path), lacks_log(path), []
     try:
-        backup = prepare(path, now)
+        backup = prepare(path, now, whole=untouched is not True)
     except JournalCorrupt as error:
         backup, notes = None, [_rebuild(path, now, error)]
     if there and untouched is not True:

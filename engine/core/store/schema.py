@@ -126,7 +126,7 @@ def inspect(path: Path, *, whole: bool = True) -> int:
 
     Args:
         path: the database file.
-        whole: look at every page; what is only read may be damaged elsewhere.
+        whole: look at every page; what is only read, or is as it was closed, need not be looked at.
 
     Returns:
         0 for an empty file and for a journal from before versions were written down.
@@ -165,12 +165,13 @@ def require_current(path: Path) -> None:
         )
 
 
-def prepare(path: Path, now: str) -> Path | None:
+def prepare(path: Path, now: str, *, whole: bool = True) -> Path | None:
     """Bring the database at `path` to the current schema, creating it when missing.
 
     Args:
         path: the database file.
         now: the current time; it names the backup and is recorded as the time of creation.
+        whole: look at every page, as it was not closed in good order or was changed since.
 
     Returns:
         Where the copy of an older journal was put, or None when there was nothing to migrate.
@@ -182,7 +183,7 @@ def prepare(path: Path, now: str) -> Path | None:
     if not path.exists():
         _create(path, now)
         return None
-    version = inspect(path)
+    version = inspect(path, whole=whole)
     if version == SCHEMA_VERSION:
         return None
     backup: Path | None = None
