@@ -129,17 +129,17 @@ def _generate(cls: type[Any], name: str, stub: Any) -> None:
 
 
 def _initialiser(holder: type[Any]) -> Any:
-    """The `__init__` that `dataclasses` would write; it writes three more methods with it, which takes longer."""
+    """The `__init__` that `dataclasses` would write, and three more methods with it, which takes longer."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
     taken, lines = ["self"], []
-    for field in dataclasses.fields(holder):
-        name, made = field.name, field.default_factory is not dataclasses.MISSING
-        known[usual := f"_usual_{name}"] = field.default_factory if made else field.default
+    for each in dataclasses.fields(holder):
+        name, made = each.name, each.default_factory is not dataclasses.MISSING
+        known[usual := f"_usual_{name}"] = each.default_factory if made else each.default
         value = f"{usual}()" if made else usual
-        if field.init and known[usual] is dataclasses.MISSING:
+        if each.init and known[usual] is dataclasses.MISSING:
             taken.append(name)
             value = name
-        elif field.init:
+        elif each.init:
             taken.append(f"{name}={'_absent' if made else usual}")
             value = f"{value} if {name} is _absent else {name}" if made else name
         elif known[usual] is dataclasses.MISSING:
@@ -148,10 +148,9 @@ def _initialiser(holder: type[Any]) -> Any:
     if hasattr(holder, "__post_init__"):
         lines.append("  self.__post_init__()")
     text = "\n".join((f"def __init__({', '.join(taken)}):", *(lines or ["  pass"])))
-    exec(compile(text, f"<{holder.__qualname__}>", "exec"), known)  # noqa: S102 - of names of fields
-    made = known["__init__"]
-    made.__qualname__ = f"{holder.__qualname__}.__init__"
-    return made
+    exec(compile(text, f"<{holder.__qualname__}>", "exec"), known)
+    known["__init__"].__qualname__ = f"{holder.__qualname__}.__init__"
+    return known["__init__"]
 
 
 def fields_of(source: object, *names: str) -> dict[str, Any]:

@@ -18,11 +18,10 @@ from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import served
-from app.projection.event_lines import short_duration
 from engine.core import commands as cmd
 from engine.core.ports import Ports
 from engine.core.store.sqlite import SqliteJournal
-from engine.core.text import clean_line
+from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
 from engine.memory.open_memory import MemoryReader

@@ -193,14 +193,14 @@ class Show:
     """Shows something in a view where there is a screen, else as an answer."""
 
     answer: Run | None = None
-    states: Callable[[AgentStates, str], Awaitable[Answer]] | None = None
-    """The answer where it is about agents only: asked with the chosen agent, empty for none."""
     view: str = ""
     """The view's name; behind it which values it is given, all of them where none is named."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Values that are the same in every line."""
     changes: bool = False
     """Whether more may change than what is shown."""
+    states: Callable[[AgentStates, str], Awaitable[Answer]] | None = None
+    """The answer where it is about agents only: asked with the chosen agent, empty for none."""
 
     def __call__(self, host: CommandHost, values: Values) -> Awaitable[Answer | None] | Answer | None:
         """Show it."""

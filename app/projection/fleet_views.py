@@ -13,11 +13,10 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from app.projection.event_lines import short_duration
 from engine.core.agents import RUN_TYPES, Mode
 from engine.core.goals import GoalStatus
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, short_duration
 from engine.crew.ontology.context import ORCHESTRATOR, HumanRequest
 from engine.crew.ontology.kinds import ConfidenceSource, HandoffState
 from engine.crew.state import CrewState, Handoff, Move, Registered

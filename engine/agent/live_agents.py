@@ -34,13 +34,7 @@ from engine.core.journal import GENESIS, JournalError
 from engine.core.reasoner import MIND, MIND_FORMAT, REASONER, ForgottenError, SentMessage
 from engine.core.state import AgentState
 from engine.core.store.port import Head, JournalStore
-from engine.core.streams import (
-    ENDED_AGENTS_FORMAT,
-    ENDED_AGENTS_SUFFIX,
-    StreamLog,
-    ended_agents,
-    restore_all,
-)
+from engine.core.streams import ENDED_AGENTS_FORMAT, ENDED_AGENTS_SUFFIX, StreamLog, ended_agents, restore_all
 from engine.core.streams import restore as restore_state
 from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import read_metacognition

@@ -1,4 +1,4 @@
-"""The agents of a workspace that no engine has open, as the journal has them: nothing is opened or recorded."""
+"""The agents of a workspace that no engine has open, read from its journal: nothing is recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.value import dataclass, replace
 
 
 def needs_opening(state: AgentState) -> bool:
-    """Whether an opening may change how an agent is: something is left to settle, or it may not be resumed."""
+    """Whether an opening may change how an agent is: it settles something, or may not resume it."""
     if state.agent_type in RUN_TYPES or state.reasons or state.config.replans:
         return True
     runs = state.run is RunState.RUNNING and state.has_work

@@ -34,13 +34,13 @@ DUMPED_AT_ONCE = 32
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {entry.name: hints[entry.name] for entry in fields(kind)}
 
 
 @cache
-def _adapter(kind: type[Any], name: str) -> TypeAdapter[Any]:
+def _adapter(kind: Any, name: str) -> TypeAdapter[Any]:
     """How a field is written and read; of a state's plans: how one of them is."""
     return TypeAdapter(Plan if (kind, name) == (AgentState, _PLANS) else _hints(kind)[name])
 
@@ -122,7 +122,8 @@ def _plan_line(line: str) -> tuple[str, str]:
 
 def _changed(usual: Any, stored: dict[str, Any]) -> dict[str, Any]:
     """Those of stored fields that are not as usual; readers are made for these only, as that takes time."""
-    hints = _hints(type(usual))
+    kind: Any = type(usual)
+    hints = _hints(kind)
     pairs = ((name, value, getattr(usual, name)) for name, value in stored.items() if name in hints)
     return {name: _loaded(usual, name, value) for name, value, known in pairs if _differs(known, value)}
 
@@ -133,12 +134,13 @@ def _differs(usual: Any, value: Any) -> bool:
 
 def _loaded(owner: Any, name: str, value: Any) -> Any:
     """A stored field of a value."""
-    usual, hint = getattr(owner, name), _hints(type(owner))[name]
+    kind: Any = type(owner)
+    usual, hint = getattr(owner, name), _hints(kind)[name]
     if type(value) is hint and hint in (str, int, float, bool):
         return value
     if is_dataclass(usual) and isinstance(value, dict):
         return replace(usual, **_changed(usual, value))  # type: ignore[type-var]
-    adapter = _adapter(type(owner), name)
+    adapter = _adapter(kind, name)
     if not isinstance(value, dict) or not isinstance(usual, dict):
         return adapter.validate_python(value)
     loaded: dict[Any, Any] = {}

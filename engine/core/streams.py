@@ -19,7 +19,15 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from engine.core import events as ev
 from engine.core.budgets import Spent
-from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, dump_state, fold, load_state, without_checksum
+from engine.core.fold import (
+    SNAPSHOT_FORMAT,
+    apply,
+    copy_state,
+    dump_state,
+    fold,
+    load_state,
+    without_checksum,
+)
 from engine.core.journal import Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.state import AgentState
@@ -206,8 +214,8 @@ async def restore(store: JournalStore, stream: str, at: int | None = None) -> tu
     while more:
         last = state.version + READ_AT_ONCE
         events = await store.read(stream, state.version + 1, last if at is None else min(last, at))
-        more = len(events) == READ_AT_ONCE
-        state = await asyncio.to_thread(fold, events, state) if len(events) > KEEP_EVERY else fold(events, state)
+        more, many = len(events) == READ_AT_ONCE, len(events) > KEEP_EVERY
+        state = await asyncio.to_thread(fold, events, state) if many else fold(events, state)
     if state.version - began > SAVED_AFTER:
         with suppress(JournalError):  # a store that cannot be written to keeps nothing
             text = await asyncio.to_thread(dump_state, state)

@@ -103,6 +103,13 @@ class Screen:
                     return time.monotonic()
         raise TimeoutError(f"{texts!r} did not appear")
 
+    def leave(self) -> None:
+        """Have the cockpit close its workspace, and wait for its end."""
+        os.kill(self.cockpit, signal.SIGTERM)
+        with suppress(OSError):
+            while os.read(self.fd, 1 << 16):
+                pass
+
     def drain(self, seconds: float) -> None:
         """Read and forget what is printed for a while."""
         until = time.monotonic() + seconds
