@@ -109,29 +109,37 @@ def _late(cls: type[Any]) -> type[Any]:
 
 
 def _generate(cls: type[Any], name: str, stub: Any) -> None:
-    """Put the real method in the place of the stub, unless another thread has done so."""
+    """Put the real method in the place of the stub, unless another thread has done so.
+
+    It is what `dataclasses` would write, which can only write all methods at once.
+    """
     holder = next((parent for parent in cls.__mro__ if vars(parent).get(name) is stub), None)
     if holder is None:
         return
-    if name == "__init__":
-        setattr(holder, name, _initialiser(holder))
-        return
-    fields = dataclasses.fields(holder)
-    namespace: dict[str, Any] = {field.name: field for field in fields}
-    namespace["__annotations__"] = {field.name: field.type for field in fields}
-    namespace["__module__"], namespace["__doc__"] = holder.__module__, holder.__doc__
-    shown = name == "__repr__"
-    decorate = dataclasses.dataclass(frozen=True, init=False, repr=shown, eq=not shown)
-    twin: type[Any] = decorate(type(holder.__name__, (), namespace))
-    for method, late in _GENERATED.items():
-        if method in vars(twin) and vars(holder).get(method) is late:
-            setattr(holder, method, vars(twin)[method])
-
-
-def _initialiser(holder: type[Any]) -> Any:
-    """The `__init__` that `dataclasses` would write, and three more methods with it, which takes longer."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
-    taken, lines = ["self"], []
+    fields = dataclasses.fields(holder)
+    compared = [each.name for each in fields if each.compare]
+    mine, theirs = ("".join(f"{one}.{each}, " for each in compared) for one in ("self", "other"))
+    if name == "__init__":
+        text = _initialiser(holder, known)
+    elif name == "__eq__":
+        same = "NotImplemented if other.__class__ is not self.__class__ else"
+        text = f"def __eq__(self, other):\n  return {same} ({mine}) == ({theirs})"
+    elif name == "__hash__":
+        text = f"def __hash__(self):\n  return hash(({mine}))"
+    else:
+        shown = ", ".join(
+            f"{each.name}={{self.{each.name}!r}}" for each in dataclasses.fields(holder) if each.repr
+        )
+        text = f"def __repr__(self):\n  return f'{{self.__class__.__qualname__}}({shown})'"
+    exec(compile(text, f"<{holder.__qualname__}>", "exec"), known)
+    known[name].__qualname__ = f"{holder.__qualname__}.{name}"
+    setattr(holder, name, known[name])
+
+
+def _initialiser(holder: type[Any], known: dict[str, Any]) -> str:
+    """The text of `__init__`; defaults are put among what it knows."""
+    taken, lines = ["self"], ["  pass"]
     for each in dataclasses.fields(holder):
         name, made = each.name, each.default_factory is not dataclasses.MISSING
         known[usual := f"_usual_{name}"] = each.default_factory if made else each.default
@@ -147,10 +155,7 @@ def _initialiser(holder: type[Any]) -> Any:
         lines.append(f"  _set(self, {name!r}, {value})")
     if hasattr(holder, "__post_init__"):
         lines.append("  self.__post_init__()")
-    text = "\n".join((f"def __init__({', '.join(taken)}):", *(lines or ["  pass"])))
-    exec(compile(text, f"<{holder.__qualname__}>", "exec"), known)
-    known["__init__"].__qualname__ = f"{holder.__qualname__}.__init__"
-    return known["__init__"]
+    return "\n".join((f"def __init__({', '.join(taken)}):", *lines))
 
 
 def fields_of(source: object, *names: str) -> dict[str, Any]:

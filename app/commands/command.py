@@ -22,12 +22,12 @@ from engine.value import dataclass, field
 
 if TYPE_CHECKING:
     from app.projection.improve_text import Preview
+    from engine.api.closed_workspace import ClosedWorkspace
     from engine.api.workspace_engine import WorkspaceEngine
     from engine.core.improvement import MastermindState
     from engine.core.ports import CommandSpec
     from engine.core.state import AgentState
     from engine.crew.state import CrewState
-    from engine.inquiry.waiting import Waiting
 
 OF_NO_AGENT = (ForMastermind, ForCrew, ForServers, AcceptTier)
 """Commands that are meant for the workspace, whichever agent is chosen."""
@@ -111,23 +111,6 @@ Run = Callable[[CommandHost, Values], "Awaitable[Answer | None] | Answer | None"
 """Carries a command out; None where its answer is shown already."""
 
 
-class AgentStates(Protocol):
-    """How agents are; see `WorkspaceEngine` for each member."""
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Ids of the agents that exist."""
-
-    async def view(self, agent_id: str) -> AgentState:
-        """The state of an agent."""
-
-    async def waiting(self, agent_id: str) -> Waiting:
-        """What an agent waits for."""
-
-    def fault(self, agent: str) -> str:
-        """Why an agent does nothing."""
-
-
 class Argument(Protocol):
     """One argument of a command; see `app.commands.arguments`."""
 
@@ -199,7 +182,7 @@ class Show:
     """Values that are the same in every line."""
     changes: bool = False
     """Whether more may change than what is shown."""
-    states: Callable[[AgentStates, str], Awaitable[Answer]] | None = None
+    states: Callable[[WorkspaceEngine | ClosedWorkspace, str], Awaitable[Answer]] | None = None
     """The answer where it is about agents only: asked with the chosen agent, empty for none."""
 
     def __call__(self, host: CommandHost, values: Values) -> Awaitable[Answer | None] | Answer | None:

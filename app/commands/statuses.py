@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from app.commands.command import NO_AGENT, AgentStates, Answer, GrammarError, Show
+from app.commands.command import NO_AGENT, Answer, GrammarError, Show
 from app.commands.registry import command_of
 from app.commands.user import user_home
-from engine.api.closed_workspace import closed_workspace
+from engine.api.closed_workspace import ClosedWorkspace, closed_workspace
 from engine.core.ports import SystemClock
 from engine.core.text import clean_line, duration_text
 from engine.memory.metacognition.stuck import signs_of
+
+if TYPE_CHECKING:
+    from engine.api.workspace_engine import WorkspaceEngine
 
 
 async def answer_of_closed(workspace: Path, line: str, agent: str) -> Answer | None:
@@ -35,7 +39,7 @@ async def answer_of_closed(workspace: Path, line: str, agent: str) -> Answer | N
         return await command.run.states(closed, agent or next(iter(closed.agents), ""))
 
 
-async def show_status(states: AgentStates, agent: str) -> Answer:
+async def show_status(states: WorkspaceEngine | ClosedWorkspace, agent: str) -> Answer:
     """How the agent is, and what it waits for."""
     if not agent:
         return 2, {}, NO_AGENT
@@ -62,7 +66,7 @@ async def show_status(states: AgentStates, agent: str) -> Answer:
     return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {waiting} · {goals}{stuck}"
 
 
-async def list_agents(states: AgentStates, _agent: str) -> Answer:
+async def list_agents(states: WorkspaceEngine | ClosedWorkspace, _agent: str) -> Answer:
     """The agents that have not been handed back."""
     views = [await states.view(name) for name in states.agents]
     rows = [

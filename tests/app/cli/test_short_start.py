@@ -11,6 +11,8 @@ import pytest
 
 NOT_OPENED = frozenset(
     {
+        "engine.api.engine",
+        "app.commands.command_runner",
         "engine.crew.crew",
         "engine.improve.mastermind",
         "engine.memory.open_memory",
@@ -19,7 +21,7 @@ NOT_OPENED = frozenset(
         "textual",
     }
 )
-"""Who works on handoffs and campaigns, memory, other nouns, a search for plug-ins of pydantic."""
+"""An engine, who works on handoffs and campaigns, memory, other nouns, a search for plug-ins of pydantic."""
 
 
 def _do(workspace: Path, line: str, *options: str) -> subprocess.CompletedProcess[str]:

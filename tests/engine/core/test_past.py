@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.core import events as ev
+from engine.core import streams
 from engine.core.agents import AgentConfig
 from engine.core.beliefs import BeliefSource
 from engine.core.fold import SNAPSHOT_FORMAT, dump_state, fold
@@ -81,6 +82,18 @@ async def test_a_kept_state_of_the_journal_is_begun_from_and_a_damaged_one_is_no
     assert dump_state(await past.state(1_400)) == dump_state(fold(events[:1_400]))
     assert 1_200 in past._kept
     assert 1_300 not in past._kept
+
+
+async def test_a_state_that_took_long_to_fold_is_kept(
+    store: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "SAVED_AFTER", 500)
+    events = await recorded(store, 3_000)
+    state, why = await streams.restore(store, "pilot-1", 2_900)
+    assert (dump_state(state), why) == (dump_state(fold(events[:2_900])), "")
+    assert await store.load_snapshot("pilot-1", None, SNAPSHOT_FORMAT) == (2_900, dump_state(state))
+    await streams.restore(store, "pilot-1", 3_000)
+    assert await store.load_snapshot("pilot-1", None, SNAPSHOT_FORMAT) == (2_900, dump_state(state))
 
 
 async def test_ten_thousand_events_are_folded_in_pieces_between_which_others_have_their_turn(
