@@ -8,7 +8,6 @@ afterwards is the same: `fields`, `replace`, `match`, copying, pickling and pyda
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from dataclasses import FrozenInstanceError as FrozenInstanceError
 from dataclasses import asdict as asdict
@@ -90,7 +89,7 @@ def _late(cls: type[Any]) -> type[Any]:
     written = set(vars(cls))
     if "__eq__" in written and vars(cls).get("__hash__") is None:
         written.discard("__hash__")  # Python itself put None there
-    kinds = inspect.get_annotations(cls).items()
+    kinds = vars(cls).get("__annotations__", {}).items()
     own = [name for name, kind in kinds if not _OF_CLASS.match(str(kind))]
     namespace = {
         name: value

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
     from engine.sandbox.tier import layers
 
     # What the kernel offers is tried by processes of their own, while the rest is imported here.
-    threading.Thread(target=layers, name="layers of the jail", daemon=True).start()
+    threading.Thread(target=_try, args=(layers,), name="layers of the jail", daemon=True).start()
     from app.cockpit.app import Attach, run_cockpit
 
     try:
@@ -73,6 +74,11 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
         )
     except TrustError as error:
         return print_error(str(error))
+
+
+def _try(layers: Callable[[], object]) -> None:
+    with suppress(OSError):  # which the opening engine meets as well, and says
+        layers()
 
 
 async def _go_on(terminal: Terminal, engine: Engine, server: EngineServer) -> int:
