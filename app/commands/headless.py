@@ -162,7 +162,10 @@ class Run:
             print(ending, file=self._err, flush=True)
         goal = state.goals.get(self._goal)
         actions = state.actions - before.actions
-        message = f"achieved in {actions} actions" if end.status is Status.GOAL_ACHIEVED else end.message
+        message = end.message
+        if end.status is Status.GOAL_ACHIEVED:
+            counted = f"achieved in {actions} action{'s' * (actions != 1)}"
+            message = ", ".join(filter(None, (counted, goal.lacking if goal else "")))
         result: dict[str, Any] = {
             "status": end.status.value,
             "goal": goal.text if goal else options.goal,
@@ -176,6 +179,7 @@ class Run:
             "cost_usd": round(state.cost_usd - before.cost_usd, 6),
             "duration_s": round(loop.time() - began, 3),
             "message": message,
+            "lacking": goal.lacking.split(", ") if goal and goal.lacking else [],
         }
         return {**result, "reason": end.reason} if end.reason else result
 

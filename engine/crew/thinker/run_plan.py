@@ -24,6 +24,7 @@ from engine.core.agents import (
     VIEWS,
     WANTED,
 )
+from engine.core.goals import HANDOFF_IS
 from engine.core.plan import Op, PlanStep, Provenance
 from engine.core.text import clean_line
 from engine.core.thinking import Decision, DecisionKind
@@ -200,7 +201,7 @@ def next_move(brief: Brief, step: PlanStep, beliefs: Mapping[str, Any], *, think
     """
     about, spec = step.provenance.clause, brief.spec
     if beliefs.get(RETURNED):
-        return Decision(DecisionKind.FINISH, f"its handoff is {beliefs[RETURNED]}")
+        return Decision(DecisionKind.FINISH, f"{HANDOFF_IS}{beliefs[RETURNED]}")
     if spec.type is AgentType.PIPELINE and any(phase.id == about for phase in spec.phases):
         decision = _phase(brief, about, beliefs)
         if decision is not None:
