@@ -101,6 +101,8 @@ class Crew:
         )
         self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
         self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
+        self.thinks = True
+        """Whether there is a model; work that needs one is refused without."""
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builds.builds_of`)."""
 

@@ -62,6 +62,7 @@ async def plug_in(crew: Any) -> None:
     )
     await worker.open(crew.service)
     crew.handoffs.moves.worker = worker
+    crew.thinks = worker.thinks
 
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
@@ -125,6 +126,11 @@ class Runs:
         self._going: set[asyncio.Task[None]] = set()
         self._used: dict[str, Usage] = {}
         """What runs took that are gone."""
+
+    @property
+    def thinks(self) -> bool:
+        """Whether there is a model for them."""
+        return self._live.thinks
 
     # -------------------------------------------------------------- life
 

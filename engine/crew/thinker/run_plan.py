@@ -239,15 +239,22 @@ def plan_without_model(brief: Brief) -> Decision:
     """The decision without a model: what was given is checked and counted; else it is said what needs
     a model.
     """
-    given = brief.context.metadata.get(GIVEN)
-    if isinstance(given, Mapping) and brief.spec.type in (AgentType.OPERATOR, AgentType.ROLE):
-        return _call("return_result", "check and count what was given", **given, final=True)
-    return fail_handoff(f"{brief.spec.name} needs a model: {_NEEDS[brief.spec.type]}", ErrorCode.NO_MODEL)
+    metadata = brief.context.metadata
+    if why := why_model(brief.spec, metadata):
+        return fail_handoff(why, ErrorCode.NO_MODEL)
+    return _call("return_result", "check and count what was given", **metadata[GIVEN], final=True)
+
+
+def why_model(spec: AgentSpec, metadata: Mapping[str, Any]) -> str:
+    """Why an agent needs a model for a task; empty where it does not."""
+    given = isinstance(metadata.get(GIVEN), Mapping) and spec.type in (AgentType.OPERATOR, AgentType.ROLE)
+    needs = "its turns are written by one" if spec.debate is not None else _NEEDS[spec.type]
+    return "" if given else f"{spec.name} needs a model: {needs}"
 
 
 _NEEDS = {
     AgentType.ROLE: "what it says is written by one",
-    AgentType.OPERATOR: "its task is done by one; what is given as metadata.given is checked without",
+    AgentType.OPERATOR: "its task is done by one; what is given by given= is checked without",
     AgentType.COLLABORATIVE: "its views are put together by one",
     AgentType.PIPELINE: "what its phases give is written by one",
     AgentType.GUIDED: "drafts are written by one",
