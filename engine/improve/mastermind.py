@@ -282,8 +282,7 @@ class Mastermind:
             "paths": list(component.paths),
             "sets": await self.improver.sets(component),
             "forecast": estimate_campaign(self.state, component, budget),
-            "cost": cost
-            + (f", ${budget.usd:.2f} for models" if budget.usd and self.host.model else ", no model"),
+            "cost": cost + (f", ${usd:.2f} for models" if usd else ", no model"),
             "asks": True,
             "reversible": True,
         }
