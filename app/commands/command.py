@@ -17,7 +17,7 @@ from engine.core.agents import ForServers
 from engine.core.campaigns import ForMastermind
 from engine.core.command import Command as EngineCommand
 from engine.core.crew_commands import ForCrew
-from engine.core.sandbox import AcceptTier
+from engine.core.sandbox import AcceptTier, GrantNetwork
 from engine.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engine.core.state import AgentState
     from engine.crew.state import CrewState
 
-OF_NO_AGENT = (ForMastermind, ForCrew, ForServers, AcceptTier)
+OF_NO_AGENT = (ForMastermind, ForCrew, ForServers, AcceptTier, GrantNetwork)
 """Commands that are meant for the workspace, whichever agent is chosen."""
 NO_AGENT = "there is no agent yet; agent_create bdi_agent ID makes one"
 Answer = tuple[int, dict[str, Any], str]

@@ -323,8 +323,9 @@ class HeadlessHost:
 
     async def _submit_to_agent(self, command: cmd.Command) -> Answer:
         engine = self.engine
-        if isinstance(command, cmd.AcceptTier) and not self.lasts:
-            return 2, {}, "what is accepted ends with this line; give it the option --accept-tier instead"
+        if isinstance(command, cmd.AcceptTier | cmd.GrantNetwork) and not self.lasts:
+            option = "--accept-tier" if isinstance(command, cmd.AcceptTier) else "--network"
+            return 2, {}, f"what is accepted ends with this line; give it the option {option} instead"
         if fault := engine.fault(command.agent):
             return _refused(Status.FAULT, fault)
         if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):

@@ -365,6 +365,7 @@ def _events(count: int) -> str:
 _WORDS: Words = {
     ev.SessionOpened: "○ session session {p.session} opened",
     ev.SessionClosed: "○ session session {p.session} closed",
+    ev.NetworkGranted: "! warning programs may reach this of the network: {p.network}",
     ev.TierAccepted: "! warning programs run in the jail {p.tier}, as accepted: {p.reason}",
     ev.BreakAccepted: "! operator a break of the journal at {p.event} was accepted: {p.problem}",
     ev.JournalRestored: "! operator the journal was restored up to seq {p.upto}: {p.problem}",
