@@ -96,6 +96,7 @@ The lower border says how the last command ended, how long it took, and what was
         """Take a batch of output; one repaint for all of it."""
         if not chunks:
             return
+        self.loaded()
         before = self._stream.end
         for chunk in chunks:
             if chunk.kind in ("prompt", "note"):
@@ -108,6 +109,7 @@ The lower border says how the last command ended, how long it took, and what was
 
     def show(self, model: SessionModel) -> None:
         """Show how the session stands."""
+        self.loaded()
         if model == self._model:
             return
         self._model = model

@@ -72,7 +72,7 @@ async def test_ended_runs_leave_the_agents_and_are_not_read_again(tmp_path: Path
     states = [await engine.view(name) for name in engine.agents]
     shown = views.goal_stack(states, "hand")
     assert [row.key for row in shown.rows if row.key.startswith("agent:")] == ["agent:hand"]
-    assert plain(shown.rows[-1].pieces) == "✓ 3 ended runs"
+    assert plain(shown.rows[-1].pieces) == "■ 3 ended runs"
     # Who looks at one of them sees it.
     keys = [row.key for row in views.goal_stack(states, runs[1]).rows]
     assert [key for key in keys if key.startswith("agent:")] == ["agent:hand", f"agent:{runs[1]}"]
