@@ -241,7 +241,7 @@ class LinePane(Widget, can_focus=True):
         self.refresh(Region(0, first - self.top, max(1, self.content_size.width), count))
 
     def set_notice(self, notice: Notice | None) -> None:
-        """Show a notice, below the lines where there are any; with None and no lines what will appear here."""
+        """Show a notice, below lines where there are any; None and no lines say what will appear here."""
         if notice != self._notice:
             self._notice = notice
             self.top = self._clamped(FAR if self.following else self.top)

@@ -187,6 +187,7 @@ The part below shows the selected step's tool, arguments, where it came from, an
 
     def show(self, model: PlanModel) -> None:
         """Show this model."""
+        self._list.loaded()
         if model == self._model:
             return
         followed = _pending(self._model)
