@@ -91,6 +91,7 @@ _OWNERS = {action: name for name, (_, _, actions) in LATE.items() for action in 
 VIEWS = {
     "quit": "run.action_leave",
     "help": "review.show_help",
+    "notices": "context.show_notices",
     "theme": "layout.choose_theme",
     "agent": "agents.select",
     "mission": "agents.open_mission",

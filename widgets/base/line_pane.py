@@ -349,7 +349,7 @@ class LinePane(Widget, can_focus=True):
     @property
     def _room(self) -> int:
         """Lines of the pane that its own lines may take."""
-        return max(1, self.content_size.height - (self._notice is not None))
+        return max(1, self.content_size.height - (self._notice not in (None, LOADING)))
 
     def scroll_lines_to(self, top: int) -> None:
         """Put a line at the top of the pane; reaching the end resumes following."""
@@ -476,7 +476,7 @@ class LinePane(Widget, can_focus=True):
         notice = self._notice or self._empty
         if first == end:
             return self.painter.notice(notice.text, *NOTICE_MARKS[notice.kind], y, width)
-        if self._notice is not None and y == self._room:
+        if self._notice is not None and y == self._room < self.content_size.height:
             return self.painter.notice(notice.text, *NOTICE_MARKS[notice.kind], 1, width)
         if number >= end or width <= self.gutter_width:
             return Strip.blank(width, self.painter.named("text"))

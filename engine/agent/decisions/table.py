@@ -28,7 +28,7 @@ from engine.agent.decisions.sandbox import can_resume, jobs_text, refuse_frozen
 from engine.agent.steering.rules import RuleError
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import Mode, RunState
+from engine.core.agents import RunState
 from engine.core.beliefs import BeliefSource
 from engine.core.breakpoints import BreakError
 from engine.core.goals import Goal
@@ -161,7 +161,7 @@ def _run(state: AgentState, command: cmd.Run, registry: ToolRegistry) -> Command
 @handles(cmd.Pause)
 def _pause(state: AgentState, command: cmd.Pause, registry: ToolRegistry) -> CommandResult:
     refuse(state.run is RunState.STOPPED, Reason("refused.already-stopped"))
-    if state.mode in (Mode.PAUSED, Mode.TIMED_OUT):
+    if state.run is RunState.PAUSED and not state.grants:
         return CommandResult("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return CommandResult(message + jobs_text(state, "go on"), (ev.AgentPaused(reason=Reason("run.paused")),))
