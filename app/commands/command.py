@@ -271,6 +271,8 @@ class Command:
     examples: tuple[str, ...] = ()
     preview: PreviewRequest | None = None
     """Says what a line would do; by default the fields of what it sends and how to take it back."""
+    asks_first: Run | None = None
+    """What is shown without a screen instead, until `--yes` is behind the line; None for nothing."""
     needs: str = ""
     """`crew` or `improve`, where their state has to be known before a line is read."""
     choices: Callable[[Context], Iterable[tuple[str, str]]] | None = None

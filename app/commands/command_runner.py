@@ -176,7 +176,11 @@ async def run_command_in(
         preview = await preview_line(host, line)
         return preview_answer(preview) if dry else _not_done(preview)
     try:
-        return await run_request(host, read_line(line, context))
+        request = read_line(line, context)
+        if (ask := request.command.asks_first) is not None and not request.values.get("yes"):
+            code, answer, text = await run_request(host, replace(request, run=ask, sends=None))
+            return code or EXIT_CODES[Status.NEEDS_OPERATOR], answer, text
+        return await run_request(host, request)
     except GrammarError as error:
         return 2, {}, str(error)
     except AgentFaultError as error:
