@@ -33,7 +33,7 @@ from engine.core.journal import Event
 from engine.core.reasons import Reason
 from engine.core.recovery import FailureKind
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, first_problem
 from engine.core.thinking import FAILED_PLANNING
 from engine.inquiry.inbox import asked_of
 from engine.planning.library.missions import Mission
@@ -247,7 +247,8 @@ class Run:
             try:
                 command = break_command(line.strip(), Context(agent, await self._engine.view(agent)))
             except (GrammarError, ValidationError) as error:
-                return f"--break '{line}': {error}"
+                wrong = first_problem(error) if isinstance(error, ValidationError) else error
+                return f"--break '{line}': {wrong}"
             receipt = await self._do(command)
             if not receipt.ok:
                 return f"--break '{line}': {receipt.message}"

@@ -418,7 +418,7 @@ def test_every_example_can_be_entered(context: Context) -> None:
         ("gaol x", "did you mean goal"),
         ("zzzz", "type help"),
         ("goal", "the goal's text is missing · usage: goal"),
-        ("goal " + "x" * 8_001, "text: String should have at most 8000"),
+        ("goal " + "x" * 8_001, "text: it should have at most 8000"),
         ("goal \udcff", "none that a text may have"),
         ("reword g1", "the new text is missing"),
         ("priority g1 high", "a whole number is expected"),
