@@ -222,15 +222,16 @@ def goal_row(
     glyph, style = GOAL_MARKS[status]
     text = clean_line(text)
     tail = [Piece(f"{done}/{clauses}", "dim")] if clauses else []
-    if status != "active":
+    said = words if words != status else ""
+    if status != "active" and not said:
         tail.append(Piece(" " * bool(tail) + status, style))
     return Row(
         f"goal:{id_}",
         (
             Piece(branch, "dim"),
             Piece(glyph + " ", style),
+            *((Piece(f"{clean_line(said)}: ", style),) if said else ()),
             Piece(text, {"active": "strong", "dropped": "dim"}.get(status, "text")),
-            *((Piece(f" ({clean_line(words)})", style),) if words not in ("", status) else ()),
         ),
         tail=tuple(tail),
         indent=len(branch) + 2,
