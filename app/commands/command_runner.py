@@ -334,15 +334,16 @@ class HeadlessHost:
             return _refused(Status.FAULT, fault)
         if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):
             return _refused(Status.NO_JAIL, refusal)
-        since, before = await engine.head(), await self._before(command)
+        waits = isinstance(command, (*LETS_ACT, *LETS_PLAN)) and command.agent in engine.agents
+        since, before = await engine.head(), await engine.view(command.agent) if waits else None
         receipt = await engine.submit(command, operator=self.operator)
         answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
         if receipt.ok and isinstance(command, (*LETS_ACT, *LETS_PLAN)):
             return await self._rested(command, receipt, answer, since, before)
         if not receipt.ok and isinstance(command, ACTS_ALONE):
             status, _ = rest_status(await engine.view(command.agent), None)
-            code = EXIT_CODES[status] if status else 1
-            return code, {**answer, **({"status": status.value} if status else {})}, receipt.message
+            answer |= {"status": status.value} if status else {}
+            return EXIT_CODES[status] if status else 1, answer, receipt.message
         if receipt.ok and isinstance(command, cmd.Stop):
             stopped, text = await stop_answer(engine, receipt.data, receipt.message)
             return 0, {**answer, **stopped}, text
@@ -350,18 +351,10 @@ class HeadlessHost:
             return await self._task_ended(command, receipt)
         return int(not receipt.ok), answer, receipt.message
 
-    async def _before(self, command: cmd.Command) -> AgentState | None:
-        waits = isinstance(command, (*LETS_ACT, *LETS_PLAN)) and command.agent in self.engine.agents
-        return await self.engine.view(command.agent) if waits else None
-
     async def _rested(
-        self,
-        command: cmd.Command,
-        receipt: cmd.Receipt,
-        answer: dict[str, Any],
-        since: int,
+        self, command: cmd.Command, receipt: cmd.Receipt, answer: dict[str, Any], since: int,
         before: AgentState | None,
-    ) -> Answer:
+    ) -> Answer:  # fmt: skip
         """Wait until the agent rests, or has a plan."""
         acts = isinstance(command, LETS_ACT)
         state = await wait_until(self.engine, command.agent, is_idle if acts else has_next_step)
@@ -382,11 +375,8 @@ class HeadlessHost:
             failed = [e for e in events if e.seq > since and json.loads(e.body).get("code")]
             status = Status.FAILED if failed else None
         elif status is None:
-            lost = [
-                goal
-                for goal in state.goals.values()
-                if goal.ending[0] == "failed" and before and goal.id in {old.id for old in before.open_goals}
-            ]
+            were_open = {goal.id for goal in before.open_goals} if before is not None else set()
+            lost = [g for g in state.goals.values() if g.id in were_open and g.ending[0] == "failed"]
             status = Status.FAILED if lost else None
             why = "; ".join(f"{goal.id} failed: {goal.reason}" for goal in lost)
         if status is not None:

@@ -101,8 +101,6 @@ class Crew:
         )
         self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
         self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
-        self.thinks = True
-        """Whether there is a model; work that needs one is refused without."""
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builds.builds_of`)."""
 
@@ -137,6 +135,12 @@ class Crew:
     def state(self) -> CrewState:
         """Everything that it knows; it keeps changing."""
         return self.stream.state
+
+    @property
+    def thinks(self) -> bool:
+        """Whether there is a model; work that needs one is refused without."""
+        worker = self.handoffs.moves.worker
+        return worker is None or worker.thinks
 
     @property
     def needs(self) -> tuple[HumanRequest, ...]:

@@ -62,7 +62,6 @@ async def plug_in(crew: Any) -> None:
     )
     await worker.open(crew.service)
     crew.handoffs.moves.worker = worker
-    crew.thinks = worker.thinks
 
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
