@@ -147,6 +147,8 @@ class ListModel:
 class RowsPane(LinePane):
     """Rows that the projection made."""
 
+    LOADS = True
+
     def show(self, model: ListModel) -> None:
         """Show these rows; the cursor stays on its own."""
         self.set_notice(model.notice)

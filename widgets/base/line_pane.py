@@ -43,7 +43,7 @@ NOTICE_MARKS: dict[str, tuple[str, str]] = {
     "partly": ("◐ ", "warning"),
 }
 LOADING = Notice("loading …", "loading")
-"""What every pane says until it was given something to show, or that there is nothing."""
+"""What a pane says until it was given something to show, or that there is nothing."""
 
 
 @dataclass
@@ -117,6 +117,7 @@ class LinePane(Widget, can_focus=True):
         title: what its keys are listed under.
         empty: says what will appear here and which key makes it appear.
         marks: whether its lines have a mark of one cell before them.
+        loads: whether it says that it loads until it is given what there is, as `LOADS` does.
         click_chooses: whether one click chooses a row, and not only a second one.
     """
 
@@ -124,6 +125,8 @@ class LinePane(Widget, can_focus=True):
     FOLLOWS: ClassVar[bool] = False
     """True for panes that show the newest line as long as the reader is at the end."""
     MARKS: ClassVar[bool] = False
+    LOADS: ClassVar[bool] = False
+    """True for panes that say that they load until they are given what there is."""
     STARTS_ON_FIRST: ClassVar[bool] = True
     """False for panes that show no cursor until the operator moves it."""
     DEFAULT_CSS = """
@@ -183,6 +186,7 @@ class LinePane(Widget, can_focus=True):
         empty: str = "",
         marks: bool | None = None,
         click_chooses: bool = False,
+        loads: bool = False,
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
@@ -201,7 +205,7 @@ class LinePane(Widget, can_focus=True):
         """Letters that choose a row, with its key."""
         self._empty = Notice(empty or self.EMPTY)
         self._click_chooses = click_chooses
-        self._notice: Notice | None = LOADING
+        self._notice: Notice | None = LOADING if self.LOADS or loads else None
         self._caption = Content("")
         self._subtitle = Content("")
         if title:

@@ -85,7 +85,7 @@ class StepList(LinePane):
     """The steps of a plan, one a line."""
 
     BINDING_GROUP_TITLE = "Plan"
-    MARKS = True
+    LOADS = MARKS = True
     EMPTY = (
         "The plan will appear here. Press : and type a goal, then s steps through its plan, space runs it."
     )

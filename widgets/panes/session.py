@@ -62,8 +62,7 @@ class SandboxPane(LinePane):
 
     BORDER_TITLE = "5 Sandbox session"
     BINDING_GROUP_TITLE = "Session"
-    FOLLOWS = True
-    MARKS = True
+    FOLLOWS = MARKS = LOADS = True
     EMPTY = (
         "What the agent runs and what it prints will appear here. Press s for one step, "
         "or : and type ! ls to call the sandbox yourself."
