@@ -219,7 +219,7 @@ def _hint(result: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
             "operator can take the shell, which has a terminal (key t)."
         )
     if code is ErrorCode.NETWORK and policy.network is not Network.ON:
-        return f"The network is {policy.network} in this sandbox; only the operator grants more: `network`."
+        return f"The network is {policy.network} in this sandbox; only the operator can grant more."
     if result.tier is Tier.PATHS or not _REFUSALS.search(result.stderr + result.stdout):
         return ""
     return "The jail may have refused something. Do not work around it: ask the operator; see `policy`."

@@ -53,7 +53,9 @@ async def worked(engine: Engine, count: int) -> Crew:
     receipt = await engine.submit(cc.RegisterAgent(spec=parse_spec(spec).model_dump(mode="json")))
     assert receipt.ok, receipt.message
     for number in range(count):
-        assert (await engine.submit(cc.Delegate(to="sorter", task=f"Sort heap {number}."))).ok
+        given = {"given": {"output": f"Heap {number} is sorted."}}
+        task = cc.Delegate(to="sorter", task=f"Sort heap {number}.", metadata=given)
+        assert (await engine.submit(task)).ok
     while any(crew.state.open()):
         await crew.stream.changed()
     return crew
