@@ -28,7 +28,7 @@ from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.operator_requests import GUIDED
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.state import CrewState, Handoff
-from engine.crew.thinker.run_plan import why_model
+from engine.crew.thinker.run_plan import GIVEN, why_model
 from engine.models.choice import NO_MODEL
 
 DEBATER = "decision-debate"
@@ -41,10 +41,12 @@ def without_model(crew: CrewState, command: cc.ForCrew) -> str:
         to = command.pro or command.agent_id or DEBATER
     elif not isinstance(command, cc.Delegate | cc.Sequence | cc.Parallel | cc.Transfer):
         return ""
+    given = getattr(command, "given", None)
+    metadata = getattr(command, "metadata", {}) | ({GIVEN: given} if given is not None else {})
     for name in (to,) if isinstance(to, str) else to:
         entry = crew.agents.get(name)
         asks = entry is not None and entry.spec.type is AgentType.GUIDED
-        if entry and not asks and (why := why_model(entry.spec, getattr(command, "metadata", {}))):
+        if entry and not asks and (why := why_model(entry.spec, metadata)):
             return f"{why}; {NO_MODEL}"
     return ""
 
