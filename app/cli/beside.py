@@ -61,7 +61,10 @@ async def answer_in_engine(
         return 2, {}, str(error)
 
 
-AT_OPENING = {"--accept-tier": "pilothouse do 'accept_tier TIER' accepts it there"}
+AT_OPENING = {
+    "--accept-tier": "pilothouse do 'accept_tier TIER' accepts it there",
+    "--network": "pilothouse do 'network ports' grants it there",
+}
 """What does the same as an option that counts when a workspace is opened."""
 
 

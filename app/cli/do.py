@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _beside(options: argparse.Namespace, client: EngineClient) -> Answer:
-    for name, option in (("accept_tier", "--accept-tier"), ("trust", "--trust")):
+    for name, option in (("accept_tier", "--accept-tier"), ("network", "--network"), ("trust", "--trust")):
         if getattr(options, name, None):
             return refused_beside(client, option)
     line = " ".join(options.line)

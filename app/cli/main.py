@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from app.cli.options import Parser, add_tier_option, add_trust_option, common_options, imported
-from app.commands.user import OPERATOR
+from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
 
 SUBCOMMANDS = {
@@ -111,6 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser(*words[:1]).parse_args(words)
     if operator := getattr(options, "operator", ""):
         os.environ[OPERATOR] = operator  # the processes that are started for it are this operator's, too
+    if network := getattr(options, "network", ""):
+        os.environ[NETWORK] = network
     if options.command == "help" and options.topic in SUBCOMMANDS and not _has_page(options.topic):
         return main([options.topic, "--help"])
     try:

@@ -73,12 +73,18 @@ def _operator(text: str) -> str:
 
 
 def add_tier_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the weakest jail."""
+    """Add the options for the weakest jail and for the network."""
     parser.add_argument(
         "--accept-tier",
         choices=("full", "kernel", "paths"),
         default=argparse.SUPPRESS,
         help="the weakest jail in which programs may run; paths: unconfined where there is none",
+    )
+    parser.add_argument(
+        "--network",
+        choices=("off", "ports", "on"),
+        default=argparse.SUPPRESS,
+        help="what programs may reach; ports: HTTP, HTTPS and name look-up; else the settings say it",
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -27,7 +28,8 @@ from engine.core.ports import time_of_day
 from engine.core.state import AgentState
 from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
-from widgets.panes.command_bar import CommandBar
+from widgets.base.facts import Fact, fact_lines
+from widgets.panes.command_bar import MESSAGE_MARKS, CommandBar
 
 Answer = TypeVar("Answer")
 DialogType = TypeVar("DialogType", bound=Screen[Any])
@@ -36,6 +38,9 @@ ControllerType = TypeVar("ControllerType", bound="Controller")
 Parameters = ParamSpec("Parameters")
 NO_AGENT = "there is no agent yet; type: agent_create bdi_agent pilot-1"
 OPENING = "the workspace is still opening"
+
+NOTICES_KEPT = 200
+"""Messages of the last line that can be read again."""
 
 
 class Watcher(Protocol):
@@ -85,6 +90,8 @@ class CockpitContext:
         self.setting_problems = [*filter(None, [restricted]), *settings.problems, *wrong]
         self.made_from: tuple[list[str], tuple[str, ...]] = ([], ())
         """How the line in the bar begins that edits something, and the lines that it was made from."""
+        self._notices: deque[tuple[str, str, str]] = deque(maxlen=NOTICES_KEPT)
+        """What was said lately: when, of which kind, and what."""
         self.watchers: list[Watcher] = []
         """Given each new event of an agent."""
         self.frame_hooks: list[Callable[[], None]] = []
@@ -205,6 +212,16 @@ class CockpitContext:
         """Show a message in the command bar; dropped while the screen is taken down."""
         if self.app.is_running:
             self.bar.show(text, kind)
+            self._notices.append((datetime.now(UTC).isoformat()[11:19], kind, text))
+
+    def show_notices(self) -> None:
+        """Open all that was said lately, the newest first and in full."""
+        said = [
+            Fact(at, f"{MESSAGE_MARKS[kind]} {text}", "error" if kind == "error" else "text")
+            for at, kind, text in reversed(self._notices)
+        ]
+        said = said or [Fact("", "Nothing was said yet.")]
+        self.push(TextDialog("Notices", lambda width: tuple(fact_lines(said, width))))
 
     def fault(self, error: BaseException, what: str = "") -> None:
         """Log an unexpected error, and say under which id the log has it; the cockpit continues."""

@@ -27,6 +27,7 @@ from app.cockpit.controllers.run import RunControl
 from app.cockpit.controllers.turn import Turn
 from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.cockpit.keymap import LINES
+from engine.core.reasons import Reason
 from widgets.base.line_pane import Requested
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ _OWNERS = {action: name for name, (_, _, actions) in LATE.items() for action in 
 VIEWS = {
     "quit": "run.action_leave",
     "help": "review.show_help",
+    "notices": "context.show_notices",
     "theme": "layout.choose_theme",
     "agent": "agents.select",
     "mission": "agents.open_mission",
@@ -238,7 +240,10 @@ class Controllers:
     def _enter(self, line: str) -> None:
         """Enter what a key stands for, of the selected step where it is about one."""
         step = self.turn.chosen_step() if "{step}" in line else None
-        if line.endswith(" "):
+        state = self.context.live.state
+        if line == LINES["guide"] and state is not None and not (state.reasons or state.config.replans):
+            self.context.say(Reason("refused.no-thinker-for-guidance"), "error")
+        elif line.endswith(" "):
             self.context.open_bar(line)
         elif step is not None or "{step}" not in line:
             self.command_line.enter(line.format(step=step.id if step is not None else ""))

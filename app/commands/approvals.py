@@ -8,6 +8,7 @@ from functools import partial
 
 from app.commands.arguments import (
     REASON,
+    Flag,
     Prefix,
     Rest,
     Word,
@@ -36,8 +37,13 @@ def _rule(text: str, _context: Context) -> str:
     return text
 
 
-def _accept(context: Context, values: Values) -> cmd.Command:
-    goal, parts = str(values.get("goal") or _goal_at_hand(context)).lower(), values.get("parts", "")
+def accepted_plan(context: Context, values: Values) -> cmd.AcceptPlan:
+    """The command that accepts a plan.
+
+    Raises:
+        GrammarError: no goal is open, or the envelope cannot be read.
+    """
+    goal, parts = str(values.get("goal") or _goal_at_hand(context)).lower(), values.get("parts") or ""
     try:
         given = json_object(parts, context) if parts[:1] == "{" else given_envelope(parts, Envelope(goal))
     except RuleError as error:
@@ -173,8 +179,10 @@ COMMANDS = (
     command(
         "accept",
         "accept a plan, and what may be done for it unasked",
-        Submit(_accept),
-        *(GOAL, Rest("parts", "parts", optional=True, shown="[PART=VALUE …]")),
+        Submit(accepted_plan),
+        *(GOAL, Flag("yes", behind=True, hidden=True)),
+        *(Rest("parts", "parts", optional=True, shown="[PART=VALUE …]"),),
+        asks_first=late("inbox:show_accepted"),
         examples=("accept g1 hosts=none spend=2",),
     ),
     command(

@@ -36,6 +36,8 @@ def break_command(rest: str, context: Context) -> cmd.Command:
     if reasons and kind in ON_MIND and not (kind == BreakKind.ERROR and is_failure(pattern)):
         if not pattern:
             raise GrammarError("say on what: break belief obstacle(_), break goal +!reach(X), break plan p1")
+        # The pane of goals writes them as `!reach(1)`.
+        pattern = pattern.removeprefix("!") if kind == BreakKind.GOAL else pattern
         return cmd.BreakOn.model_validate({"agent": context.agent, "on": kind, "pattern": pattern})
     if kind == BreakKind.STEP and re.fullmatch(r"[sS]\d+|this|\.", pattern):
         step = read_step_id(pattern, context)

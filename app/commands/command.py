@@ -17,7 +17,7 @@ from engine.core.agents import ForServers
 from engine.core.campaigns import ForMastermind
 from engine.core.command import Command as EngineCommand
 from engine.core.crew_commands import ForCrew
-from engine.core.sandbox import AcceptTier
+from engine.core.sandbox import AcceptTier, GrantNetwork
 from engine.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.core.state import AgentState
     from engine.crew.state import CrewState
 
-OF_NO_AGENT = (ForMastermind, ForCrew, ForServers, AcceptTier)
+OF_NO_AGENT = (ForMastermind, ForCrew, ForServers, AcceptTier, GrantNetwork)
 """Commands that are meant for the workspace, whichever agent is chosen."""
 NO_AGENT = "there is no agent yet; agent_create bdi_agent ID makes one"
 Answer = tuple[int, dict[str, Any], str]
@@ -276,6 +276,8 @@ class Command:
     examples: tuple[str, ...] = ()
     preview: PreviewRequest | None = None
     """Says what a line would do; by default the fields of what it sends and how to take it back."""
+    asks_first: Run | None = None
+    """What is shown without a screen instead, until `--yes` is behind the line; None for nothing."""
     needs: str = ""
     """`crew` or `improve`, where their state has to be known before a line is read."""
     choices: Callable[[Context], Iterable[tuple[str, str]]] | None = None

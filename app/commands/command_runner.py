@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import traceback
@@ -26,7 +27,7 @@ from app.commands.command import (
     Values,
     late,
 )
-from app.commands.headless import EXIT_CODES, Serving, Status, open_engine
+from app.commands.headless import EXIT_CODES, Serving, Status, open_engine, rest_status
 from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
 from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
@@ -37,6 +38,7 @@ from app.projection.improve_text import Preview as Preview
 from engine.agent.steering.gate import may_think
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
+from engine.core.actions import ActionFinished
 from engine.core.agents import Mode
 from engine.core.campaigns import ForMastermind, StartJob
 from engine.core.crew_commands import ForCrew
@@ -174,7 +176,11 @@ async def run_command_in(
         preview = await preview_line(host, line)
         return preview_answer(preview) if dry else _not_done(preview)
     try:
-        return await run_request(host, read_line(line, context))
+        request = read_line(line, context)
+        if (ask := request.command.asks_first) is not None and not request.values.get("yes"):
+            code, answer, text = await run_request(host, replace(request, run=ask, sends=None))
+            return code or EXIT_CODES[Status.NEEDS_OPERATOR], answer, text
+        return await run_request(host, request)
     except GrammarError as error:
         return 2, {}, str(error)
     except AgentFaultError as error:
@@ -321,17 +327,23 @@ class HeadlessHost:
 
     async def _submit_to_agent(self, command: cmd.Command) -> Answer:
         engine = self.engine
-        if isinstance(command, cmd.AcceptTier) and not self.lasts:
-            return 2, {}, "what is accepted ends with this line; give it the option --accept-tier instead"
+        if isinstance(command, cmd.AcceptTier | cmd.GrantNetwork) and not self.lasts:
+            option = "--accept-tier" if isinstance(command, cmd.AcceptTier) else "--network"
+            return 2, {}, f"what is accepted ends with this line; give it the option {option} instead"
         if fault := engine.fault(command.agent):
             return _refused(Status.FAULT, fault)
         if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):
             return _refused(Status.NO_JAIL, refusal)
-        since = await engine.head()
+        waits = isinstance(command, (*LETS_ACT, *LETS_PLAN)) and command.agent in engine.agents
+        since, before = await engine.head(), await engine.view(command.agent) if waits else None
         receipt = await engine.submit(command, operator=self.operator)
         answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
         if receipt.ok and isinstance(command, (*LETS_ACT, *LETS_PLAN)):
-            return await self._rested(command, receipt, answer, since)
+            return await self._rested(command, receipt, answer, since, before)
+        if not receipt.ok and isinstance(command, ACTS_ALONE):
+            status, _ = rest_status(await engine.view(command.agent), None)
+            answer |= {"status": status.value} if status else {}
+            return EXIT_CODES[status] if status else 1, answer, receipt.message
         if receipt.ok and isinstance(command, cmd.Stop):
             stopped, text = await stop_answer(engine, receipt.data, receipt.message)
             return 0, {**answer, **stopped}, text
@@ -340,8 +352,9 @@ class HeadlessHost:
         return int(not receipt.ok), answer, receipt.message
 
     async def _rested(
-        self, command: cmd.Command, receipt: cmd.Receipt, answer: dict[str, Any], since: int
-    ) -> Answer:
+        self, command: cmd.Command, receipt: cmd.Receipt, answer: dict[str, Any], since: int,
+        before: AgentState | None,
+    ) -> Answer:  # fmt: skip
         """Wait until the agent rests, or has a plan."""
         acts = isinstance(command, LETS_ACT)
         state = await wait_until(self.engine, command.agent, is_idle if acts else has_next_step)
@@ -350,14 +363,27 @@ class HeadlessHost:
             "summary": state.last_summary,
             "events": await self.engine.head() - since,
         }
-        steps = len(state.plan.steps) if state.plan else 0
-        result = state.last_summary if acts else f"{steps} steps planned"
-        if not acts and state.plan is None and state.intervention is None:
-            result = "it plans once it runs"
-        if state.approvals.question is not None or state.approvals.held:
-            result = "it waits for you: inbox says for what"
-        parts = (receipt.message, state.mode, result, ending_jobs_text(state.running_jobs))
-        return 0, answer, " · ".join(part for part in parts if part)
+        result = state.last_summary
+        if not acts:
+            newest = max(state.goals.values(), key=lambda goal: goal.order).id if state.goals else ""
+            plan = state.plans.get(command.goal if isinstance(command, cmd.ChangeGoal) else newest)
+            steps = len(plan.steps) if plan is not None else 0
+            result = f"{steps} step{'s' * (steps != 1)} planned" if plan else "it plans once it runs"
+        status, why = rest_status(state, before if not isinstance(command, ACTS_ALONE) else None)
+        if status is None and isinstance(command, cmd.CallTool):
+            events = await self.engine.store.last(1, command.agent, kind=ActionFinished.kind)
+            failed = [e for e in events if e.seq > since and json.loads(e.body).get("code")]
+            status = Status.FAILED if failed else None
+        elif status is None:
+            were_open = {goal.id for goal in before.open_goals} if before is not None else set()
+            lost = [g for g in state.goals.values() if g.id in were_open and g.ending[0] == "failed"]
+            status = Status.FAILED if lost else None
+            why = "; ".join(f"{goal.id} failed: {goal.reason}" for goal in lost)
+        if status is not None:
+            answer |= {"ok": False, "status": status.value, "reason": why}
+        done = "" if status and isinstance(command, cmd.Run) else receipt.message
+        parts = (done, state.mode, why or result, ending_jobs_text(state.running_jobs))
+        return EXIT_CODES[status] if status else 0, answer, " · ".join(part for part in parts if part)
 
     async def _task_ended(self, command: cmd.ForceMeta, receipt: cmd.Receipt) -> Answer:
         """Wait until a background task is over, as it would be cut off with the session."""

@@ -12,6 +12,7 @@ from app.projection.improve_text import Preview
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import crew_commands as cc
 from engine.core.text import clean, clean_line
+from engine.crew.command_handlers import without_model
 from engine.crew.crew import Crew
 from engine.crew.handoffs.contexts import read_sources
 from engine.crew.ontology.context import ORCHESTRATOR
@@ -298,6 +299,8 @@ async def preview_crew(host: CommandHost, request: Request) -> Preview:
     command, crew, model = request.sends, request.context.crew, host.engine.model_name
     if not isinstance(command, cc.ForCrew):
         return await default_preview(host, request)
+    if not model and crew is not None and (why := without_model(crew, command)):
+        return refused_preview(request.line, why)
     facts = dict(fields_of(command, ""))
     if isinstance(command, cc.Bringing) and command.sources and crew is not None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -17,13 +18,27 @@ Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 """Sends a command as its operator."""
 
 
+_RESULTS = re.compile(
+    r"(action\.(finished|outcome_unknown|cancelled)|belief\.(added|outweighed)|world\.perceived|thought\.recorded"
+    r"|(decision|plan)\.\w+|model\.(called|said)|(step|job|goal|meta)\.ended|command\.received|failure\.recorded"
+    r"|shell\.changes_settled|reasoner\.(advanced|belief_told|message_heard)|crew\.handoff_ended"
+    r"|generation\.(answered|settled)|memory\.(stored|thought_added|reflected|consolidated))\Z"
+)
+"""Kinds of events that hold what was found, thought, decided or told."""
+
+
 def disputed_event(record: Record, what: str, agent: str = "") -> str:
     """The event that is meant when something is called wrong: of an action its end, of a file its last write.
 
     Raises:
-        UnknownSubjectError: nothing is called so.
+        UnknownSubjectError: nothing is called so, or it is no result.
     """
-    return record.subject(what, agent).newest
+    ref = record.subject(what, agent).newest
+    event = record.event(ref)
+    if event is not None and _RESULTS.match(event.kind) is None and ref not in record.disputes:
+        say = "name an action, a belief, a step, a goal, a file or an event that holds a result"
+        raise UnknownSubjectError(f"{ref} ({event.kind}) is no result that could be wrong: {say}")
+    return ref
 
 
 async def dispute(submit: Submit, ref: str, reason: str = "", *, lifted: bool = False) -> cmd.Receipt:

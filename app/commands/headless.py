@@ -33,8 +33,9 @@ from engine.core.journal import Event
 from engine.core.reasons import Reason
 from engine.core.recovery import FailureKind
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, first_problem
 from engine.core.thinking import FAILED_PLANNING
+from engine.inquiry.inbox import asked_of
 from engine.planning.library.missions import Mission
 from engine.sandbox.policy import Tier
 from engine.value import dataclass
@@ -68,6 +69,31 @@ EXIT_CODES = {
     Status.NO_JAIL: 78,
 }
 """70 and 78 are EX_SOFTWARE and EX_CONFIG of sysexits.h."""
+
+
+_HELD = ("run.breakpoint", "run.stuck", "run.reviewer")
+
+
+def rest_status(state: AgentState, before: AgentState | None) -> tuple[Status | None, str]:
+    """Why an agent that rests does not go on by itself, and in words; nothing where it has done all.
+
+    Args:
+        state: the agent's.
+        before: its state before the command; only what came since counts. None where it was to act, so that
+            all that holds it does.
+    """
+    if (need := next(asked_of(state), None)) is not None and (before is None or need not in asked_of(before)):
+        return Status.NEEDS_OPERATOR, f"it needs you: {need.what}; inbox says more"
+    if before is not None and before.run_event == state.run_event:
+        return None, ""
+    if state.held_by is not None:
+        return Status.BUDGET_EXCEEDED, state.run_reason
+    if state.timed_out:
+        return Status.TIMED_OUT, state.run_reason
+    if state.run is RunState.STOPPED and state.has_work:
+        return Status.INTERRUPTED, state.run_reason
+    held = state.run is RunState.PAUSED and any(map(state.run_reason.is_a, _HELD))
+    return (Status.NEEDS_OPERATOR, state.run_reason) if held else (None, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +188,10 @@ class Run:
             print(ending, file=self._err, flush=True)
         goal = state.goals.get(self._goal)
         actions = state.actions - before.actions
-        message = f"achieved in {actions} actions" if end.status is Status.GOAL_ACHIEVED else end.message
+        message = end.message
+        if end.status is Status.GOAL_ACHIEVED:
+            counted = f"achieved in {actions} action{'s' * (actions != 1)}"
+            message = ", ".join(filter(None, (counted, goal.lacking if goal else "")))
         result: dict[str, Any] = {
             "status": end.status.value,
             "goal": goal.text if goal else options.goal,
@@ -176,6 +205,7 @@ class Run:
             "cost_usd": round(state.cost_usd - before.cost_usd, 6),
             "duration_s": round(loop.time() - began, 3),
             "message": message,
+            "lacking": goal.lacking.split(", ") if goal and goal.lacking else [],
         }
         return {**result, "reason": end.reason} if end.reason else result
 
@@ -217,7 +247,8 @@ class Run:
             try:
                 command = break_command(line.strip(), Context(agent, await self._engine.view(agent)))
             except (GrammarError, ValidationError) as error:
-                return f"--break '{line}': {error}"
+                wrong = first_problem(error) if isinstance(error, ValidationError) else error
+                return f"--break '{line}': {wrong}"
             receipt = await self._do(command)
             if not receipt.ok:
                 return f"--break '{line}': {receipt.message}"

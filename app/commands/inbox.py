@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.commands.approvals import accepted_plan
 from app.commands.command import Answer, CommandHost, Values, chosen_agent
 from app.projection.metacognition_views import taken_up
 from app.projection.steering_text import break_rows, budget_json, budget_lines, dry_run_line, split_dry_run
-from engine.agent.steering.envelopes import LISTS
+from engine.agent.steering.envelopes import LISTS, envelope_of
 from engine.agent.steering.rules import rule_line, rule_text, words_of
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
@@ -168,6 +169,18 @@ async def show_envelope(host: CommandHost, values: Values) -> Answer:
     title = f"envelope of {envelope.goal}" + ("" if held else ", as it would be proposed")
     answer = {"envelope": asdict(envelope), "accepted": held is not None}
     return 0, answer, "\n".join((title, *envelope_lines(envelope)))
+
+
+async def show_accepted(host: CommandHost, values: Values) -> Answer:
+    """The envelope that a line would accept, and how it is accepted."""
+    state, command = await host.engine.view(chosen_agent(host)), accepted_plan(host.context, values)
+    proposed = host.engine.propose(state, command.goal) if command.goal in state.plans else None
+    if proposed is None:
+        return 1, {"ok": False}, f"{command.goal} has no plan yet"
+    envelope = envelope_of(command.envelope, proposed)
+    how = "nothing was accepted; the same line with --yes behind it accepts the plan"
+    lines = (f"without asking, for {command.goal}:", *envelope_lines(envelope), how)
+    return 0, {"ok": False, "envelope": asdict(envelope), "message": how}, "\n".join(lines)
 
 
 async def show_messages(host: CommandHost, _values: Values) -> Answer:

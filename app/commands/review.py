@@ -14,7 +14,7 @@ from app.commands.command import Answer, CommandHost, Values
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import events as ev
 from engine.core.agents import CommandReceived
-from engine.core.goals import GoalStatus
+from engine.core.goals import GoalStatus, ending_of
 from engine.core.journal import Event, of_agent
 from engine.core.state import AgentState
 from engine.core.text import clean_line
@@ -149,10 +149,12 @@ def recap_line(message: Recap) -> str:
     """What happened, in a line; empty where nothing did that one would want to be told."""
     if message.quiet:
         return ""
-    achieved = sum(goal.status is GoalStatus.ACHIEVED for goal in message.goals)
-    others = len(message.goals) - achieved
+    marks = [ending_of(goal.status, goal.reason)[0] for goal in message.goals]
+    achieved, partly = marks.count("achieved"), marks.count("partly")
+    others = len(marks) - achieved - partly
     parts = [
         f"{achieved} goal{'s' * (achieved != 1)} achieved" if achieved else "",
+        f"{partly} partly" if partly else "",
         f"{others} ended otherwise" if others else "",
         f"{message.failures} failure{'s' * (message.failures != 1)}" if message.failures else "",
         f"{', '.join(agent for agent, _ in message.waiting)} needs you" if message.waiting else "",
@@ -168,7 +170,8 @@ def recap_facts(message: Recap) -> list[tuple[str, str]]:
     rows = [("events", f"{message.events:,} (behind {message.since}, up to {message.until})")]
     for goal in message.goals:
         why = f": {goal.reason}" if goal.reason and goal.status is not GoalStatus.ACHIEVED else ""
-        rows.append((f"goal {goal.status}", f"{goal.agent} {goal.goal} {goal.text}{why} ({goal.event})"))
+        _, ended = ending_of(goal.status, goal.reason)
+        rows.append((f"goal {ended}", f"{goal.agent} {goal.goal} {goal.text}{why} ({goal.event})"))
     rows += [("needs you", f"{agent}: {why}") for agent, why in message.waiting]
     rows += [("stuck", f"{each.agent} {each.message} ({each.event})") for each in message.stuck]
     rows.append(("actions", f"{message.actions}, {message.failed_actions} failed"))

@@ -73,6 +73,9 @@ def _servers(context: Context) -> Iterable[tuple[str, str]]:
 
 ONLY_JOB = only_choice(_jobs, "name the job; running jobs: {}")
 TIERS = pairs(("kernel", "without namespaces"), ("paths", "UNCONFINED: nothing holds programs"))
+NETWORKS = pairs(
+    ("off", "nothing"), ("ports", "HTTP, HTTPS and name look-up, of every host"), ("on", "everything")
+)
 SERVER = Word("server", "a server of mcp.json", parse=_server, offers=_servers)
 SERVERS_TOOL = Rest("call", "a server's tool", shown="SERVER.TOOL {JSON}")
 COMMANDS = (
@@ -92,6 +95,13 @@ COMMANDS = (
         "let programs run in a weaker jail until this session ends",
         cmd.AcceptTier,
         Word("tier", "a tier", parse=lambda text, _context: text.upper(), offers=TIERS),
+    ),
+    command(
+        "network",
+        "what programs may reach until this session ends; pilothouse.toml says it for good",
+        cmd.GrantNetwork,
+        Word("network", "what they may reach", parse=lower, offers=NETWORKS),
+        examples=("network ports",),
     ),
     command(
         "jobs",

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.commands.user import operator_name, user_home
+from app.commands.user import NETWORK, operator_name, user_home
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.reviews import SETTINGS as REVIEWER
@@ -313,7 +313,8 @@ class Settings(EngineConfig):
         policy = SandboxPolicy(accept_paths=self.accept_paths)
         if accept is not None:
             policy = policy.accepting(accept)
-        granted = Network.PORTS if network and self.network is Network.OFF else self.network
+        said = Network(os.environ[NETWORK]) if os.environ.get(NETWORK) in list(Network) else self.network
+        granted = Network.PORTS if network and said is Network.OFF else said
         opened = fields_of(self, *(each.name for each in fields(EngineConfig)))
         opened |= {"policy": policy.with_network(granted), "model": self.model if model else None}
         return EngineConfig(**opened)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 OPERATOR = "PILOTHOUSE_OPERATOR"
 """The environment variable with the operator's name."""
+NETWORK = "PILOTHOUSE_NETWORK"
+"""That with what programs may reach, where `--network` says it for this start."""
 
 
 def user_home(environ: Mapping[str, str] = os.environ) -> Path:

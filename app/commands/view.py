@@ -58,6 +58,7 @@ COMMANDS = (
             offers=listed(lambda context: context.themes, "theme"),
         ),
     ),
+    command("notices", "what the last line said lately, in full", Show(view="notices")),
     command(
         "help ?",
         "the commands of this bar",

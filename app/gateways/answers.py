@@ -21,6 +21,7 @@ from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.fold import dump_state
 from engine.core.store.verify import workspace_head
+from engine.core.text import first_problem
 from engine.model import LateModel
 from engine.value import asdict, fields_of
 
@@ -215,13 +216,7 @@ def validated(model: type[Arguments], given: Mapping[str, Any], what: str) -> An
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise ProtocolError("arguments", f"{what}: {_first_problem(error)}") from None
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"])) or "it"
-    return f"{place[:80]}: {first['msg'][:300]}"
+        raise ProtocolError("arguments", f"{what}: {first_problem(error)}") from None
 
 
 # ------------------------------------------------------------------ answers
@@ -231,7 +226,7 @@ async def _submit(engine: Engine, given: SubmitArguments, asker: Asker) -> dict[
     try:
         command = cmd.parse_command(given.command)
     except ValidationError as error:
-        raise ProtocolError("command", f"this is no command: {_first_problem(error)}") from None
+        raise ProtocolError("command", f"this is no command: {first_problem(error)}") from None
     if given.key:
         command = command.model_copy(update={"submission": given.key})
     receipt = await engine.submit(command, operator=asker.operator)

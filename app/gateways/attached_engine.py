@@ -38,7 +38,7 @@ from engine.inquiry.inbox import Need, NeedKind
 from engine.inquiry.waiting import Waiting, WaitKind
 from engine.planning.library.plan_library import PlanLibrary, shipped_recipes
 from engine.sandbox.files import make_root
-from engine.sandbox.policy import Tier
+from engine.sandbox.policy import Network, Tier
 from engine.sandbox.tier import layers
 from engine.tools.registry import built_in_tools
 from engine.tools.shared_coder import SharedCoder
@@ -194,14 +194,17 @@ class AttachedEngine(WorkspaceQueries):
         hello = self._connection.hello
         if hello.get("session") != self.session:
             self.session = str(hello.get("session"))
-            for event in await self.store.last(1, WORKSPACE, kind=ev.TierAccepted.kind):
-                self._accept(ev.payload_of(event))
+            for kind in (ev.TierAccepted.kind, ev.NetworkGranted.kind):
+                for event in await self.store.last(1, WORKSPACE, kind=kind):
+                    self._accept(ev.payload_of(event))
         self._trouble, self._stale = "", 0
         self._back.set()
 
     def _accept(self, payload: ev.Payload) -> None:
         if isinstance(payload, ev.TierAccepted) and payload.session == self.session:
             self._coders.accept(Tier(payload.tier))
+        if isinstance(payload, ev.NetworkGranted) and payload.session == self.session:
+            self._coders.grant_network(Network(payload.network))
 
     async def _keep_looking(self) -> None:
         while True:

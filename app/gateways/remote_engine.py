@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from typing import TextIO
 
 from app.commands.goal_engine import Jail
 from app.commands.headless import Run, RunOptions
+from app.commands.user import NETWORK
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import RESTARTING
 from engine.core import commands as cmd
@@ -94,6 +96,7 @@ def refused_option(options: RunOptions) -> str:
     """The option that a run beside an open engine cannot have; empty where it has none."""
     network = options.mission is not None and options.mission.network
     given = [OWN_ENGINE[name] for name, value in fields_of(options, *OWN_ENGINE).items() if value]
+    given += ["--network"] if os.environ.get(NETWORK) else []
     return next(iter([*given, *(["a mission that needs the network"] if network else [])]), "")
 
 

@@ -16,6 +16,7 @@ from engine.agent.recovery import TAXONOMY, StrategyRecord
 from engine.bdi.trace import FrameView, IntentionView, ItemView
 from engine.core.agents import HELD_MODES
 from engine.core.journal import Event
+from engine.core.plan import StepStatus
 from engine.core.reasoner import Generation, GenerationStage
 from engine.core.recovery import OF_GOALS, Failure, Strategy
 from engine.core.state import AgentState
@@ -71,9 +72,19 @@ def _error(state: AgentState, failure: Failure) -> list[Row]:
         failure.message,
         recovery,
         resolved=failure.resolved,
+        worked=_worked(state, failure),
         waits=waits,
         history=" · ".join(f"{name} {text}" for name, text in past.items() if text),
     )
+
+
+def _worked(state: AgentState, failure: Failure) -> bool:
+    """Whether what failed has worked since: the recovery, or the step in the end."""
+    place = state.find_step(failure.step)
+    if place is None:
+        return failure.succeeded is not False
+    step = place[1]
+    return step.status is StepStatus.COMPLETED and not step.summary.is_a("step.by-hand")
 
 
 def _next_try(state: AgentState, failure: Failure) -> str:

@@ -12,7 +12,7 @@ from engine.core.actions import ResultStatus
 from engine.core.approvals import Answer
 from engine.core.breakpoints import write_break
 from engine.core.control import operator_of
-from engine.core.goals import GoalStatus
+from engine.core.goals import GoalStatus, ending_of
 from engine.core.journal import Event
 from engine.core.metacognition import JobOutcome
 from engine.core.plan import Op, PlanStep, StepStatus
@@ -119,9 +119,9 @@ def _moved(p: ev.GoalMoved) -> str:
 
 
 def _goal_ended(p: ev.GoalEnded) -> str:
-    if p.status is GoalStatus.ACHIEVED:
-        return f"✓ success goal {p.goal} achieved"
-    return f"✗ error goal {p.goal} {p.status}: {p.reason}"
+    mark, words = ending_of(p.status, p.reason)
+    glyph = {"achieved": "✓ success", "partly": "◐ warning"}.get(mark, "✗ error")
+    return f"{glyph} goal {p.goal} {words}" + (f": {p.reason}" if p.status is not GoalStatus.ACHIEVED else "")
 
 
 def _outweighed(p: ev.BeliefOutweighed) -> str:
@@ -146,7 +146,7 @@ def _plan_generated(p: ev.PlanGenerated) -> str:
 
 def _step_ended(p: ev.StepEnded) -> str:
     marks = {StepStatus.COMPLETED: "✓ success", StepStatus.FAILED: "✗ error"}
-    if p.status in marks:
+    if p.status in marks and not p.summary.is_a("step.by-hand"):
         return f"{marks[p.status]} {p.step} {p.summary}"
     return f"» operator {p.step} {p.status}: {p.summary}"
 
@@ -364,6 +364,7 @@ def _events(count: int) -> str:
 _WORDS: Words = {
     ev.SessionOpened: "○ session session {p.session} opened",
     ev.SessionClosed: "○ session session {p.session} closed",
+    ev.NetworkGranted: "! warning programs may reach this of the network: {p.network}",
     ev.TierAccepted: "! warning programs run in the jail {p.tier}, as accepted: {p.reason}",
     ev.BreakAccepted: "! operator a break of the journal at {p.event} was accepted: {p.problem}",
     ev.JournalRestored: "! operator the journal was restored up to seq {p.upto}: {p.problem}",

@@ -14,7 +14,6 @@ from enum import IntEnum
 from typing import Any
 
 from engine.core.agents import RUN_TYPES, Mode
-from engine.core.goals import GoalStatus
 from engine.core.state import AgentState
 from engine.core.text import clean_line, short_duration
 from engine.crew.ontology.context import ORCHESTRATOR, HumanRequest
@@ -253,8 +252,10 @@ class Fleet:
             yield entry
 
 
-def _place(entry: _Entry) -> tuple[Group, str, bool, str]:
-    return entry.group, entry.since or "~", entry.row.key.startswith(TYPE), entry.row.name
+def _place(entry: _Entry) -> tuple[Group, bool, str, bool, str]:
+    """Of those that do nothing the operator's own agents come first, then the roles that could be asked."""
+    role = entry.row.key.startswith(TYPE)
+    return entry.group, role and entry.group >= Group.IDLE, entry.since or "~", role, entry.row.name
 
 
 def _as(row: FleetRow, mark: str, style: str, state: str, **more: Any) -> FleetRow:
@@ -355,10 +356,11 @@ def _entry(state: AgentState, handoff: Handoff | None, *, fault: bool) -> _Entry
         return _Entry(Group.PAUSED, state.at, _as(row, "‖", "text", state.mode.value.lower()))
     if state.mode is Mode.STOPPED:
         return _Entry(Group.OFF, "", _as(row, "⊘", "dim", "stopped"), timed=False)
-    if goal is not None and goal.status is GoalStatus.FAILED:
+    mark = goal.ending[0] if goal is not None else ""
+    if goal is not None and mark == "failed":
         return _Entry(Group.FAILED, state.at, _as(row, "✗", "error", "failed", last="✗", note=goal.reason))
-    done = goal is not None and goal.status is GoalStatus.ACHIEVED
-    return _Entry(Group.IDLE, state.at if goal is not None else "", replace(row, last="✓-" if done else "-"))
+    last = {"achieved": "✓-", "partly": "◐-"}.get(mark, "-")
+    return _Entry(Group.IDLE, state.at if goal is not None else "", replace(row, last=last))
 
 
 def _needed(needs: Sequence[Need]) -> Asked:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from app.projection.fleet_views import seconds_since, seconds_used, state_style
 from engine.core.text import clean, clean_line, short_duration
 from engine.crew.ontology.context import SLOTS, HumanRequest
-from engine.crew.ontology.kinds import ConfidenceSource, HandoffState, Priority
-from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.kinds import ConfidenceSource, HandoffMode, HandoffState, Priority
+from engine.crew.ontology.results import HandoffResult, Usage
 from engine.crew.state import CrewState, Group, Handoff
 from widgets.base.facts import Fact
 from widgets.dialogs.handoffs import HandoffLine, HandoffRequest, HandoffsModel
@@ -98,7 +98,7 @@ class _Trees:
             elif group.id not in counted:
                 counted.add(group.id)
                 together = [each for each in names if handoffs[each].group == group.id]
-                yield _heading(group, lead, self._now)
+                yield _heading(group, handoffs, lead, self._now)
                 for place, each in enumerate(together):
                     yield self._line(handoffs[each], lead + _bracket(group, place, len(together)))
                     yield from self._below(each, lead + "   ")
@@ -134,12 +134,16 @@ def _bracket(group: Group, place: int, count: int) -> str:
     return " ┌ " if place == 0 else " └ " if place == count - 1 else " ├ "
 
 
-def _heading(group: Group, lead: str, now: datetime) -> HandoffLine:
+def _heading(group: Group, handoffs: Mapping[str, Handoff], lead: str, now: datetime) -> HandoffLine:
     name = f"{_MODES.get(group.mode, 'G')} {group.id[:SHORT_ID]} {group.mode}: {', '.join(group.agents)}"
     if not group.ended:
         took = short_duration(seconds_since(group.at, now))
         return HandoffLine(group.id, name, lead, "▶", "accent", "running", took, heading=True)
+    members = [handoffs[name] for name in group.handoffs if name in handoffs]
+    good = sum(member.state is HandoffState.COMPLETED for member in members)
     mark, style, word = ("✓", "success", "done") if group.ok else ("✗", "error", "failed")
+    if good < len(members) and group.mode != HandoffMode.SELECTIVE:
+        mark, style, word = ("◐", "warning", "partly done") if group.ok and good else ("✗", "error", "failed")
     why = clean_line(f"{group.code} {group.message}", limit=300).strip()
     may: frozenset[HandoffRequest] = frozenset() if group.ok else frozenset({"error"})
     return HandoffLine(group.id, name, lead, mark, style, word, heading=True, tail=why, may=may)
@@ -235,10 +239,10 @@ def _course(state: CrewState, handoff: Handoff) -> Iterator[Fact]:
     if handoff.late:
         yield Fact("late", f"{handoff.late} results came too late and were dropped", "warning")
     if handoff.result is not None:
-        yield from _of_result(handoff.result)
+        yield from _of_result(handoff.result, spent_below(state, handoff.id))
 
 
-def _of_result(result: HandoffResult) -> Iterator[Fact]:
+def _of_result(result: HandoffResult, below: Usage) -> Iterator[Fact]:
     yield Fact("", "Its result", "heading")
     if result.error is not None:
         yield Fact("error", f"{result.error_code or ''} {result.error}".strip(), "error")
@@ -275,6 +279,16 @@ def _of_result(result: HandoffResult) -> Iterator[Fact]:
         f"{_count(usage.calls, 'model call')}, {usage.input_tokens:,} + {usage.output_tokens:,} tokens, "
         f"${usage.usd:.4f}, {result.duration_seconds:.1f}s",
     )
+    if below.calls:
+        yield Fact("below", f"{_count(below.calls, 'model call')} of what it handed over, ${below.usd:.4f}")
+
+
+def spent_below(state: CrewState, name: str) -> Usage:
+    """What all that a handoff handed over has taken of models."""
+    spent = Usage()
+    for child in state.children(name):
+        spent += (child.result.usage if child.result is not None else Usage()) + spent_below(state, child.id)
+    return spent
 
 
 def _of_group(group: Group) -> Iterator[Fact]:

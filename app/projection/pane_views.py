@@ -103,7 +103,9 @@ def _goals(state: AgentState) -> Iterable[Row]:
 
 def _tree(state: AgentState, goal: Goal, branch: str, depth: int) -> Iterable[Row]:
     plan = state.plans.get(goal.id)
-    yield goal_row(goal.id, goal.text, goal.status.value, branch, *(_clauses(plan) if plan else ()))
+    done, clauses = _clauses(plan) if plan else (0, 0)
+    mark, words = goal.ending
+    yield goal_row(goal.id, goal.text, mark, branch, done, clauses, words)
     children = list(state.children(goal.id))
     for child in children:
         lead = "  " * min(depth, DEEPEST) + ("└ " if child is children[-1] else "├ ")
@@ -116,7 +118,8 @@ def _clauses(plan: Plan) -> tuple[int, int]:
     for step in plan.steps:
         index = step.provenance.clause_index
         if index:
-            open_by_clause[index] = open_by_clause.get(index, False) or not step.status.terminal
+            undone = not step.status.terminal or step.status is StepStatus.SKIPPED
+            open_by_clause[index] = open_by_clause.get(index, False) or undone
     return sum(not still_open for still_open in open_by_clause.values()), len(open_by_clause)
 
 
@@ -164,6 +167,8 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
     is_next = pending is not None and step.id == pending.id
     if step.summary.is_a("step.unknown") and step.status is StepStatus.FAILED:
         mark = "unknown"
+    elif step.status is StepStatus.COMPLETED and step.summary.is_a("step.by-hand"):
+        mark = "forced"
     elif step.status is StepStatus.ABANDONED and step.attempts:
         mark = "failed"  # it was tried; the thinker goes on without it
     elif is_next and mark == "planned" and not state.goals[state.current_goal].status.terminal:

@@ -15,6 +15,7 @@ from app.projection.fleet_views import (
     moment_text,
     value_text,
 )
+from app.projection.handoff_views import spent_below
 from engine.core.agents import DEBATE, GUIDED, PIPELINE
 from engine.core.text import clean_line
 from engine.crew.builder.agent_files import spec_text
@@ -280,7 +281,7 @@ def _debate(state: CrewState, handoff: Handoff) -> tuple[tuple[Row, ...], Texts,
                     rows.append(row)
                     texts.append((key, (text,)))
     sides = " · ".join(f"{side.label} {side.agent_id}: {side.stance}" for side in held.spec.sides)
-    return tuple(rows), tuple(texts), _round(held), f"{held.motion}\n{sides}"
+    return tuple(rows), tuple(texts), _round(held, handoff), f"{held.motion}\n{sides}"
 
 
 def debate_of(handoff: Handoff) -> Debate | None:
@@ -294,9 +295,12 @@ def debate_of(handoff: Handoff) -> Debate | None:
     return begin(spec, motion) if spec is not None and (spec.motion or motion).strip() else None
 
 
-def _round(held: Debate) -> str:
+def _round(held: Debate, handoff: Handoff) -> str:
     if held.ended:
         return f"ended after round {held.closed}: {held.ended}"
+    if not handoff.open:
+        what = "the openings" if held.closed < 0 else f"round {held.closed}"
+        return f"{handoff.state.words} {'in' if held.closed < 0 else 'after'} {what}"
     if held.closed < 0:
         return f"openings under way, {held.rounds} rounds planned"
     return f"round {held.closed} of {held.rounds} is over"
@@ -315,7 +319,9 @@ def _outcome(held: Debate, verdict: Verdict | None) -> tuple[str, str]:
 def _judged(state: CrewState, held: Debate, handoff: Handoff, verdict: Verdict | None) -> tuple[Section, ...]:
     """The counts, the verdict, the operator's beside it, the judge's passes, and the dissent."""
     counts = ", ".join(f"{count} {name}" for name, count in held.ledger.items())
-    calls = f"{held.calls} of {len(held.labels) * (1 + held.rounds) + 2} calls"
+    # A round that was cut off is not in the debate's own count.
+    asked = max(held.calls, spent_below(state, handoff.id).calls)
+    calls = f"{asked} of {len(held.labels) * (1 + held.rounds) + 2} calls"
     sections = [Section("Claims", f"{counts} · {calls}".lstrip(" ·"), "text")]
     if verdict is None:
         error = handoff.result.error if handoff.result is not None else None
@@ -387,10 +393,10 @@ _LATER = ("files", "registration")
 """The phases that write."""
 _STANDING = {
     Status.BUILT: "✓ built",
-    Status.UP_TO_DATE: "✓ up to date: nothing was written",
+    Status.UP_TO_DATE: "· up to date: nothing was written",
     Status.FAILED: "✗ failed",
     Status.NEEDS_OPERATOR: "? needs you",
-    Status.DRY_RUN: "✓ dry run: nothing was registered",
+    Status.DRY_RUN: "· dry run: nothing was registered",
 }
 
 

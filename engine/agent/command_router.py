@@ -35,7 +35,7 @@ from engine.core.store.port import JournalStore
 from engine.core.streams import StreamLog
 from engine.core.text import NESTING_LIMIT, too_deep
 from engine.memory.tool import remember_for_operator
-from engine.sandbox.policy import Tier
+from engine.sandbox.policy import Network, Tier
 from engine.sandbox.tier import JailRefusal, best_jail
 
 _Route = Callable[[Any, str], Awaitable[cmd.Receipt]]
@@ -135,6 +135,7 @@ class CommandRouter:
         self._routes: dict[type[cmd.Command], _Route] = {
             cmd.CreateAgent: live.create,
             cmd.AcceptTier: self._accept_tier,
+            cmd.GrantNetwork: self._grant_network,
             ForMastermind: mastermind,
             ForCrew: crew,
             ForServers: servers,
@@ -291,6 +292,18 @@ class CommandRouter:
         await self._log.commit()
         self._shared.coders.accept(tier)
         return cmd.Receipt(ok=True, message=self._shared.coders.report().standing, event=event.ref)
+
+    async def _grant_network(self, command: cmd.GrantNetwork, actor: str) -> cmd.Receipt:
+        """Open or close the network for this session, recorded before it counts."""
+        network, coders = Network(command.network), self._shared.coders
+        jail = best_jail(coders.report().policy.with_network(network))
+        if isinstance(jail, JailRefusal):
+            return cmd.Receipt(ok=False, message=jail.message)
+        granted = ev.NetworkGranted(session=self._session, network=network)
+        event = self._log.append(granted, actor=actor, causes=(), tick=0)
+        await self._log.commit()
+        coders.grant_network(network)
+        return cmd.Receipt(ok=True, message=f"programs: {coders.report().summary}", event=event.ref)
 
     async def _set_workspace_budget(self, command: cmd.SetWorkspaceBudget, actor: str) -> cmd.Receipt:
         resolved = self._budgets.resolved(command, None)

@@ -5,6 +5,7 @@ An agent's life, gate, pipeline and journal are the same whatever its strategy i
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Protocol
 
 from engine.agent.decider import Decider
@@ -15,7 +16,7 @@ from engine.agent.steering.gate import may_think
 from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.goals import Goal, GoalStatus
-from engine.core.plan import Op, StepStatus
+from engine.core.plan import Op, Plan, StepStatus
 from engine.core.reasoner import SentMessage
 from engine.core.reasons import Reason
 from engine.core.recovery import ActiveAction, FailureKind, Strategy
@@ -165,6 +166,8 @@ class Planner:
             return True
         self._recoverer.end_replanning(goal.id, success=True, cause=plan.event)
         reason = plan.steps[-1].summary if plan.shown else self._state.last_summary
+        if lacking := _lacking(self._state, goal, plan):
+            reason = Reason("goal.partly", lacking=lacking, result=reason)
         ends = ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=reason)
         ended = self._append(ends, "agent", *(step.event for step in plan.steps[-1:]), plan.event)
         if goal.parent is not None and goal.parent_step is not None:
@@ -242,6 +245,28 @@ class Planner:
         if tried and tried[-1] is Strategy.RETRY_WITH_DELAY:
             payloads = recovered(self._state, Strategy.RETRY_WITH_DELAY, goal=goal, success=success)
             self._recorder.append_all(payloads, cause)
+
+
+def _lacking(state: AgentState, goal: Goal, plan: Plan) -> tuple[Reason, ...]:
+    """What of a plan and of the goals below was skipped, or got its result by hand."""
+    clauses: dict[int, list[bool]] = {}
+    counts: Counter[str] = Counter()
+    for step in plan.steps:
+        skipped = step.summary.is_a("step.left-out")
+        if step.provenance.clause_index:
+            clauses.setdefault(step.provenance.clause_index, []).append(skipped)
+        else:
+            counts["goal.steps-skipped"] += skipped
+        counts["goal.steps-forced"] += step.summary.is_a("step.by-hand")
+    for each in clauses.values():
+        if all(each):
+            counts["goal.clauses-skipped"] += 1
+        else:
+            counts["goal.steps-skipped"] += sum(each)
+    for child in state.children(goal.id):
+        for part in child.reason.values["lacking"] if child.lacking else ():
+            counts[part.code] += part.values["n"]
+    return tuple(Reason(code, n=count) for code, count in sorted(counts.items()) if count)
 
 
 class PlanDeliberation(Deliberation):

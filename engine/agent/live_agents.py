@@ -103,6 +103,8 @@ class LiveAgents:
 
     def __init__(self, shared: SharedServices, session: str, here: dict[str, Agent]) -> None:
         self._shared, self._session = shared, session
+        self.thinks = shared.client is not None
+        """Whether there is a model."""
         self.here = here
         self.faults: dict[str, str] = {}
         """Agents that are here and cannot be resumed, with the reason."""

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.core.text import first_problem
 from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import METACOGNITION_KEY, MetaSettingsError, read_metacognition
 from engine.model import LateModel
@@ -38,9 +39,7 @@ def _read(meta: Mapping[str, Any], key: str, model: type[M], form: str) -> M:
     try:
         return model.model_validate(dict(given))
     except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in (key, *first["loc"]))
-        raise SettingsError(f"{where}: {first['msg']}; {form}: {known}") from None
+        raise SettingsError(f"{key}.{first_problem(invalid)}; {form}: {known}") from None
 
 
 def read_settings(meta: Mapping[str, Any]) -> ProcessingSettings:

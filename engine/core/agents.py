@@ -272,6 +272,13 @@ class TierAccepted(Payload, kind="sandbox.tier_accepted"):
     """What was missing."""
 
 
+class NetworkGranted(Payload, kind="sandbox.network_granted"):
+    """The operator said what programs may reach over the network, until the session ends."""
+
+    session: str
+    network: str
+
+
 class AgentCreated(Payload, kind="agent.created", external=True):
     """An agent came to be; the first event of its stream."""
 

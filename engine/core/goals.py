@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,13 @@ class GoalStatus(StrEnum):
         return self in (GoalStatus.ACHIEVED, GoalStatus.FAILED, GoalStatus.DROPPED)
 
 
+GoalMark = Literal["active", "pending", "achieved", "partly", "failed", "dropped"]
+"""How a goal is shown: its status, or that it was achieved without all that it asked for."""
+HANDOFF_IS = "its handoff is "
+"""How the last decision of a run begins; the state of its handoff follows."""
+_OF_HANDOFFS: dict[str, GoalMark] = {"completed": "achieved", "failed": "failed", "timed_out": "failed"}
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """One desire of an agent, as the operator or a parent goal stated it."""
@@ -49,6 +56,34 @@ class Goal:
     """Why it ended as it did."""
     event: str = ""
     """Reference of the event that adopted or last changed it."""
+
+    @property
+    def ending(self) -> tuple[GoalMark, str]:
+        """How it stands; see `ending_of`."""
+        return ending_of(self.status, self.reason)
+
+    @property
+    def lacking(self) -> str:
+        """What it was achieved without; see `lacking_in`."""
+        return lacking_in(self.reason)
+
+
+def lacking_in(reason: Reason) -> str:
+    """What a goal was achieved without, as `1 clause skipped, 1 step forced`; empty where that is nothing."""
+    return ", ".join(reason.values["lacking"]) if reason.is_a("goal.partly") else ""
+
+
+def ending_of(status: GoalStatus, reason: Reason) -> tuple[GoalMark, str]:
+    """How a goal stands, for its mark and in words, such as `achieved, 1 clause skipped`.
+
+    The goal of a run ends as its handoff does.
+    """
+    if status is GoalStatus.ACHIEVED and (lacking := lacking_in(reason)):
+        return "partly", f"{status}, {lacking}"
+    if status is GoalStatus.ACHIEVED and reason.startswith(HANDOFF_IS):
+        mark = _OF_HANDOFFS.get(reason.removeprefix(HANDOFF_IS), "dropped")
+        return mark, "achieved" if mark == "achieved" else str(reason)
+    return status.value, status.value
 
 
 class AdoptGoal(Command, do="adopt_goal"):

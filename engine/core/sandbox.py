@@ -73,6 +73,12 @@ class AcceptTier(Command, do="accept_tier"):
     """What this machine gives; the operator names it, so that no less is accepted than was read."""
 
 
+class GrantNetwork(Command, do="grant_network"):
+    """Say what programs may reach over the network, until this session ends."""
+
+    network: Literal["off", "ports", "on"]
+
+
 SHELL_TOOL, SHELL_COMMAND = "simple_coder", "shell"
 """The call that is the operator's shell."""
 WRITE_TOOL, WRITE_COMMAND = "simple_coder", "write"

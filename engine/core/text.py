@@ -139,11 +139,23 @@ MATERIAL_LIMIT = 20_000
 """Characters of one piece of material; a longer one is cut and says so."""
 
 
+_PLAIN = (
+    (r"\A(Input|String|List|Tuple|Dictionary|Data) should", "it should"),
+    (r"\AField required", "it is missing"),
+    (r"\AExtra inputs are not permitted", "there is nothing of this name"),
+    (r", unable to parse string as an? \w+", ""),
+    (r"\AValue error, ", ""),
+)
+"""What pydantic says, and what a person is told instead."""
+
+
 def first_problem(error: ValidationError) -> str:
-    """The first of what pydantic found wrong, with its place, on one line."""
+    """The first of what pydantic found wrong, with its place, on one line and in words for a person."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"])) or "it"
-    return clean_line(f"{place}: {first['msg'].removeprefix('Value error, ')}", limit=500)
+    place, words = ".".join(map(str, first["loc"])) or "it", first["msg"]
+    for pattern, plain in _PLAIN:
+        words = re.sub(pattern, plain, words)
+    return clean_line(f"{place[:80]}: {words}", limit=500)
 
 
 def fence(name: str, text: str, *, limit: int = MATERIAL_LIMIT) -> str:

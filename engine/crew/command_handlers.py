@@ -15,6 +15,7 @@ from engine.crew.handoffs.admission import key_by_prefix
 from engine.crew.handoffs.contexts import HandoffDraft, operator_context, with_sources
 from engine.crew.methods.debate import ROUNDS
 from engine.crew.ontology.kinds import (
+    AgentType,
     ErrorCode,
     HandoffMode,
     HandoffState,
@@ -26,9 +27,28 @@ from engine.crew.ontology.kinds import (
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.operator_requests import GUIDED
 from engine.crew.ports import HandoffError, HandoffRequest
-from engine.crew.state import Handoff
+from engine.crew.state import CrewState, Handoff
+from engine.crew.thinker.run_plan import GIVEN, why_model
+from engine.models.choice import NO_MODEL
 
 DEBATER = "decision-debate"
+
+
+def without_model(crew: CrewState, command: cc.ForCrew) -> str:
+    """Why a command needs a model, with how to have one; empty where it does not."""
+    to = getattr(command, "to", ())
+    if isinstance(command, cc.Debate):
+        to = command.pro or command.agent_id or DEBATER
+    elif not isinstance(command, cc.Delegate | cc.Sequence | cc.Parallel | cc.Transfer):
+        return ""
+    given = getattr(command, "given", None)
+    metadata = getattr(command, "metadata", {}) | ({GIVEN: given} if given is not None else {})
+    for name in (to,) if isinstance(to, str) else to:
+        entry = crew.agents.get(name)
+        asks = entry is not None and entry.spec.type is AgentType.GUIDED
+        if entry and not asks and (why := why_model(entry.spec, metadata)):
+            return f"{why}; {NO_MODEL}"
+    return ""
 
 
 async def run_crew_command(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
@@ -46,6 +66,8 @@ async def run_crew_command(crew: Crew, command: cc.ForCrew, actor: str) -> Recei
 
 
 async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
+    if not crew.thinks and (why := without_model(crew.state, command)):
+        return Receipt(ok=False, message=why, data={"code": ErrorCode.NO_MODEL.value})
     match command:
         case cc.Delegate() | cc.Debate() | cc.Sequence() | cc.Parallel() | cc.Select():
             return await _work(crew, command, actor)

@@ -137,6 +137,12 @@ class Crew:
         return self.stream.state
 
     @property
+    def thinks(self) -> bool:
+        """Whether there is a model; work that needs one is refused without."""
+        worker = self.handoffs.moves.worker
+        return worker is None or worker.thinks
+
+    @property
     def needs(self) -> tuple[HumanRequest, ...]:
         """What waits for the operator, the most severe first, then the oldest; no turns of a conversation."""
         asked = self.state.open_requests()

@@ -247,7 +247,7 @@ class HandoffGroups:
     ) -> GroupResult:
         good = sum(result.success for result in results)
         message = f"{good} of {len(results)} succeeded"
-        if good >= least:
+        if good >= (least := max(1, least)):
             return GroupResult(group, names, results, True, message=message)
         return GroupResult(
             group, names, results, False, ErrorCode.QUORUM, message=f"{message}; {least} were needed"

@@ -174,6 +174,10 @@ class RunService(Protocol):
 class Worker(Protocol):
     """What the manager asks of whoever makes runs; `engine.crew.runs` makes them agents of the engine."""
 
+    @property
+    def thinks(self) -> bool:
+        """Whether there is a model for them."""
+
     async def begin(self, handoff: RunningHandoff, parent: str) -> str:
         """Begin the work on a handoff, as a child of the run `parent` (empty for none); gives the run's id.
 

@@ -126,6 +126,11 @@ class Runs:
         self._used: dict[str, Usage] = {}
         """What runs took that are gone."""
 
+    @property
+    def thinks(self) -> bool:
+        """Whether there is a model for them."""
+        return self._live.thinks
+
     # -------------------------------------------------------------- life
 
     async def open(self, watcher: RunObserver) -> None:

@@ -48,6 +48,7 @@ from engine.improve.search.audit import JournalAuditor
 from engine.improve.search.model_proposals import ModelProposer
 from engine.improve.search.suites import SearchProposer, SearchSuites
 from engine.improve.state import EventStream
+from engine.models.choice import NO_MODEL
 from engine.sandbox.policy import SandboxPolicy
 
 MODELS = (BudgetKind.USD, BudgetKind.TOKENS, BudgetKind.CALLS)
@@ -269,7 +270,9 @@ class Mastermind:
             }
         (reading,) = matches
         component = reading.component
+        self.improver.check_proposers(component)
         budget = self.improver.budget(JobRequest("", "", command.model_dump(), ""))
+        usd = budget.usd if self.host.model is not None else 0.0
         cost = f"at most {budget.candidates} candidates, {budget.seconds:.0f} s of processor"
         return {
             "does": f"looks for something better in {component.title}; nothing is applied without you",
@@ -279,7 +282,7 @@ class Mastermind:
             "paths": list(component.paths),
             "sets": await self.improver.sets(component),
             "forecast": estimate_campaign(self.state, component, budget),
-            "cost": cost + (f", ${budget.usd:.2f} for models" if budget.usd else ", no model"),
+            "cost": cost + (f", ${usd:.2f} for models" if usd else ", no model"),
             "asks": True,
             "reversible": True,
         }
@@ -344,6 +347,8 @@ class Mastermind:
         if command.verb not in self._workers:
             known = ", ".join(self.verbs)
             raise JobRefused(f"there is no job {command.verb}; jobs: {known}")
+        if self.host.model is None and command.usd:
+            raise JobRefused(f"nothing can be spent on models: {NO_MODEL}")
         worker, heavy = self._workers[command.verb]
         options = command.model_dump(exclude={*NOT_TOLD, "verb", "argument", "options"})
         asked = JobRequest("", command.argument, {**command.options, **options}, actor)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.core import events as ev
+from engine.core.goals import ending_of
 from engine.core.journal import Event
 from engine.core.state import AgentState
 from engine.value import dataclass
@@ -52,7 +53,8 @@ def notice_of(event: Event, payload: ev.Payload, state: AgentState | None) -> No
         if goal is None or goal.parent is not None:
             return None
         why = f": {payload.reason}" if payload.reason else ""
-        return Notice(Rule.DONE, agent, f"{payload.status} {payload.goal} {goal.text}{why}", event.ref)
+        _, ended = ending_of(payload.status, payload.reason)
+        return Notice(Rule.DONE, agent, f"{ended}: {payload.goal} {goal.text}{why}", event.ref)
     text = _NEEDS[type(payload)](payload) if type(payload) in _NEEDS else ""
     if not text or (by_hand and isinstance(payload, ev.InterventionOpened)):
         return None

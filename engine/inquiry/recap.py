@@ -8,6 +8,7 @@ from engine.core import events as ev
 from engine.core.actions import ResultStatus
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, of_agent
+from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.inquiry.inbox import asked_of
 from engine.memory import notes as noting
@@ -32,7 +33,7 @@ class EndedGoal:
     goal: str
     text: str
     status: GoalStatus
-    reason: str
+    reason: Reason
     event: str
 
 

@@ -294,6 +294,7 @@ _TURNS: dict[type[ev.Payload], Callable[[Any], tuple[str, str] | None]] = {
     ev.InterventionClosed: lambda said: ("decided", said.resolution),
     ev.ShellReturned: lambda said: ("shell handed back", said.note),
     ev.ChangesSettled: lambda said: ("told the agent of", ", ".join(said.accepted) or "no change"),
+    ev.NetworkGranted: lambda said: (f"network {said.network}", ""),
     ev.TierAccepted: lambda said: (f"jail {said.tier} accepted", said.reason),
     ev.ServerTrusted: lambda said: (f"the server {said.server} may start", said.what),
     ev.ServerDistrusted: lambda said: (f"the server {said.server} may not start", ""),

@@ -50,8 +50,8 @@ DEFAULT_MODEL = "claude-sonnet-5-5"
 TIERS = ("fast", "deep")
 """Tiers for which the environment may name a model: PILOTHOUSE_MODEL_FAST, PILOTHOUSE_MODEL_DEEP."""
 NO_MODEL = (
-    "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and begin "
-    "again"
+    "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local server, and start again; "
+    "or see one at work in a recording: pilothouse demo"
 )
 
 

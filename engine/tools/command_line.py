@@ -110,6 +110,14 @@ def _plain_word_end(command: str, position: int) -> int:
     return start + len(word) if "://" in word or "==" in word else 0
 
 
+NETWORK_OFF = "The sandbox's network is off; `network ports`, --network ports or pilothouse.toml allow it"
+"""Said where a program fails for want of it: the line of the bar, the option, the settings."""
+_NETWORK_OFF = re.compile(
+    r"No matching distribution found.*|(?:Temporary failure in name resolution|Could not resolve|EAI_AGAIN"
+    r"|Temporary failure resolving|Name or service not known|\bENOTFOUND|Network is unreachable"
+    r"|unable to resolve host|nodename nor servname|dial tcp: lookup|dns error|No route to host).*"
+)
+"""How programs say that they reach no host at all; elsewhere than in the sandbox it may pass."""
 _NETWORK_PROGRAMS = frozenset({"pip", "pip3", "git", "npm"})
 _NETWORK_SIGNS = re.compile(
     r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError"
@@ -195,9 +203,10 @@ def _failure(
             return ErrorCode.EXIT_STATUS, f"Ended by signal {signal_name(result.return_code or 0)}."
         case _:
             pass
-    if is_network_failure(argv, result.stdout, result.stderr) or (
-        policy.network is Network.OFF and is_install_without_index(argv, result.stdout + result.stderr)
-    ):
+    output = result.stdout + result.stderr
+    if policy.network is Network.OFF and (sign := _NETWORK_OFF.search(output)) is not None:
+        return ErrorCode.NETWORK, f"{NETWORK_OFF}. {sign[0].strip()}"
+    if is_network_failure(argv, result.stdout, result.stderr):
         return ErrorCode.NETWORK, ""
     return ErrorCode.EXIT_STATUS, ""
 
@@ -214,11 +223,6 @@ def _hint(result: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
     if result.tier is Tier.PATHS or not _REFUSALS.search(result.stderr + result.stdout):
         return ""
     return "The jail may have refused something. Do not work around it: ask the operator; see `policy`."
-
-
-def is_install_without_index(argv: list[str], output: str) -> bool:
-    """Whether pip found nothing because it may ask no index."""
-    return _program(argv) in ("pip", "pip3") and "No matching distribution found" in output
 
 
 def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.core.actions import ToolResult
 from engine.core.ports import CallContext, CommandSpec
-from engine.sandbox.policy import PolicyError, Tier
+from engine.sandbox.policy import Network, PolicyError, SandboxPolicy, Tier
 from engine.sandbox.tier import SandboxReport, layers
 from engine.tools.simple_coder import SimpleCoder
 
@@ -100,9 +100,16 @@ class SharedCoder:
 
     def accept(self, tier: Tier) -> None:
         """Let programs run in this jail or a firmer one, because the operator said so."""
-        self._shared = self._shared.under(self._shared.policy.accepting(tier))
+        self._change(lambda policy: policy.accepting(tier))
+
+    def grant_network(self, network: Network) -> None:
+        """Let programs reach this much; an agent that was narrowed further stays so."""
+        self._change(lambda policy: policy.with_network(network))
+
+    def _change(self, change: Callable[[SandboxPolicy], SandboxPolicy]) -> None:
+        self._shared = self._shared.under(change(self._shared.policy))
         for agent, coder in self._apart.items():
-            self._apart[agent] = coder.under(coder.policy.accepting(tier))
+            self._apart[agent] = coder.under(change(coder.policy))
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Run one command; see `engine.core.ports.Tool.call`."""

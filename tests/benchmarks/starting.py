@@ -45,9 +45,12 @@ def _used_until(argv: Sequence[str], *texts: bytes) -> tuple[float, float]:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK"), wall
 
 
+GIVEN = """delegate jtbd what is new given='{"output": "as told"}'"""
+
+
 def _with_streams(workspace: str) -> None:
     """An agent, a stream of Mastermind's and one of the crew's."""
-    lines = ("agent_create bdi_agent pilot-1", "coord_suggest make tests faster", "delegate jtbd what is new")
+    lines = ("agent_create bdi_agent pilot-1", "coord_suggest make tests faster", GIVEN)
     for line in lines:
         done = pilothouse("do", "--workspace", workspace, line)
         subprocess.run(done, check=False, capture_output=True)

@@ -53,6 +53,7 @@ async def test_without_intentions_the_keys_ask_for_nothing() -> None:
     messages: list[Message] = []
     app = ReasonerApp()
     async with app.run_test(size=(100, 30), message_hook=messages.append) as pilot:
+        app.intentions.loaded()
         app.intentions.focus()
         await pilot.press("p", "X", "enter")
         await pilot.pause()

@@ -338,6 +338,8 @@ async def test_every_empty_pane_says_what_will_appear_and_every_pane_has_title_a
     app = Cockpit()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
+        for given in (app.goals, app.plan.steps, app.memory, app.errors, app.session, app.mind):
+            given.loaded()
         panes = (app.goals, app.plan.steps, app.memory, app.errors, app.session, app.mind)
 
         for pane in panes:

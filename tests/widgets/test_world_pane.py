@@ -80,6 +80,7 @@ async def test_a_ragged_picture_and_wide_signs_keep_the_grid_straight() -> None:
 async def test_the_title_is_the_worlds_and_an_empty_pane_says_what_will_be_there() -> None:
     app = ReasonerApp()
     async with app.run_test(size=(100, 30)) as pilot:
+        app.world.loaded()
         await pilot.pause()
         assert "The world the agent acts in" in "\n".join(shown(app.world))
 

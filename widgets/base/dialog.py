@@ -286,7 +286,7 @@ class ListDialog(BoxDialog[None], Generic[Model]):
         super().__init__()
         self.model = model
         """What is shown."""
-        self.list = LinePane(title=self.LIST_TITLE, empty=self.EMPTY, marks=self.MARKS, id="list")
+        self.list = LinePane(title=self.LIST_TITLE, empty=self.EMPTY, marks=self.MARKS, loads=True, id="list")
 
     def parts(self) -> Sequence[Widget]:
         """What stands in the box, from above; see `compose`."""

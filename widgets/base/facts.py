@@ -52,6 +52,7 @@ class TextLines:
 
     def show(self, pane: LinePane, render: Render, *, from_start: bool = True) -> None:
         """Show another text in the pane; from the first line on unless it is the same one, changed."""
+        pane.loaded()
         self.render = render
         self.lay_out(pane.text_width)
         if from_start:
@@ -104,6 +105,7 @@ class FactsPane(LinePane):
 
     def set_facts(self, facts: Sequence[Fact]) -> None:
         """Show these facts, from the first line on when they are others."""
+        self.loaded()
         if facts != self._facts:
             self._facts = facts
             self._lines.show(self, partial(fact_lines, facts))
@@ -116,6 +118,7 @@ class FactsPane(LinePane):
             render: gives the text in lines of a width.
             from_start: False for the same text, changed: then the reader's place stays.
         """
+        self.loaded()
         if shown != self._facts:
             self._facts = shown
             self._lines.show(self, render, from_start=from_start)
@@ -143,6 +146,8 @@ class ListModel:
 
 class RowsPane(LinePane):
     """Rows that the projection made."""
+
+    LOADS = True
 
     def show(self, model: ListModel) -> None:
         """Show these rows; the cursor stays on its own."""
@@ -207,6 +212,7 @@ class LongText(LinePane):
 
     def show(self, sections: tuple[Section, ...], *, from_start: bool = True) -> None:
         """Show these sections, from the first line on where not said otherwise."""
+        self.loaded()
         if sections != self.sections:
             self.sections = sections
             self._lines.show(self, self.lines_for, from_start=from_start)

@@ -30,17 +30,20 @@ FAR = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a pane says instead of lines."""
+    """What a pane says instead of lines, or on its last line below those that it has."""
 
     text: str
-    kind: Literal["empty", "loading", "error"] = "empty"
+    kind: Literal["empty", "loading", "error", "partly"] = "empty"
 
 
 NOTICE_MARKS: dict[str, tuple[str, str]] = {
     "empty": ("", "dim"),
     "loading": ("… ", "accent"),
     "error": ("✗ ", "error"),
+    "partly": ("◐ ", "warning"),
 }
+LOADING = Notice("loading …", "loading")
+"""What a pane says until it was given something to show, or that there is nothing."""
 
 
 @dataclass
@@ -114,6 +117,7 @@ class LinePane(Widget, can_focus=True):
         title: what its keys are listed under.
         empty: says what will appear here and which key makes it appear.
         marks: whether its lines have a mark of one cell before them.
+        loads: whether it says that it loads until it is given what there is, as `LOADS` does.
         click_chooses: whether one click chooses a row, and not only a second one.
     """
 
@@ -121,6 +125,8 @@ class LinePane(Widget, can_focus=True):
     FOLLOWS: ClassVar[bool] = False
     """True for panes that show the newest line as long as the reader is at the end."""
     MARKS: ClassVar[bool] = False
+    LOADS: ClassVar[bool] = False
+    """True for panes that say that they load until they are given what there is."""
     STARTS_ON_FIRST: ClassVar[bool] = True
     """False for panes that show no cursor until the operator moves it."""
     DEFAULT_CSS = """
@@ -180,6 +186,7 @@ class LinePane(Widget, can_focus=True):
         empty: str = "",
         marks: bool | None = None,
         click_chooses: bool = False,
+        loads: bool = False,
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
@@ -198,7 +205,7 @@ class LinePane(Widget, can_focus=True):
         """Letters that choose a row, with its key."""
         self._empty = Notice(empty or self.EMPTY)
         self._click_chooses = click_chooses
-        self._notice: Notice | None = None
+        self._notice: Notice | None = LOADING if self.LOADS or loads else None
         self._caption = Content("")
         self._subtitle = Content("")
         if title:
@@ -238,10 +245,16 @@ class LinePane(Widget, can_focus=True):
         self.refresh(Region(0, first - self.top, max(1, self.content_size.width), count))
 
     def set_notice(self, notice: Notice | None) -> None:
-        """Show a notice in place of lines; None says what will appear here when there are no lines."""
+        """Show a notice, below lines where there are any; None and no lines say what will appear here."""
         if notice != self._notice:
             self._notice = notice
+            self.top = self._clamped(FAR if self.following else self.top)
             self.refresh()
+
+    def loaded(self) -> None:
+        """It was given what there is to show, which may be nothing."""
+        if self._notice is LOADING:
+            self.set_notice(None)
 
     def set_caption_text(self, text: str) -> None:
         """Show a text in the lower border, beside the badge of unseen lines."""
@@ -267,6 +280,7 @@ class LinePane(Widget, can_focus=True):
             rows: all rows, each with a key of its own.
             added: how many are new, for panes that follow the end.
         """
+        self.loaded()
         changed, top = self.list.replace(rows, self.text_width, self.top)
         if changed is not None:
             for lines in changed:
@@ -334,7 +348,12 @@ class LinePane(Widget, can_focus=True):
 
     def _clamped(self, top: int) -> int:
         first, end = self.line_total()
-        return max(first, min(top, end - max(1, self.content_size.height)))
+        return max(first, min(top, end - self._room))
+
+    @property
+    def _room(self) -> int:
+        """Lines of the pane that its own lines may take."""
+        return max(1, self.content_size.height - (self._notice not in (None, LOADING)))
 
     def scroll_lines_to(self, top: int) -> None:
         """Put a line at the top of the pane; reaching the end resumes following."""
@@ -351,7 +370,7 @@ class LinePane(Widget, can_focus=True):
         """Scroll as little as needed to show these lines, the first one in any case."""
         if not lines:
             return
-        top = min(max(self.top, lines.stop - max(1, self.content_size.height)), lines.start)
+        top = min(max(self.top, lines.stop - self._room), lines.start)
         if top != self.top:
             self.scroll_lines_to(top)
 
@@ -458,9 +477,11 @@ class LinePane(Widget, can_focus=True):
         width = self.content_size.width
         first, end = self.line_total()
         number = self.top + y
+        notice = self._notice or self._empty
         if first == end:
-            notice = self._notice or self._empty
             return self.painter.notice(notice.text, *NOTICE_MARKS[notice.kind], y, width)
+        if self._notice is not None and y == self._room < self.content_size.height:
+            return self.painter.notice(notice.text, *NOTICE_MARKS[notice.kind], 1, width)
         if number >= end or width <= self.gutter_width:
             return Strip.blank(width, self.painter.named("text"))
         strip = self.draw(number, self.line(number), number in self.cursor_lines())

@@ -15,7 +15,7 @@ from engine.core.text import clean_line
 from engine.value import dataclass, field
 from widgets.base.dialog import DialogKey, ListDialog
 from widgets.base.facts import Fact, FactsPane, fact_lines
-from widgets.base.line_pane import RowChosen, RowHighlighted
+from widgets.base.line_pane import Notice, RowChosen, RowHighlighted
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, Pieces, break_line, escape_unprintable
 
@@ -47,6 +47,7 @@ class CampaignModel:
     place: str = ""
     """Which of the campaigns it is, such as `2 of 5`."""
     said: str = ""
+    notice: Notice | None = None
 
 
 def _candidate_lines(facts: tuple[Fact, ...], diff: str, width: int) -> Iterator[Pieces]:

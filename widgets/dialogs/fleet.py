@@ -35,6 +35,7 @@ class FleetModel:
     """How many there are of what."""
     said: str = ""
     """The result of the last key."""
+    notice: Notice | None = None
 
 
 def _agent_lines(row: FleetRow | None, height: int, width: int) -> tuple[Pieces, ...]:
@@ -124,7 +125,7 @@ class FleetDialog(BoxDialog[None]):
         columns = self.grid.columns
         shown = tuple(row for row in model.rows if self._passes(row))
         none = "No agent yet." if not model.rows else f"No agent of {len(model.rows)} fits '{self._filter}'."
-        self.grid.set_notice(None if shown else Notice(clean_line(none)))
+        self.grid.set_notice(model.notice or (None if shown else Notice(clean_line(none))))
         self.grid.show(shown)
         hidden = len(model.rows) - len(shown)
         filtered = f" · filter '{self._filter}' hides {hidden}" if self._filter else ""

@@ -16,7 +16,7 @@ from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.dialog import DialogKey, ListDialog, RowsDialog
 from widgets.base.facts import Fact, FactsPane
-from widgets.base.line_pane import RowChosen, RowHighlighted
+from widgets.base.line_pane import Notice, RowChosen, RowHighlighted
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, cut_text
 
@@ -56,6 +56,7 @@ class HandoffsModel:
     """The handoff that `facts` are about."""
     facts: tuple[Fact, ...] = ()
     said: str = ""
+    notice: Notice | None = None
 
 
 class HandoffsDialog(ListDialog[HandoffsModel]):

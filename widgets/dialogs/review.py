@@ -45,6 +45,7 @@ class WhyModel:
     """An event each, as `why_row` makes them."""
     notes: tuple[str, ...] = ()
     """What is to be said beside the chain."""
+    notice: Notice | None = None
 
 
 def _rows(model: WhyModel) -> list[Row]:

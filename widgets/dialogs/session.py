@@ -17,7 +17,7 @@ from engine.value import dataclass
 from widgets.base.asked import Asked, asked_lines
 from widgets.base.dialog import DialogKey, ListDialog, WriteDialog
 from widgets.base.facts import FactsPane, LongText, Section
-from widgets.base.line_pane import RowChosen, RowHighlighted
+from widgets.base.line_pane import Notice, RowChosen, RowHighlighted
 from widgets.base.rows import Row
 
 SessionRequest = Literal["step_mode", "again", "end"]
@@ -49,6 +49,7 @@ class SessionModel:
     why_not: str = ""
     """Why the rest cannot."""
     said: str = ""
+    notice: Notice | None = None
 
 
 class SessionDialog(ListDialog[SessionModel]):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from os.path import commonprefix
 from typing import ClassVar, Literal, Self
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -25,6 +25,8 @@ POPUP_LINES = 8
 POPUP_FRAME = 5
 """Cells of a completion's line that its border, its gutter and its scroll bar take."""
 MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "asks": "?", "note": "·"}
+CUT = " … :notices"
+"""Behind a message that is longer than the line."""
 HINT = "tab completes · ↑ history · ctrl+o what would it do? · esc leaves"
 
 
@@ -186,7 +188,10 @@ line, shows what it would do.
 
     def _show_message(self) -> None:
         text, shown = clean_line(self.message[0]), self.message[1]
-        self._message.update(Content(f"{MESSAGE_MARKS[shown]} {text}" if text else HINT), layout=False)
+        line = f"{MESSAGE_MARKS[shown]} {text}" if text else HINT
+        if text and cell_len(line) > (width := self._message.size.width) > len(CUT):
+            line = set_cell_size(line, width - len(CUT)) + CUT
+        self._message.update(Content(line), layout=False)
         for kind in MESSAGE_MARKS:
             self._message.set_class(shown == kind, f"-{kind}")
 

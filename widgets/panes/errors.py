@@ -22,7 +22,8 @@ class ErrorPanel(RowsPane):
     HELP = """## Errors
 Each failure with its kind, what failed, and below it the recovery strategy with the attempt, the delay and
 when the next try comes; then what was tried with its results, and how often each strategy has worked so far.
-✗ open, ✓ resolved, ? waits for you. Enter shows the failed step. r tries again now; X gives the goal up.
+✗ open, ✓ resolved, – left as it is, as by a skip, ? waits for you.
+Enter shows the failed step. r tries again now; X gives the goal up.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "ask('retry')", "Try what failed again now", show=False, id="errors.retry"),
@@ -42,6 +43,7 @@ def error_rows(
     recovery: Sequence[str] = (),
     *,
     resolved: bool = False,
+    worked: bool = True,
     waits: bool = False,
     history: str = "",
 ) -> list[Row]:
@@ -54,12 +56,16 @@ def error_rows(
         message: what it said.
         recovery: the strategy, and how it stands.
         resolved: whether it is over.
+        worked: whether that is because it worked in the end, where it is over.
         waits: whether it waits for the operator.
         history: what was tried before with the results, and how well strategies have done.
     """
-    glyph, style = ("✓", "dim") if resolved else ("?", "warning") if waits else ("✗", "error")
+    glyph, style = (
+        ("✓" if worked else "–", "dim") if resolved else ("?", "warning") if waits else ("✗", "error")
+    )
     kind, subject, message = (clean_line(text) for text in (kind, subject, message))
-    end = ("resolved", "success") if resolved else ("waits for you (i)", "warning") if waits else ("", "text")
+    over = ("resolved", "success") if worked else ("left as it is", "dim")
+    end = over if resolved else ("waits for you (i)", "warning") if waits else ("", "text")
     words = " ".join(map(clean_line, recovery))
     below = {
         "message": (Piece("" if resolved else message, "dim"),),

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
+from engine.core.goals import GoalMark
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.facts import RowsPane
@@ -110,7 +111,6 @@ def _values(frame: FrameLine) -> str:
     )
 
 
-GoalMark = Literal["active", "pending", "achieved", "failed", "dropped"]
 GoalActionName = Literal["reword", "subgoal", "under", "raise", "lower", "drop"]
 AgentMark = Literal["running", "paused", "asks", "stopped"]
 
@@ -118,6 +118,7 @@ GOAL_MARKS: dict[str, tuple[str, str]] = {
     "active": ("●", "accent"),
     "pending": ("○", "dim"),
     "achieved": ("✓", "success"),
+    "partly": ("◐", "warning"),
     "failed": ("✗", "error"),
     "dropped": ("–", "dim"),
 }
@@ -144,6 +145,7 @@ class GoalStack(RowsPane):
 What the agent wants, and below it the agents of this workspace.
 e rewords a goal, a puts one below it, u lets it serve another, + and - change how urgent it is, D drops it.
 ● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
+◐ achieved, but something was skipped or got its result by hand.
 Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its
 plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
 › is where it stands; ×3 counts calls made one. p suspends an intention, r resumes it,
@@ -203,7 +205,9 @@ def stacked(
     return rows
 
 
-def goal_row(id_: str, text: str, status: GoalMark, branch: str = "", done: int = 0, clauses: int = 0) -> Row:
+def goal_row(
+    id_: str, text: str, status: GoalMark, branch: str = "", done: int = 0, clauses: int = 0, words: str = ""
+) -> Row:
     """A goal.
 
     Args:
@@ -213,17 +217,20 @@ def goal_row(id_: str, text: str, status: GoalMark, branch: str = "", done: int 
         branch: what stands before it, where it serves another one.
         done: clauses of its text that are done.
         clauses: all of them; 0 when it was not split.
+        words: how it ended, where the mark alone does not say it.
     """
     glyph, style = GOAL_MARKS[status]
     text = clean_line(text)
     tail = [Piece(f"{done}/{clauses}", "dim")] if clauses else []
-    if status != "active":
+    said = words if words != status else ""
+    if status != "active" and not said:
         tail.append(Piece(" " * bool(tail) + status, style))
     return Row(
         f"goal:{id_}",
         (
             Piece(branch, "dim"),
             Piece(glyph + " ", style),
+            *((Piece(f"{clean_line(said)}: ", style),) if said else ()),
             Piece(text, {"active": "strong", "dropped": "dim"}.get(status, "text")),
         ),
         tail=tuple(tail),
@@ -235,7 +242,7 @@ def goal_row(id_: str, text: str, status: GoalMark, branch: str = "", done: int 
 
 def _over_row(count: int) -> Row:
     words = f"{count:,} ended run{'' if count == 1 else 's'}"
-    return Row("over:", (Piece("✓ ", "dim"), Piece(words, "dim")), tail=(Piece("H", "dim"),), mark=Piece(" "))
+    return Row("over:", (Piece("■ ", "dim"), Piece(words, "dim")), tail=(Piece("H", "dim"),), mark=Piece(" "))
 
 
 def agent_row(id_: str, mode: AgentMark = "stopped", note: str = "", *, selected: bool = False) -> Row:

@@ -20,7 +20,7 @@ from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHi
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap
 
-StepMark = Literal["planned", "next", "running", "completed", "failed", "skipped", "unknown"]
+StepMark = Literal["planned", "next", "running", "completed", "failed", "skipped", "forced", "unknown"]
 
 STEP_MARKS: dict[str, tuple[str, str]] = {
     "planned": ("·", "dim"),
@@ -29,9 +29,10 @@ STEP_MARKS: dict[str, tuple[str, str]] = {
     "completed": ("✓", "success"),
     "failed": ("✗", "error"),
     "skipped": ("»", "dim"),
+    "forced": ("✎", "warning"),
     "unknown": ("!", "warning"),
 }
-STEP_WORDS = {"unknown": "outcome unknown", "next": "next"}
+STEP_WORDS = {"unknown": "outcome unknown", "forced": "result by hand"}
 ON_PLAN = "on plan"
 """A step of the plan that the operator accepted, as they accepted it."""
 FOLD = 12
@@ -84,7 +85,7 @@ class StepList(LinePane):
     """The steps of a plan, one a line."""
 
     BINDING_GROUP_TITLE = "Plan"
-    MARKS = True
+    LOADS = MARKS = True
     EMPTY = (
         "The plan will appear here. Press : and type a goal, then s steps through its plan, space runs it."
     )
@@ -122,7 +123,8 @@ class PlanPane(Vertical):
     BORDER_TITLE = "2 Plan"
     BINDING_GROUP_TITLE = "Plan"
     HELP = """## Plan
-· planned, ▷ next, ▶ running, ✓ completed, ✗ failed, » skipped, ! outcome unknown after a crash.
+· planned, ▷ next, ▶ running, ✓ completed, ✗ failed, » skipped, ✎ result by hand,
+! outcome unknown after a crash.
 `● break` stops before the step, `held` waits for you. Enter or e edits a step, b sets a breakpoint.
 The part below shows the selected step's tool, arguments, where it came from, and its result.
 """
@@ -185,6 +187,7 @@ The part below shows the selected step's tool, arguments, where it came from, an
 
     def show(self, model: PlanModel) -> None:
         """Show this model."""
+        self._list.loaded()
         if model == self._model:
             return
         followed = _pending(self._model)
@@ -244,7 +247,7 @@ def _row(step: StepLine) -> Row:
         tail.append(Piece("● break ", "error"))
     if step.course and step.course != ON_PLAN:
         tail.append(Piece(f"{step.course} ", "warning"))
-    if step.status in ("failed", "skipped", "unknown", "running", "next"):
+    if step.status in ("failed", "skipped", "forced", "unknown", "running", "next"):
         tail.append(Piece(STEP_WORDS.get(step.status, step.status), style))
     elif step.clause_index:
         tail.append(Piece(f"§{step.clause_index}", "dim"))
@@ -274,7 +277,9 @@ def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
     lines += labelled("after", ", ".join(clean_line(each) for each in step.depends_on), width)
     lines += labelled("group", clean_line(step.group), width)
     lines += labelled("attempts", str(step.attempts) if step.attempts else "", width)
-    lines += labelled("result", clean_line(step.summary), width, style="success")
+    lines += labelled(
+        "result", clean_line(step.summary), width, style="success" if step.status == "completed" else "text"
+    )
     lines += labelled("error", clean_line(step.error), width, style="error")
     return tuple(lines)
 

@@ -62,8 +62,7 @@ class SandboxPane(LinePane):
 
     BORDER_TITLE = "5 Sandbox session"
     BINDING_GROUP_TITLE = "Session"
-    FOLLOWS = True
-    MARKS = True
+    FOLLOWS = MARKS = LOADS = True
     EMPTY = (
         "What the agent runs and what it prints will appear here. Press s for one step, "
         "or : and type ! ls to call the sandbox yourself."
@@ -96,6 +95,7 @@ The lower border says how the last command ended, how long it took, and what was
         """Take a batch of output; one repaint for all of it."""
         if not chunks:
             return
+        self.loaded()
         before = self._stream.end
         for chunk in chunks:
             if chunk.kind in ("prompt", "note"):
@@ -108,6 +108,7 @@ The lower border says how the last command ended, how long it took, and what was
 
     def show(self, model: SessionModel) -> None:
         """Show how the session stands."""
+        self.loaded()
         if model == self._model:
             return
         self._model = model

@@ -220,7 +220,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
         _Cell(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
         _errors(model),
         _Cell(
-            97 if model.lost else 45,
+            97 if model.lost else 65,
             _some(clean_line(model.link), "error" if model.lost else "dim"),
             _some("connection lost", "error")
             if model.lost

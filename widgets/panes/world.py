@@ -56,6 +56,7 @@ class WorldPane(FactsPane):
     """The world as a grid of signs, with the facts about it."""
 
     BORDER_TITLE = "5 World"
+    LOADS = True
     BINDING_GROUP_TITLE = "World"
     EMPTY = "The world the agent acts in will appear here once it perceives. Press s to step it."
     HELP = """## World

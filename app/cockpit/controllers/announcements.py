@@ -12,7 +12,7 @@ from app.cockpit.controllers.turn import Turn
 from app.projection import pane_views as views
 from app.projection.projector import NOTHING_CHANGED
 from engine.core import events as ev
-from engine.core.goals import GoalStatus
+from engine.core.goals import ending_of
 from engine.core.journal import Event
 from engine.core.text import clean_line
 from engine.inquiry.notices import Notice, NoticeFilter, Rule, notice_of
@@ -208,10 +208,12 @@ class Announcements:
         state = self._context.live.state
         if not self._shown(agent) or state is None or state.goals[payload.goal].parent:
             return
-        good = payload.status is GoalStatus.ACHIEVED
-        why = f": {payload.reason}" if payload.reason and not good else ""
+        mark, words = ending_of(payload.status, payload.reason)
+        good = mark in ("achieved", "partly")
+        why = f": {payload.reason}" if payload.reason and words == mark and not good else ""
         why = views.goal_evidence(state, payload.goal) if good else why
-        self._context.say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+        kind = "ok" if mark == "achieved" else "note" if good else "error"
+        self._context.say(f"goal {payload.goal} {words}{why}", kind)
 
     def _budget_reached(self, agent: str, payload: ev.BudgetReached) -> None:
         self._context.say(f"{agent}: {payload.reason} · $ shows the budgets and gives more", "error")

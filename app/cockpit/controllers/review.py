@@ -43,9 +43,9 @@ def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -
         (f"{len(lines)} found", f"{'looked' if over else 'looking'} at {looked or 'nothing yet'}",
          *search_notes(list(last.values())))
     )  # fmt: skip
-    notice = None
-    if not lines:
-        notice = Notice("Nothing was found.") if over else Notice("searching …", "loading")
+    notice = None if lines else Notice("Nothing was found.")
+    if not over:
+        notice = Notice("searching …", "loading")
     return SearchModel(words, lines, standing, notice)
 
 

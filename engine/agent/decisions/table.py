@@ -28,12 +28,12 @@ from engine.agent.decisions.sandbox import can_resume, jobs_text, refuse_frozen
 from engine.agent.steering.rules import RuleError
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import Mode, RunState
+from engine.core.agents import RunState
 from engine.core.beliefs import BeliefSource
 from engine.core.breakpoints import BreakError
 from engine.core.goals import Goal
 from engine.core.plan import Op, Plan, PlanStep, Provenance, StepStatus, step_line
-from engine.core.reasons import NONE, Reason, free_text
+from engine.core.reasons import NONE, Reason
 from engine.core.recovery import FailureKind
 from engine.core.rewind import RewindScope
 from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL
@@ -161,7 +161,7 @@ def _run(state: AgentState, command: cmd.Run, registry: ToolRegistry) -> Command
 @handles(cmd.Pause)
 def _pause(state: AgentState, command: cmd.Pause, registry: ToolRegistry) -> CommandResult:
     refuse(state.run is RunState.STOPPED, Reason("refused.already-stopped"))
-    if state.mode in (Mode.PAUSED, Mode.TIMED_OUT):
+    if state.run is RunState.PAUSED and not state.grants:
         return CommandResult("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return CommandResult(message + jobs_text(state, "go on"), (ev.AgentPaused(reason=Reason("run.paused")),))
@@ -293,7 +293,7 @@ def _move_step(state: AgentState, command: cmd.MoveStep, registry: ToolRegistry)
 def _skip_step(state: AgentState, command: cmd.SkipStep, registry: ToolRegistry) -> CommandResult:
     plan, step = _editable(state, command.step)
     closed = close_turn(state, step=step.id, resolution=Reason("turn.step", change="skipped"))
-    skipped = _ended(plan, step, StepStatus.SKIPPED, command.reason)
+    skipped = _ended(plan, step, StepStatus.SKIPPED, Reason("step.left-out", why=command.reason))
     return CommandResult(f"step {step.id} skipped", (skipped, *closed))
 
 
@@ -329,7 +329,7 @@ def _give_result(state: AgentState, command: cmd.GiveResult, registry: ToolRegis
         again = _ended(plan, step, StepStatus.PLANNED)
         closed = close_turn(state, step=step.id, resolution=Reason("turn.answered", result=command.result))
         return CommandResult(f"answered {step.id}", (believed, again, *closed))
-    done = _ended(plan, step, StepStatus.COMPLETED, free_text(command.result))
+    done = _ended(plan, step, StepStatus.COMPLETED, Reason("step.by-hand", result=command.result))
     closed = close_turn(state, step=step.id, resolution=Reason("turn.result"))
     return CommandResult(f"step {step.id} settled by hand", (believed, done, *closed))
 

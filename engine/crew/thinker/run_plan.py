@@ -24,6 +24,7 @@ from engine.core.agents import (
     VIEWS,
     WANTED,
 )
+from engine.core.goals import HANDOFF_IS
 from engine.core.plan import Op, PlanStep, Provenance
 from engine.core.text import clean_line
 from engine.core.thinking import Decision, DecisionKind
@@ -200,7 +201,7 @@ def next_move(brief: Brief, step: PlanStep, beliefs: Mapping[str, Any], *, think
     """
     about, spec = step.provenance.clause, brief.spec
     if beliefs.get(RETURNED):
-        return Decision(DecisionKind.FINISH, f"its handoff is {beliefs[RETURNED]}")
+        return Decision(DecisionKind.FINISH, f"{HANDOFF_IS}{beliefs[RETURNED]}")
     if spec.type is AgentType.PIPELINE and any(phase.id == about for phase in spec.phases):
         decision = _phase(brief, about, beliefs)
         if decision is not None:
@@ -238,15 +239,22 @@ def plan_without_model(brief: Brief) -> Decision:
     """The decision without a model: what was given is checked and counted; else it is said what needs
     a model.
     """
-    given = brief.context.metadata.get(GIVEN)
-    if isinstance(given, Mapping) and brief.spec.type in (AgentType.OPERATOR, AgentType.ROLE):
-        return _call("return_result", "check and count what was given", **given, final=True)
-    return fail_handoff(f"{brief.spec.name} needs a model: {_NEEDS[brief.spec.type]}", ErrorCode.NO_MODEL)
+    metadata = brief.context.metadata
+    if why := why_model(brief.spec, metadata):
+        return fail_handoff(why, ErrorCode.NO_MODEL)
+    return _call("return_result", "check and count what was given", **metadata[GIVEN], final=True)
+
+
+def why_model(spec: AgentSpec, metadata: Mapping[str, Any]) -> str:
+    """Why an agent needs a model for a task; empty where it does not."""
+    given = isinstance(metadata.get(GIVEN), Mapping) and spec.type in (AgentType.OPERATOR, AgentType.ROLE)
+    needs = "its turns are written by one" if spec.debate is not None else _NEEDS[spec.type]
+    return "" if given else f"{spec.name} needs a model: {needs}"
 
 
 _NEEDS = {
     AgentType.ROLE: "what it says is written by one",
-    AgentType.OPERATOR: "its task is done by one; what is given as metadata.given is checked without",
+    AgentType.OPERATOR: "its task is done by one; what is given by given= is checked without",
     AgentType.COLLABORATIVE: "its views are put together by one",
     AgentType.PIPELINE: "what its phases give is written by one",
     AgentType.GUIDED: "drafts are written by one",

@@ -51,6 +51,7 @@ from engine.improve.ports import (
     SuiteMaker,
 )
 from engine.improve.state import EventStream
+from engine.models.choice import NO_MODEL
 from engine.tools.parameters.paths import references
 
 ASKED = ("seed", "candidates", "seconds", "usd")
@@ -165,8 +166,18 @@ class CampaignRunner:
                     "asked": {name: asked.options[name] for name in ASKED if name in asked.options},
                 },
             )
+        self.check_proposers(matches[0].component)
         campaign = self.begin(asked, matches[0], asked.argument.strip(), "")
         return await self.run_campaign(campaign, asked, progress)
+
+    def check_proposers(self, component: Component) -> None:
+        """Whether somebody can propose a change of a component.
+
+        Raises:
+            JobRefused: only a model could, and there is none.
+        """
+        if not any(proposer.fits(component) for proposer in self._parts.proposers):
+            raise JobRefused(f"only a model can propose changes of {component.id}, and {NO_MODEL}")
 
     def begin(self, asked: JobRequest, reading: ComponentMatch, directive: str, item: str) -> Campaign:
         """Begin a campaign on a component, with the budget and the seed that were asked for."""

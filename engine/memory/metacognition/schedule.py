@@ -17,6 +17,7 @@ from engine.core.memory import ReflectionKind
 from engine.core.metacognition import PRESETS, Bounds, MetaSettings, MetaTask, ThresholdsAdapted
 from engine.core.reasons import NONE, Reason
 from engine.core.state import AgentState
+from engine.core.text import first_problem
 from engine.model import LateModel
 from engine.value import dataclass, replace
 
@@ -251,9 +252,7 @@ def read_metacognition(meta: Mapping[str, Any]) -> MetaSettings:
     try:
         read = MetaConfiguration.model_validate(dict(given))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in (METACOGNITION_KEY, *first["loc"]))
-        raise MetaSettingsError(f"{where}: {first['msg']}; settings: {known}") from None
+        raise MetaSettingsError(f"{METACOGNITION_KEY}.{first_problem(error)}; settings: {known}") from None
     usual = PRESETS[read.preset]
     intervals = ("optimise_every", "adapt_every", "promote_every", "maintain_every", "link_every")
     return replace(

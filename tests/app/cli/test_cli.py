@@ -334,7 +334,7 @@ def test_a_second_run_works_with_the_engine_of_the_first_which_stays_for_it(cli:
 
 def test_what_an_agent_was_told_reaches_the_terminal_clean(cli: Cli) -> None:
     assert cli("do", "agent_create bdi_agent two").returncode == 0
-    assert cli("do", "goal say \x1b]0;owned\x07 this \u202e").returncode == 0
+    assert cli("do", "goal say \x1b]0;owned\x07 this \u202e").returncode == 3
     for words in (["do", "status"], ["sessions", "show", "two"], ["do", "zz\x1b[2J"]):
         done = cli(*words)
         assert "\x1b" not in done.stdout + done.stderr

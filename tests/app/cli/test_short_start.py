@@ -29,10 +29,13 @@ def _do(workspace: Path, line: str, *options: str) -> subprocess.CompletedProces
     return subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
 
 
+DELEGATE = """delegate jtbd why given='{"output": "as told"}'"""
+
+
 @pytest.fixture
 def busy(tmp_path: Path) -> Path:
-    """A workspace with an agent, an item of Mastermind's and a handoff that needs a model."""
-    for line in ("agent_create bdi_agent pilot-1", "coord_suggest make tests faster", "delegate jtbd why"):
+    """A workspace with an agent, an item of Mastermind's and a handoff of which the result was given."""
+    for line in ("agent_create bdi_agent pilot-1", "coord_suggest make tests faster", DELEGATE):
         _do(tmp_path, line)
     return tmp_path
 

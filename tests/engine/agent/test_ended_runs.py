@@ -53,7 +53,9 @@ async def worked(engine: Engine, count: int) -> Crew:
     receipt = await engine.submit(cc.RegisterAgent(spec=parse_spec(spec).model_dump(mode="json")))
     assert receipt.ok, receipt.message
     for number in range(count):
-        assert (await engine.submit(cc.Delegate(to="sorter", task=f"Sort heap {number}."))).ok
+        given = {"given": {"output": f"Heap {number} is sorted."}}
+        task = cc.Delegate(to="sorter", task=f"Sort heap {number}.", metadata=given)
+        assert (await engine.submit(task)).ok
     while any(crew.state.open()):
         await crew.stream.changed()
     return crew
@@ -72,7 +74,7 @@ async def test_ended_runs_leave_the_agents_and_are_not_read_again(tmp_path: Path
     states = [await engine.view(name) for name in engine.agents]
     shown = views.goal_stack(states, "hand")
     assert [row.key for row in shown.rows if row.key.startswith("agent:")] == ["agent:hand"]
-    assert plain(shown.rows[-1].pieces) == "✓ 3 ended runs"
+    assert plain(shown.rows[-1].pieces) == "■ 3 ended runs"
     # Who looks at one of them sees it.
     keys = [row.key for row in views.goal_stack(states, runs[1]).rows]
     assert [key for key in keys if key.startswith("agent:")] == ["agent:hand", f"agent:{runs[1]}"]

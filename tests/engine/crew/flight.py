@@ -140,6 +140,8 @@ Script = Callable[[Job], Awaitable[HandoffResult | str | None]]
 class Worker:
     """Makes runs of coroutines: a script for each agent."""
 
+    thinks = True
+
     def __init__(self) -> None:
         self.scripts: dict[str, Script] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}

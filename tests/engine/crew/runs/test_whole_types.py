@@ -264,10 +264,11 @@ async def test_without_a_model_each_does_what_can_be_computed_and_says_what_need
     async with whole(tmp_path / "ws", [], None) as on:
         types = {one: on.spec(one).type for one in on.crew.state.agents}
         for name in [one for one, type_ in types.items() if type_ is not AgentType.GUIDED]:
-            result = await on.result(await on.hand(name, "We hire two people."))
-            assert (result.success, result.output, result.error_code) == (False, "", ErrorCode.NO_MODEL), name
-            assert "needs a model" in str(result.error)
-            assert result.usage.calls == 0
+            asked = cc.Delegate(to=name, task="We hire two people.", clarity=CLEAR)
+            refused = await on.engine.submit(asked)
+            assert (refused.ok, refused.data) == (False, {"code": "NO_MODEL"}), name
+            assert "needs a model" in refused.message
+        assert not on.crew.state.handoffs
         counted = await on.result(
             await on.hand("pws-validation", metadata={"given": GIVEN["pws-validation"]})
         )
@@ -286,8 +287,8 @@ async def test_without_a_model_each_does_what_can_be_computed_and_says_what_need
             "operator",
         )
         assert on.crew.state.open_requests(wizard) == ()
-        group = await on.do(cc.Parallel(to=("jtbd", "devil"), task="go", clarity=CLEAR))
-        assert [one.error_code for one in await on.results(group)] == [ErrorCode.NO_MODEL] * 2
+        together = await on.engine.submit(cc.Parallel(to=("jtbd", "devil"), task="go", clarity=CLEAR))
+        assert together.data == {"code": "NO_MODEL"}
         for request in on.crew.needs:
             await on.do(cc.DismissRequest(request=request.id))
         await on.at_rest()
