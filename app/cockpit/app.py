@@ -176,8 +176,9 @@ class Cockpit(TerminalApp[None]):
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
-        self.query_one("#command", CommandBar).set_text(self._unsent.kept.line)
         self.query_one("#plan", PlanPane).focus()
+        if line := self._unsent.kept.line:
+            self.context.open_bar(line)
         self.run_worker(self._open(), name="engine")
 
     def _signalled(self, number: int) -> None:
@@ -390,6 +391,11 @@ class Cockpit(TerminalApp[None]):
         super().notify(
             clean(message), title=clean_line(title), severity=severity, timeout=timeout, markup=markup
         )
+
+    def keys_dropped(self, count: int) -> None:
+        """Add it to what was said of why nothing opened."""
+        text, kind = self.context.bar.message
+        self.context.say(f"{text} · {'1 key' if count == 1 else f'{count} keys'} after it dropped", kind)
 
     def _write_terminal(self, text: str) -> None:
         if self._driver is not None and not self.is_headless:

@@ -198,7 +198,6 @@ class Controllers:
         self.command_line = self._register(
             CommandLine(
                 *(context, self.views),
-                layout=self.layout,
                 mastermind=self.mastermind,
                 crew=self.crew,
                 history=history,

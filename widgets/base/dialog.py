@@ -7,6 +7,7 @@ is not undone easily.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar
@@ -30,9 +31,9 @@ from widgets.base.rows import Row
 Result = TypeVar("Result")
 Model = TypeVar("Model")
 
-JUST_OPENED = "This has just opened; press the key again if you meant it."
-UNMEANT_S = 0.4
-"""How long a dialog that opened by itself takes keys for ones that were meant for what it covers."""
+JUST_OPENED = "it has just opened: press the key again"
+DEAF_S = 0.3
+"""How long a dialog that opened by itself takes no key: those were meant for what it covers."""
 _SHOWN = {"plus": "+", "minus": "-", "slash": "/", "delete": "del"}
 
 
@@ -82,7 +83,7 @@ class BoxDialog(ModalScreen[Result]):
     """A modal screen whose first child is the box; escape closes it without a choice.
 
     Args:
-        unasked: it opens by itself, so that the first keys are hardly meant for it.
+        unasked: it opens by itself, so that the first keys are not meant for it.
     """
 
     TITLE_TEXT: ClassVar[str] = ""
@@ -155,7 +156,8 @@ class BoxDialog(ModalScreen[Result]):
 
     def __init__(self, *, unasked: bool = False) -> None:
         super().__init__()
-        self._opened = monotonic() if unasked else None
+        self.deaf_until = math.inf if unasked else 0.0
+        """Keys that were pressed before this moment were meant for what it covers."""
         self._answered = False
         self.label, self.field = Static(), Input(max_length=self.WRITTEN_MOST)
         self.line = Horizontal(self.label, self.field, classes="-written")
@@ -238,8 +240,20 @@ class BoxDialog(ModalScreen[Result]):
             if self.written(self.writing, event.value.strip()):
                 self.stop_writing()
 
+    def on_mount(self) -> None:
+        """Take keys a moment after it is seen; Textual calls it beside a subclass's own, as all of these."""
+        self.call_after_refresh(self._hear)
+
+    def _hear(self) -> None:
+        self.deaf_until = monotonic() + DEAF_S if self.deaf_until else 0.0
+
+    def refuse_early_key(self) -> None:
+        """Say why a key does nothing yet."""
+        if self._box is not None:
+            self._box.border_subtitle = Content(JUST_OPENED)
+
     def on_resize(self) -> None:
-        """Lay the halves out by the room there is; Textual calls it beside a subclass's own."""
+        """Lay the halves out by the room there is."""
         self.set_class(0 < self.WIDE <= self.size.width, "-wide")
         self.set_class(self.size.height < self.SHORT, "-short")
 
@@ -247,11 +261,6 @@ class BoxDialog(ModalScreen[Result]):
         """Give a text the lines that it needs, as far as other parts leave room."""
         lines = len(pane.lines_for(max(8, min(widest, self.size.width * 92 // 100) - 7)))
         pane.styles.height = max(3, min(lines, self.size.height - others))
-
-    @property
-    def is_accidental(self) -> bool:
-        """Whether a choice made now was hardly meant for this dialog."""
-        return self._opened is not None and monotonic() < self._opened + UNMEANT_S
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close with a choice; whatever comes behind it in a burst of keys chooses nothing any more."""

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -124,9 +124,7 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
         """Allow once at once; ask for the scope or the reason of every other answer first."""
         if self.writing:
             return
-        if self.is_accidental:
-            self._asked.update(Content(JUST_OPENED))
-        elif how == "edit" and not self._model.editable:
+        if how == "edit" and not self._model.editable:
             self._asked.update(Content("The arguments of this cannot be changed here."))
         elif how == "edit" or (how == "once" and len(self._model.questions) == 1):
             self.dismiss(ApprovalChoice(how))
@@ -290,9 +288,7 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
 
     def action_accept(self) -> None:
         """Accept the plan within the envelope as it stands."""
-        if self.is_accidental:
-            self._problems.update(Content(JUST_OPENED))
-        elif self.writing:
+        if self.writing:
             return
         elif problem := self._check(self._area.text):
             self._problems.update(Content(clean(problem)))

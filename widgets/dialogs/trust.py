@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from textual.app import ComposeResult
 
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 
 
@@ -58,11 +58,8 @@ class TrustDialog(BoxDialog[TrustChoice]):
         self.say(self._said)
 
     def action_choose(self, choice: str) -> None:
-        """Choose; a key that was hardly meant trusts nothing."""
-        if choice == TrustChoice.TRUST and self.is_accidental:
-            self.say(JUST_OPENED)
-        else:
-            self.dismiss(TrustChoice(choice))
+        """Choose."""
+        self.dismiss(TrustChoice(choice))
 
     def action_close(self) -> None:
         """Open it restricted."""

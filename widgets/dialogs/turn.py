@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen
 from widgets.base.rows import Row
@@ -140,9 +140,7 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
 
     def choose(self, offer: Offer) -> None:
         """Take an offer: ask for its text, ask again before aborting, refuse a disabled one and say why."""
-        if self.is_accidental:
-            self._tell(JUST_OPENED)
-        elif reason := self._model.disabled.get(offer):
+        if reason := self._model.disabled.get(offer):
             self._tell(f"Not possible now: {clean_line(reason)}")
         elif offer is Offer.ABORT and not self._aborting:
             self._aborting = True
@@ -337,22 +335,20 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
         self._toggle(event.key)
 
     def _toggle(self, row: str) -> None:
-        if row and not self.is_accidental:
+        if row:
             self._marked[int(row)] = not self._marked[int(row)]
             self._show()
 
     def action_mark(self, on: bool) -> None:
         """Mark all rows, or none."""
-        if not self.is_accidental:
-            self._marked = [on] * len(self._marked)
-            self._show()
+        self._marked = [on] * len(self._marked)
+        self._show()
 
     def action_accept(self) -> None:
         """Tell the agent what is marked."""
-        if not self.is_accidental:
-            changes = self._model.changes
-            accept = tuple(change.key for change, on in zip(changes, self._marked, strict=False) if on)
-            self.dismiss(HandoverDecision(accept, follow=all(self._marked[len(changes) :])))
+        changes = self._model.changes
+        accept = tuple(change.key for change, on in zip(changes, self._marked, strict=False) if on)
+        self.dismiss(HandoverDecision(accept, follow=all(self._marked[len(changes) :])))
 
 
 def _row(key: str, text: str, belief: str, marked: bool) -> Row:

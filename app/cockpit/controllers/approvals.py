@@ -83,16 +83,17 @@ class Approvals:
         """Open by itself what an event asks, unless the operator is in the middle of something."""
         self.context.app.bell()
         state = self.context.live.state
+        if kind is not ev.ApprovalAsked or (state is not None and state.approvals.question is not None):
+            self.context.pop_up(partial(self._offer, kind), _OCCUPIED[kind])
+
+    def _offer(self, kind: type[ev.Payload]) -> None:
+        state = self.context.live.state
         question = state.approvals.question if state is not None else None
-        if kind is ev.ApprovalAsked and (question is None or not self.context.no_dialog):
-            return
-        if self.context.occupied:
-            self.context.say(_OCCUPIED[kind], "error")
-        elif kind is ev.PlansHeld:
+        if kind is ev.PlansHeld:
             self.open_plans(unasked=True)
-        elif kind is ev.ReplanHeld:
+        elif kind is ev.ReplanHeld and state is not None and state.approvals.held:
             self._open_plan(unasked=True)
-        elif state is not None and question is not None:
+        elif kind is ev.ApprovalAsked and state is not None and question is not None:
             self.open_questions([(state, question)], None, unasked=True)
 
     def open_questions(

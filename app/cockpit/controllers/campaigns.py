@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.links import ImproveLink
@@ -260,12 +261,12 @@ class Campaigns:
         )
         if job in self._mastermind.own_jobs:
             # Behind what a key asked for that closes another dialog (`_leave`).
-            self._context.app.call_later(self._open_result, state, record)
+            notice = f"{record.id} {record.verb} {record.status}: {head}"
+            show = partial(self._open_result, state, record)
+            self._context.app.call_later(self._context.pop_up, show, notice, SAID_AS.get(record.status, "error"))
 
     def _open_result(self, state: MastermindState, record: JobRecord) -> None:
-        """Open what a job ended with, unless the operator is in the middle of something."""
-        if self._context.occupied or self._context.in_past:
-            return
+        """Open what a job ended with."""
         campaign = state.campaigns.get(str(record.answer.get("campaign", "")))
         if record.status is JobStatus.NEEDS_OPERATOR and campaign is None:
             self.open_question(record)

@@ -72,7 +72,7 @@ class Inbox:
         self._inbox_stale = True
         if self._context.showing(InboxDialog) is not None and not self._reading_inbox:
             self._reading_inbox = True
-            self._context.run(self._read_inbox(), "inbox")
+            self._context.settle(self._read_inbox(), "inbox")
 
     async def _read_inbox(self) -> None:
         try:

@@ -84,10 +84,10 @@ class Turn:
         Args:
             unasked: it is not the operator who took the turn.
         """
-        if self._context.occupied:
-            self._context.say("the agent needs you: press i (or n)", "error")
+        if unasked:
+            self._context.pop_up(partial(self.open, unasked=True), "the agent needs you: press i (or n)")
         else:
-            self.open(unasked=unasked)
+            self.open()
 
     def action_intervene(self) -> None:
         """Decide on plans that wait or on what is asked, else take the turn."""
@@ -96,15 +96,21 @@ class Turn:
         if state.handover is not None:
             self.open_handover()
         elif state.intervention is None:
-            self._context.send(cmd.Intervene(agent=self._context.agent))
+            self._context.open_later(self._take_turn(self._context.agent), "intervene")
         else:
             self.open()
+
+    async def _take_turn(self, agent: str) -> None:
+        if (await self._context.submit(cmd.Intervene(agent=agent))).ok:
+            await self._context.until(lambda: not self._context.no_dialog or agent != self._context.agent)
 
     def open(self, *, unasked: bool = False) -> None:
         """Open the dialog on what the agent asks of the operator, where it does."""
         if not self._context.projector.story_read:
             # What its step printed last belongs into the dialog.
             self._context.story_waiters.append(partial(self.open, unasked=unasked))
+            if not unasked:
+                self._context.open_later(self._context.until(lambda: self._context.projector.story_read), "story")
             return
         state = self._context.state
         turn = state.intervention if state and not self._context.in_past else None
@@ -118,6 +124,9 @@ class Turn:
     def _decided(self, was: tuple[str, ...], choice: InterventionChoice | None) -> None:
         state = self._context.state
         turn = state.intervention if state else None
+        if choice is None and turn is not None and not turn.kind and not turn.unsaved:
+            self._context.send(cmd.HandBack(agent=self._context.agent))  # the operator took it, and leaves it
+            return
         if choice is None or state is None or turn is None:
             self._context.say(
                 "the agent still waits; i opens this again, handback gives the turn back", "note"
@@ -325,8 +334,7 @@ class Turn:
             self._layout.zoomed = self._layout.shell_zoomed = False
         if shell is not None:
             self._layout.choose("session")
-            if not self._context.occupied:
-                self._layout.focus_pane("session")
+            self._context.pop_up(partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note")
         elif isinstance(self._context.app.screen, HandBackDialog):
             self._context.app.screen.dismiss(None)
         self._layout.lay_out()
@@ -340,9 +348,10 @@ class Turn:
         if not self._layout.zoomed and (columns < SMALLEST[0] or rows < SMALLEST[1]):
             self._layout.zoomed = self._layout.shell_zoomed = True
             self._layout.lay_out()
-        if self._context.occupied:
-            self._context.say("the shell is yours: 5 goes to it", "note")
-        else:
+        self._context.pop_up(partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note")
+
+    def _go_to_shell(self, shell: ShellPane) -> None:
+        if shell is self._layout.terminal:
             self._layout.focus_pane("session")
 
     def action_take_shell(self) -> None:
@@ -358,7 +367,11 @@ class Turn:
             if state.shell_taken:
                 self._context.shells.add(state.agent_id)
             else:
-                self._context.send(cmd.TakeShell(agent=self._context.agent))
+                self._context.open_later(self._take_shell(state.agent_id), "take shell")
+
+    async def _take_shell(self, agent: str) -> None:
+        if (await self._context.submit(cmd.TakeShell(agent=agent))).ok:
+            await self._context.until(lambda: isinstance(self._context.app.focused, TerminalPane))
 
     def action_return_shell(self) -> None:
         """Ask for a note, then hand the shell back."""
@@ -380,10 +393,8 @@ class Turn:
     def offer_changes(self) -> None:
         """Open the hand-over by itself, unless the operator is in the middle of something."""
         self._look_at_shells()
-        if self._context.occupied:
-            self._context.say("say what the agent is to know of your changes: press t", "note")
-        else:
-            self.open_handover(unasked=True)
+        notice = "say what the agent is to know of your changes: press t"
+        self._context.pop_up(partial(self.open_handover, unasked=True), notice, "note")
 
     def open_handover(self, *, unasked: bool = False) -> None:
         """Ask what the agent is to know of what was changed at its shell."""
