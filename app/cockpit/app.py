@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ from app.cockpit.gc_tuning import enable_gc
 from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
+from app.commands.registry import all_commands
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
 from app.gateways.attached_engine import AttachedEngine
@@ -48,6 +50,7 @@ from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
 from engine.value import replace
+from widgets.base.dialog import BoxDialog
 from widgets.base.line_pane import Notice
 from widgets.base.pane_tabs import PaneTabs
 from widgets.dialogs.stop import StopReceiptPane
@@ -145,12 +148,36 @@ class Cockpit(TerminalApp[None]):
         yield KeyLine(id="keys")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every key's action in the palette too."""
+        """Every key's action in the palette too, and every command; over a dialog, the keys of that."""
+        if isinstance(screen, BoxDialog):
+            for each in screen.KEYS:
+                if each.words and each.action:
+                    title = f"{each.words.rstrip(' …')} ({each.label})"
+                    yield SystemCommand(title, "In this dialog", partial(screen.run_action, each.action))
+            return
+        for command in all_commands():
+            for usage in command.usage.split(" | "):
+                yield SystemCommand(usage, command.help, partial(self._choose_command, usage))
         for key in keymap.KEYS:
             title = f"{key.name} ({keymap.shown_keys(key.bound_to(self.context.keys).keys)})"
             yield SystemCommand(title, key.does, partial(self.run_action, key.action))
         yield SystemCommand("theme", "Change colours", self.action_change_theme)
         yield SystemCommand("screenshot", "Save a picture of the screen", self._save_screenshot)
+
+    def _choose_command(self, usage: str) -> None:
+        """Do a command; one with arguments is put into the bar, to be finished there."""
+        words = list(takewhile(lambda word: word[0].islower() or word[0] == "!", usage.split()))
+        if len(words) < len(usage.split()):
+            self.context.open_bar(" ".join(words) + " ")
+        else:
+            self.controllers.command_line.enter(usage)
+
+    def action_suspend_process(self) -> None:
+        """Leave the terminal to the shell until `fg`; the engine of this process stands still meanwhile."""
+        if self._driver is not None and self._driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.context.say("this terminal has no shell to go back to", "error")
 
     def _save_screenshot(self) -> None:
         self.deliver_screenshot()
@@ -352,6 +379,8 @@ class Cockpit(TerminalApp[None]):
         free = not isinstance(self.focused, Input | TextArea) and self.context.no_dialog
         if action == "command":
             return free
+        if action == "suspend_process":
+            return not isinstance(self.focused, TextArea)  # where the key takes back what was typed
         if action in ("first", "now"):
             # Elsewhere these keys are the focused pane's, for its first and last line.
             return self.context.in_past and free

@@ -331,9 +331,7 @@ class CockpitContext:
         """Do work beside the screen that ends by opening something, which later keys wait for."""
         return self.run(self.app.key_queue.hold(work, opens=True), name, group)
 
-    def send(
-        self, command: cmd.Command, then: Callable[[cmd.Receipt], object] | None = None
-    ) -> None:
+    def send(self, command: cmd.Command, then: Callable[[cmd.Receipt], object] | None = None) -> None:
         """Send a command beside the screen, and give on its result, which later keys wait for."""
         if then is None:
             self.run(self.submit(command), f"submit {command.do}")

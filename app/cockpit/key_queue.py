@@ -101,7 +101,7 @@ class KeyQueue:
         """Hand on what waits, up to a key that the rest has to wait for."""
         self._settling = None
         while self._waiting and self._settling is None:
-            if self._writing and not self._is_text(self._waiting[0]) or self._app.screen is not self._shown:
+            if (self._writing and not self._is_text(self._waiting[0])) or self._app.screen is not self._shown:
                 self._settle(self._app.focused)
                 return
             typed = self._waiting.popleft()

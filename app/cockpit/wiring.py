@@ -46,7 +46,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "approvals": (
         "approvals:Approvals",
         lambda own: (own.context, own.turn.check_call, own.run.action_leave),
-        "approve deny",
+        "approve deny accept_plan",
     ),
     "builds": ("crew_sessions:Builds", lambda own: (own.context, own.crew, own.mastermind), ""),
     "campaigns": (

@@ -269,6 +269,18 @@ class BoxDialog(ModalScreen[Result]):
         self._answered = True
         return super().dismiss(result)
 
+    def action_open_editor(self) -> None:
+        """Let the operator change the text of the larger field in an editor of their own."""
+        self.run_worker(self._edit(self.query_one(TextArea)), exit_on_error=False)
+
+    async def _edit(self, field: TextArea) -> None:
+        from widgets.base.external_editor import EditorError, edited  # late: few ever come here
+
+        try:
+            field.load_text(clean(await edited(self.app, field.text)))
+        except EditorError as error:
+            self.notify(str(error), severity="error")
+
     def action_close(self) -> None:
         """Leave the line; else close without choosing anything."""
         if self.writing:
@@ -352,6 +364,10 @@ class RowsDialog(ListDialog[ListModel]):
     def _asked(self) -> None:
         if self.CHOOSING:
             self.action_ask(self.CHOOSING)
+
+
+EDITOR_KEY = DialogKey("ctrl+e", "open_editor", priority=True)
+"""Of dialogs with a larger field: opens the operator's own editor on its text."""
 
 
 def show_problems(status: Static, problems: Sequence[str], fine: str) -> None:
@@ -447,8 +463,8 @@ class WriteDialog(BoxDialog[str]):
     WriteDialog TextArea { height: 1fr; min-height: 3; }
     WriteDialog #about { height: auto; max-height: 4; color: $foreground-muted; }
     """
-    HINT = "ctrl+s send · esc cancel"
-    KEYS = (DialogKey("ctrl+s", "send", priority=True),)
+    HINT = "ctrl+s send · ctrl+e your editor · esc cancel"
+    KEYS = (DialogKey("ctrl+s", "send", priority=True), EDITOR_KEY)
 
     def __init__(
         self, title: str, about: str, text: str = "", check: Callable[[str], list[str]] = lambda text: []

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import EDITOR_KEY, BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -77,7 +77,7 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
     KEYS = (
         DialogKey("a", "answer('once')", "allow once"),
         DialogKey("s", "answer('session')", "this session …"),
-        DialogKey("A", "answer('always')", "always …"),
+        DialogKey("g", "answer('always')", "for good …"),
         DialogKey("d", "answer('deny')", "deny …"),
         DialogKey("e", "answer('edit')"),
     )
@@ -184,7 +184,7 @@ _WARNING = (
 
 
 class PermissionDialog(BoxDialog[bool]):
-    """`t` allows it, `d` refuses it, escape leaves the question open.
+    """`y` allows it, `d` refuses it, escape leaves the question open.
 
     Enter does nothing, so that no habit agrees.
 
@@ -195,7 +195,7 @@ class PermissionDialog(BoxDialog[bool]):
 
     HINT = "nothing of it runs yet"
     KEYS = (
-        DialogKey("t", "dismiss(True)", "let it start, now and later"),
+        DialogKey("y", "dismiss(True)", "let it start, now and later"),
         DialogKey("d", "dismiss(False)", "let it not start"),
         DialogKey("q", "close", "later", shown="esc"),
     )
@@ -243,9 +243,10 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
 
     HINT = "esc leaves it as it is"
     KEYS = (
-        DialogKey("a", "accept", "accept"),
+        DialogKey("y", "accept", "accept"),
         DialogKey("e", "edit", "change the envelope (ctrl+s accepts)"),
         DialogKey("ctrl+s", "accept", priority=True),
+        EDITOR_KEY,
         DialogKey("d", "reject"),
     )
     DEFAULT_CSS = """
@@ -290,7 +291,7 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
         """Accept the plan within the envelope as it stands."""
         if self.writing:
             return
-        elif problem := self._check(self._area.text):
+        if problem := self._check(self._area.text):
             self._problems.update(Content(clean(problem)))
         else:
             self.dismiss(PlanApproval(True, envelope=self._area.text))

@@ -72,7 +72,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
 
     HINT = "esc leaves them waiting in the background"
     KEYS = (
-        DialogKey("a", "offer('approve')", "install"),
+        DialogKey("y", "offer('approve')", "install"),
         DialogKey("e", "offer('edit')", "edit"),
         DialogKey("r", "offer('ask_again')", "ask again"),
         DialogKey("d", "offer('reject')", "reject"),

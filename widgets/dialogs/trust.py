@@ -14,8 +14,8 @@ from widgets.base.facts import LongText, Section
 class TrustChoice(StrEnum):
     """What the user can choose; the value is the key that chooses it."""
 
-    TRUST = "t"
-    RESTRICTED = "r"
+    TRUST = "y"
+    RESTRICTED = "n"
     LEAVE = "q"
 
 
@@ -30,8 +30,8 @@ class TrustDialog(BoxDialog[TrustChoice]):
 
     TITLE_TEXT, HINT = "Do you trust this folder?", "↑ ↓ scroll · esc: open restricted"
     KEYS = (
-        DialogKey("t", "choose('t')", "trust exactly this"),
-        DialogKey("r", "choose('r')", "open restricted"),
+        DialogKey("y", "choose('y')", "trust exactly this"),
+        DialogKey("n", "choose('n')", "open restricted"),
         DialogKey("q", "choose('q')", "leave"),
     )
     DEFAULT_CSS = """

@@ -122,9 +122,7 @@ line, shows what it would do.
         self._at = -1
         self._list = CompletionList(click_chooses=True)
         about = "a command, or a goal for the agent"
-        self._input = Input(
-            compact=True, select_on_focus=False, placeholder=about, max_length=LINE_LIMIT
-        )
+        self._input = Input(compact=True, select_on_focus=False, placeholder=about, max_length=LINE_LIMIT)
         self._message = Static(Content(HINT), id="message", classes="-note")
 
     def compose(self) -> ComposeResult:

@@ -241,7 +241,7 @@ class Campaigns:
             about = "The candidate is not applied; its item of the backlog is rejected."
             self._confirm(f"Decline {campaign.chosen}?", about, mm.DeclineCampaign(campaign=campaign.id))
         elif request == "roll_back" and campaign.application is not None:
-            # One key: it brings files back as they were, and o finds the same candidate again for nothing.
+            # One key: it brings files back as they were, and r finds the same candidate again for nothing.
             self._mastermind.ask(mm.RollBack(campaign=campaign.id), self._say)
         elif request in _JOBS:
             self._mastermind.ask(mm.StartJob(verb=_JOBS[request], argument=campaign.id), self._say)
@@ -263,7 +263,9 @@ class Campaigns:
             # Behind what a key asked for that closes another dialog (`_leave`).
             notice = f"{record.id} {record.verb} {record.status}: {head}"
             show = partial(self._open_result, state, record)
-            self._context.app.call_later(self._context.pop_up, show, notice, SAID_AS.get(record.status, "error"))
+            self._context.app.call_later(
+                self._context.pop_up, show, notice, SAID_AS.get(record.status, "error")
+            )
 
     def _open_result(self, state: MastermindState, record: JobRecord) -> None:
         """Open what a job ended with."""

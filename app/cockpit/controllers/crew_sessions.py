@@ -196,7 +196,7 @@ class Builds:
             return
         option = choice.options[number - 1]
         if option == "abort":
-            self._look("it is left as it is; b builds it again")
+            self._look("it is left as it is; r builds it again")
             return
         self._options[choice.key] = option
         self.on_builder_dialog_wanted(source, "again")

@@ -135,7 +135,7 @@ class Inbox:
         """Take a learned rule up for always or this session, decline it, or say what it is."""
         command: cmd.Command
         if answer == "open":
-            self._say(f"{need.thing}: a takes it up for always, s for this session, d declines: {need.what}")
+            self._say(f"{need.thing}: g takes it up for good, s for this session, d declines: {need.what}")
             return
         if answer == "deny":
             command = cmd.DeclineRule(agent=need.agent, proposal=need.thing)

@@ -98,7 +98,7 @@ class Review:
         except (JournalError, KeyError):
             return  # the recap itself says what is wrong, when it is asked for
         if line and not self._context.occupied:
-            self._context.say(f"since your last command: {line} · R shows all", "note")
+            self._context.say(f"since your last command: {line} · N shows all", "note")
 
     def open_search(self, words: str = "") -> None:
         """Search for words, or let the operator type them."""
@@ -266,8 +266,10 @@ class Review:
         )
 
     def action_manual(self) -> None:
-        """Open the user's guide."""
-        if self._context.no_dialog:
+        """Open the user's guide, or close it."""
+        if isinstance(self._context.app.screen, GuideScreen):
+            self._context.app.screen.dismiss()
+        else:
             self._context.push(GuideScreen())
 
     def show_help(self, name: str = "") -> None:

@@ -110,7 +110,9 @@ class Turn:
             # What its step printed last belongs into the dialog.
             self._context.story_waiters.append(partial(self.open, unasked=unasked))
             if not unasked:
-                self._context.open_later(self._context.until(lambda: self._context.projector.story_read), "story")
+                self._context.open_later(
+                    self._context.until(lambda: self._context.projector.story_read), "story"
+                )
             return
         state = self._context.state
         turn = state.intervention if state and not self._context.in_past else None
@@ -334,7 +336,9 @@ class Turn:
             self._layout.zoomed = self._layout.shell_zoomed = False
         if shell is not None:
             self._layout.choose("session")
-            self._context.pop_up(partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note")
+            self._context.pop_up(
+                partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note"
+            )
         elif isinstance(self._context.app.screen, HandBackDialog):
             self._context.app.screen.dismiss(None)
         self._layout.lay_out()
