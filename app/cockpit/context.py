@@ -195,7 +195,7 @@ class CockpitContext:
 
     @property
     def occupied(self) -> bool:
-        """Whether nothing opens by itself: amid a dialog, a line or keys, in the past, and who only watches."""
+        """Whether nothing opens by itself: amid a dialog, a line, keys or the past, and who only watches."""
         if self.engine is not None and self.engine.watching:
             return True
         busy = self.bar.input.has_focus or self.app.key_queue.waits

@@ -1,4 +1,4 @@
-"""Keys in their order: each goes to what was there when it was pressed, or to what the key before it opened."""
+"""Keys in their order: each goes to what was there when it was pressed, or to what the one before opened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 Typed = events.Key | events.Paste
 Place = tuple[Screen[Any], Widget | None]
 PASSES = 4
-"""How often messages are followed from the focus up to the app: a key, what its action posts, what that posts."""
+"""How often messages are followed from the focus up to the app: a key, what its action posts, and so on."""
 HOLD_S = 20.0
 """How long keys wait at most for what the one before them opens."""
 LOOK_S = 0.02

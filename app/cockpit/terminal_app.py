@@ -1,4 +1,4 @@
-"""What every full-screen application here has: a terminal that may be lost, keys in order, no control characters."""
+"""What all full-screen applications have: a terminal that may be lost, keys in order, no control codes."""
 
 from __future__ import annotations
 

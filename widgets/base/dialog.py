@@ -90,6 +90,8 @@ class BoxDialog(ModalScreen[Result]):
     HINT: ClassVar[str] = "esc close"
     KEYS: ClassVar[Sequence[DialogKey]] = ()
     """Its keys: bindings are made from them, and the last line offers those that have words."""
+    AGREES: ClassVar[bool] = False
+    """Whether `y` agrees here, and copies no row."""
     WRITTEN_MOST: ClassVar[int] = 2_000
     """Characters that can be written in its line."""
     WIDE: ClassVar[int] = 0
@@ -147,6 +149,7 @@ class BoxDialog(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", id="dialog.close")]
 
     def __init_subclass__(cls, **options: Any) -> None:
+        cls.AGREES = any(key.keys == "y" for key in cls.KEYS)
         own = [Binding(key.keys, key.action, priority=key.priority) for key in cls.__dict__.get("KEYS", ())]
         cls.BINDINGS = [
             *cls.__dict__.get("BINDINGS", ()),

@@ -68,9 +68,9 @@ class CommandBar(Vertical):
 
     BINDING_GROUP_TITLE = "Command"
     HELP = """## Command bar
-Type a command or a goal and press enter: the keys are the pane's again, or where the line is refused it stays.
-Tab completes, up and down go through what you typed before, escape leaves the line to these. ctrl+o, or enter with a blank and `?` behind the
-line, shows what it would do.
+Type a command or a goal and press enter: the keys are the pane's again; a refused line stays to be mended.
+Tab completes, up and down go through what you typed before, escape leaves the line to these. ctrl+o, or enter
+with a blank and `?` behind the line, shows what it would do.
 """
     DEFAULT_CSS = """
     CommandBar {

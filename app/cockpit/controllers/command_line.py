@@ -160,7 +160,7 @@ class CommandLine:
         self._leave_bar(text, good=not over.done() or over.result())
 
     def _leave_bar(self, text: str, *, good: bool) -> None:
-        """Leave the bar, unless another line stands there by now, or the refused one and nobody has gone on."""
+        """Leave the bar, unless it has another line by now, or the refused one and nobody has gone on."""
         bar = self._context.bar
         if one_line(bar.input.value) == text and (good or self._context.app.key_queue.waits):
             bar.clear()

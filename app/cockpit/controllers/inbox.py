@@ -134,7 +134,7 @@ class Inbox:
     def _answer_rule(self, need: Need, answer: InboxAnswer) -> None:
         """Take a learned rule up for always or this session, decline it, or say what it is."""
         command: cmd.Command
-        if answer == "open":
+        if answer in ("open", "once"):
             self._say(f"{need.thing}: g takes it up for good, s for this session, d declines: {need.what}")
             return
         if answer == "deny":

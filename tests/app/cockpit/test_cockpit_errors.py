@@ -38,12 +38,12 @@ async def test_r_tries_the_failed_step_again_now(tmp_path: Path) -> None:
 async def test_x_gives_the_goal_up_when_that_is_confirmed(tmp_path: Path) -> None:
     async with cockpit(tmp_path / "ws") as flight:
         await _waits(flight)
-        await flight.press("X")
+        await flight.press("D")
         await flight.dialog(ConfirmDialog)
         await flight.press("escape")
         await flight.no_dialog()
         assert flight.state.open_goals
-        await flight.press("X")
+        await flight.press("D")
         await flight.dialog(ConfirmDialog)
         await flight.press("y")
         await flight.until(lambda: not flight.state.open_goals, "the end")
