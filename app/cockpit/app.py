@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import time
@@ -112,6 +113,8 @@ class Cockpit(TerminalApp[None]):
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
+        keys = ",".join(self.context.keys.values())
+        self.alt_characters = frozenset(re.findall(r"(?:^|,)alt\+(.)(?=,|$)", keys))
         mine = settings.trust is None or not settings.trust.foreign
         # What is typed into a page is another person's, as a token has a name of its own.
         keeps = attach is not Attach.READ_ONLY and not os.environ.get("TEXTUAL_DRIVER")

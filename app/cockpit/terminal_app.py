@@ -19,6 +19,9 @@ Result = TypeVar("Result")
 class TerminalApp(App[Result]):
     """An application on a terminal."""
 
+    alt_characters: frozenset[str] = frozenset()
+    """What is bound to be pressed with alt; behind escape, all else is a key of its own."""
+
     def __init__(self) -> None:
         super().__init__()
         self.key_queue = KeyQueue(self, self._hand_on, self.keys_dropped)
