@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual import events
@@ -68,6 +68,9 @@ from widgets.panes.timeline import Timeline
 from widgets.panes.world import WorldPane
 from widgets.terminal.pane import TerminalPane
 
+if TYPE_CHECKING:
+    from textual.command import Provider
+
 FRAMES_PER_S = 25
 OPENING_S = 2.0
 """How long agents wait at most for the first screen."""
@@ -86,6 +89,12 @@ class Attach(StrEnum):
     READ_ONLY = "read only"
 
 
+def _palette() -> type[Provider]:
+    from app.cockpit.palette import Commands  # late: most sessions never open it
+
+    return Commands
+
+
 class Cockpit(TerminalApp[None]):
     """Panes over a projection of the event stream; every key becomes a command to the engine.
 
@@ -95,6 +104,7 @@ class Cockpit(TerminalApp[None]):
     CSS_PATH = "cockpit.tcss"
     TITLE = "pilothouse"
     AUTO_FOCUS = "StepList"
+    COMMANDS: ClassVar[Any] = {_palette}
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BINDINGS]
 
     def __init__(

@@ -139,6 +139,11 @@ class TerminalDriver(LinuxDriver):
                 self.attrs_before = None
         super().stop_application_mode()
 
+    def suspend_application_mode(self) -> None:
+        """Leave the terminal to others for a time: unlike at the end, this program takes it again."""
+        self.stop_application_mode()
+        super().close()
+
     def close(self) -> None:
         """End for good: a program that goes on without its screen takes no terminal when it is continued."""
         for number in (signal.SIGTSTP, signal.SIGCONT):
