@@ -216,9 +216,10 @@ class Cockpit(TerminalApp[None]):
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
-        self.query_one("#plan", PlanPane).focus()
         if line := self._unsent.kept.line:
-            self.context.open_bar(line)
+            self.call_after_refresh(self.context.open_bar, line)  # behind the focus that a screen begins with
+        else:
+            self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
 
     def _signalled(self, number: int) -> None:

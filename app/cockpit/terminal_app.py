@@ -40,6 +40,10 @@ class TerminalApp(App[Result]):
         """Textual's filters, and the one that lets no control character out."""
         return [*super().get_line_filters(), CONTROL_FILTER]
 
+    def on_driver_signal_resume(self) -> None:
+        """Draw everything anew after the shell had the terminal."""
+        self.refresh(layout=True)
+
     async def on_event(self, event: events.Event) -> None:
         """What is typed goes through the queue; all else at once."""
         if isinstance(event, Typed) and not event.is_forwarded:
