@@ -15,7 +15,7 @@ import pytest
 from tmux_terminal import NEEDS_TMUX, PATIENCE_S, ROOT, Terminal
 
 from tests.app.strangers import make, recipe, settings
-from widgets.base.dialog import UNMEANT_S
+from widgets.base.dialog import DEAF_S
 
 pytestmark = NEEDS_TMUX
 
@@ -67,7 +67,7 @@ def test_a_strangers_folder_is_asked_about_before_it_is_opened(terminal: Termina
     (changed,) = (workspace / "recipes").iterdir()
     changed.write_text(changed.read_text() + "# a moment later\n")
     for sees in ("look at it once more", "run/pause"):
-        time.sleep(2 * UNMEANT_S)  # what has just opened takes no key
+        time.sleep(2 * DEAF_S)  # what has just opened takes no key
         terminal.keys("t")
         terminal.shows(sees)
     assert "RESTRICTED" not in terminal.screen
