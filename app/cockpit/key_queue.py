@@ -84,18 +84,16 @@ class KeyQueue:
 
         Args:
             work: what is awaited.
-            opens: whether it opens something: keys that were typed for that mean nothing where it does not.
+            opens: whether it opens something: keys that were typed for that mean nothing where it does not,
+                unless they are those of an open dialog, which takes them as before.
         """
-        hold = _Hold(asyncio.Event(), self._place if opens else None)
+        place = self._app.screen, self._app.focused
+        hold = _Hold(asyncio.Event(), place if opens and len(self._app.screen_stack) == 1 else None)
         self._holds.append(hold)
         try:
             return await work
         finally:
             hold.over.set()
-
-    @property
-    def _place(self) -> Place:
-        return self._app.screen, self._app.focused
 
     async def _go_on(self) -> None:
         """Hand on what waits, up to a key that the rest has to wait for."""
@@ -142,7 +140,8 @@ class KeyQueue:
                     elif self._app.screen is self._shown or await self._is_shown(self._app.screen):
                         break
         holds, self._holds = [*holds, *self._holds], []
-        if self._waiting and any(hold.before == self._place for hold in holds):
+        place = self._app.screen, self._app.focused
+        if self._waiting and any(hold.before == place for hold in holds):
             self._drop()
         self._app.call_later(self._go_on)
 

@@ -126,7 +126,7 @@ class TimeTravel:
         self._moves = (*self._moves, move)
         if not self.moving:
             self.moving = True
-            self._context.run(self._go(engine, agent), "past")
+            self._context.settle(self._go(engine, agent), "past")
 
     async def _go(self, engine: WorkspaceEngine, agent: str) -> None:
         try:

@@ -75,6 +75,8 @@ class Turn:
         self._shells: dict[str, ShellPane] = {}
         """Open shells by agent; the selected agent's is in place, the others continue out of sight."""
         context.frame_hooks.append(self._look_at_shells)
+        self._taking = ""
+        """The agent whose shell the operator is about to take."""
         self._arriving = False
         """Whether the shell in place has not been laid out there yet."""
 
@@ -336,9 +338,7 @@ class Turn:
             self._layout.zoomed = self._layout.shell_zoomed = False
         if shell is not None:
             self._layout.choose("session")
-            self._context.pop_up(
-                partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note"
-            )
+            self._offer_shell(shell)
         elif isinstance(self._context.app.screen, HandBackDialog):
             self._context.app.screen.dismiss(None)
         self._layout.lay_out()
@@ -352,7 +352,16 @@ class Turn:
         if not self._layout.zoomed and (columns < SMALLEST[0] or rows < SMALLEST[1]):
             self._layout.zoomed = self._layout.shell_zoomed = True
             self._layout.lay_out()
-        self._context.pop_up(partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note")
+        self._offer_shell(shell)
+
+    def _offer_shell(self, shell: ShellPane) -> None:
+        """Give the keys to a shell: at once where the operator takes it, else unless they are in use."""
+        if self._taking == self._context.agent:
+            self._layout.focus_pane("session")
+        else:
+            self._context.pop_up(
+                partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note"
+            )
 
     def _go_to_shell(self, shell: ShellPane) -> None:
         if shell is self._layout.terminal:
@@ -374,8 +383,10 @@ class Turn:
                 self._context.open_later(self._take_shell(state.agent_id), "take shell")
 
     async def _take_shell(self, agent: str) -> None:
+        self._taking = agent
         if (await self._context.submit(cmd.TakeShell(agent=agent))).ok:
             await self._context.until(lambda: isinstance(self._context.app.focused, TerminalPane))
+        self._taking = ""
 
     def action_return_shell(self) -> None:
         """Ask for a note, then hand the shell back."""
@@ -392,7 +403,13 @@ class Turn:
             self._layout.show_pane("plan")
             self._context.say("the shell stays yours: 5 goes back to it, ctrl+] hands it back", "note")
         else:
-            self._context.send(cmd.ReturnShell(agent=agent, note=answer.note))
+            self._context.settle(
+                self._return_shell(cmd.ReturnShell(agent=agent, note=answer.note)), "hand back"
+            )
+
+    async def _return_shell(self, command: cmd.ReturnShell) -> None:
+        if (await self._context.submit(command)).ok:
+            await self._context.until(lambda: not isinstance(self._context.app.focused, TerminalPane))
 
     def offer_changes(self) -> None:
         """Open the hand-over by itself, unless the operator is in the middle of something."""
