@@ -76,20 +76,16 @@ class Turn:
         """Open shells by agent; the selected agent's is in place, the others continue out of sight."""
         context.frame_hooks.append(self._look_at_shells)
         self._taking = ""
-        """The agent whose shell the operator is about to take."""
+        """The agent whose turn or shell the operator is about to take."""
         self._arriving = False
         """Whether the shell in place has not been laid out there yet."""
 
-    def offer(self, *, unasked: bool) -> None:
-        """Open the dialog by itself, unless the operator is in the middle of something.
-
-        Args:
-            unasked: it is not the operator who took the turn.
-        """
-        if unasked:
-            self._context.pop_up(partial(self.open, unasked=True), "the agent needs you: press i (or n)")
-        else:
+    def offer(self) -> None:
+        """Open the dialog: at once where the operator takes the turn, else unless they are amid something."""
+        if self._taking == self._context.agent:
             self.open()
+        else:
+            self._context.pop_up(partial(self.open, unasked=True), "the agent needs you: press i (or n)")
 
     def action_intervene(self) -> None:
         """Decide on plans that wait or on what is asked, else take the turn."""
@@ -103,8 +99,10 @@ class Turn:
             self.open()
 
     async def _take_turn(self, agent: str) -> None:
+        self._taking = agent
         if (await self._context.submit(cmd.Intervene(agent=agent))).ok:
             await self._context.until(lambda: not self._context.no_dialog or agent != self._context.agent)
+        self._taking = ""
 
     def open(self, *, unasked: bool = False) -> None:
         """Open the dialog on what the agent asks of the operator, where it does."""

@@ -68,7 +68,7 @@ def test_a_strangers_folder_is_asked_about_before_it_is_opened(terminal: Termina
     changed.write_text(changed.read_text() + "# a moment later\n")
     for sees in ("look at it once more", "run/pause"):
         time.sleep(2 * DEAF_S)  # what has just opened takes no key
-        terminal.keys("t")
+        terminal.keys("y")
         terminal.shows(sees)
     assert "RESTRICTED" not in terminal.screen
     terminal.keys("C-q")

@@ -58,17 +58,19 @@ RACES: dict[str, Race] = {
     "BudgetsDialog": Race(("$", ENTER, "7", ENTER, "q"), ("set_budget 7.0",), "Budgets"),
     "PlanApprovalDialog": Race(("V", "y"), ("accept_plan g1",), "Accept the plan"),
     "StopDialog": Race(("X", "2", "q"), ("stop hold",), "Stop pilot-1"),
-    "InterventionDialog": Race(("i", "h", "by hand", ESC, ESC), ("intervene", "hand_back"), "by hand"),
+    "InterventionDialog": Race(
+        ("i", "h", "by hand", ESC, ESC), ("intervene", "hand_back"), "Manual intervention"
+    ),
     "StepEditor": Race(("e", "{", ESC, ESC), (), "Edit s"),
     "ConfirmDialog": Race(("x", "u", "y"), ("skip_step", "undo"), "Please confirm"),
     "RewindDialog": Race(("[", "R", "n", "\x1b[F"), (), "leave it"),
     "MetaDialog": Race(("m", "v", "q"), ("veto_meta",), "veto"),
-    "MemoryBrowser": Race(("M", "/", "words", ESC, "q"), (), "words"),
+    "MemoryBrowser": Race(("M", "/", "words", ESC, "q"), (), "Memory of"),
     "ContextDialog": Race(("c", "q"), (), "Context of"),
     "WhyDialog": Race(("w", "f", "q"), (), "causes"),
     "SearchDialog": Race(("/", "mkdir", ENTER, "q"), (), "Search everything"),
     "InboxDialog": Race(("A", "q"), (), "what needs you"),
-    "HelpDialog": Race(("?", "/", "zoom", ENTER, "q"), (), "zoom"),
+    "HelpDialog": Race(("?", "/", "zoom", ENTER, "q"), (), "filter · esc close"),
     "GuideScreen": Race(("\x1bOP", "\x1b[B", ESC), (), "The first hour"),
     "palette": Race(("\x10", "recap", ESC), (), "earch for commands"),
     "FleetDialog": Race(("F", "/", "pilot", ENTER, ESC, ESC), (), "Fleet"),
@@ -81,7 +83,9 @@ RACES: dict[str, Race] = {
     "TextDialog": Race((":", "notes", ENTER, "q"), (), "Your notes"),
     "ComparisonDialog": Race((":", "compare 2 5", ENTER, "q"), (), ""),
     "HandBackDialog": Race(
-        ("t", "echo hi", "\x1d", "a note", ENTER), ("take_shell", "return_shell a note"), "a note"
+        ("t", "echo hi", "\x1d", "a note", ENTER),
+        ("take_shell", "return_shell a note"),
+        "Hand the shell back",
     ),
 }
 """By what opens."""
