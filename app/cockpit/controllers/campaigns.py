@@ -256,16 +256,15 @@ class Campaigns:
             return
         self._context.run(self._mastermind.look_at_components(), "components")
         head = record.message.partition("\n")[0]
-        self._context.say(
-            f"{record.id} {record.verb} {record.status}: {head}", SAID_AS.get(record.status, "error")
+        notice, kind = (
+            f"{record.id} {record.verb} {record.status}: {head}",
+            SAID_AS.get(record.status, "error"),
         )
-        if job in self._mastermind.own_jobs:
+        self._context.say(notice, kind)
+        if job in self._mastermind.own_jobs and self._context.no_dialog:
             # Behind what a key asked for that closes another dialog (`_leave`).
-            notice = f"{record.id} {record.verb} {record.status}: {head}"
             show = partial(self._open_result, state, record)
-            self._context.app.call_later(
-                self._context.pop_up, show, notice, SAID_AS.get(record.status, "error")
-            )
+            self._context.app.call_later(self._context.pop_up, show, notice, kind)
 
     def _open_result(self, state: MastermindState, record: JobRecord) -> None:
         """Open what a job ended with."""

@@ -9,6 +9,7 @@ from flight import Flight, cockpit
 from engine.core import events as ev
 from engine.core.goals import GoalStatus
 from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.turn import InterventionDialog
 
 MISSING = "read missing.txt, create a directory named 'after'"
 
@@ -17,7 +18,7 @@ async def _waits(flight: Flight) -> None:
     """The agent's first step has failed, the operator has put the dialog off, and looks at the panel."""
     await flight.goal(MISSING)
     await flight.press("space")
-    await flight.until(lambda: flight.state.intervention is not None, "the turn")
+    await flight.dialog(InterventionDialog)
     await flight.press("escape")
     await flight.no_dialog()
     await flight.press("4", "z")
