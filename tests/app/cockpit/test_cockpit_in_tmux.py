@@ -58,6 +58,7 @@ def test_a_strangers_folder_is_asked_about_before_it_is_opened(terminal: Termina
     assert not (workspace / ".pilothouse" / "journal.db").exists()
     terminal.fly(f"--workspace {workspace}")
     terminal.shows("Do you trust this folder?")
+    time.sleep(2 * DEAF_S)  # what has just opened takes no key
     terminal.keys("Escape")
     terminal.shows("RESTRICTED", "run/pause", "nothing to do")
     terminal.keys("C-q")
