@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.benchmarks.cockpit import Screen, pilothouse
 from tests.patience import PATIENCE_S
 
-KEPT = 1 << 16
+KEPT = 1 << 20
 """Bytes of output that are looked through."""
 KEY_S = 0.15
 """Between keys of which one may open or close what the next one goes to."""

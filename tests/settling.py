@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
+from textual._context import active_app
+
+from tests.patience import PATIENCE_S
+
 BREATH_S = 0.005
 """What a thread or a program brings meanwhile is handled too."""
 AT_MOST_S = 0.25
@@ -23,3 +27,7 @@ async def settled(_min_s: float = 0.0, _max_s: float = 0.0) -> None:
     while calm < 3 and time.monotonic() < end:
         await asyncio.sleep(0)
         calm = 0 if loop._ready else calm + 1  # type: ignore[attr-defined]
+    keys = getattr(active_app.get(None), "key_queue", None)
+    end = time.monotonic() + PATIENCE_S
+    while keys is not None and not keys.idle and time.monotonic() < end:
+        await asyncio.sleep(BREATH_S)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual import events
@@ -33,6 +35,7 @@ from app.cockpit.gc_tuning import enable_gc
 from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.cockpit.terminal_app import TerminalApp
 from app.cockpit.wiring import Controllers
+from app.commands.registry import all_commands
 from app.commands.settings import Settings, untrusted_line
 from app.commands.watchdog import EndGuard, LoopWatch
 from app.gateways.attached_engine import AttachedEngine
@@ -48,6 +51,7 @@ from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
 from engine.value import replace
+from widgets.base.dialog import BoxDialog
 from widgets.base.line_pane import Notice
 from widgets.base.pane_tabs import PaneTabs
 from widgets.dialogs.stop import StopReceiptPane
@@ -63,6 +67,9 @@ from widgets.panes.status_bar import StatusBar, StatusModel
 from widgets.panes.timeline import Timeline
 from widgets.panes.world import WorldPane
 from widgets.terminal.pane import TerminalPane
+
+if TYPE_CHECKING:
+    from textual.command import Provider
 
 FRAMES_PER_S = 25
 OPENING_S = 2.0
@@ -82,6 +89,12 @@ class Attach(StrEnum):
     READ_ONLY = "read only"
 
 
+def _palette() -> type[Provider]:
+    from app.cockpit.palette import Commands  # late: most sessions never open it
+
+    return Commands
+
+
 class Cockpit(TerminalApp[None]):
     """Panes over a projection of the event stream; every key becomes a command to the engine.
 
@@ -91,6 +104,7 @@ class Cockpit(TerminalApp[None]):
     CSS_PATH = "cockpit.tcss"
     TITLE = "pilothouse"
     AUTO_FOCUS = "StepList"
+    COMMANDS: ClassVar[Any] = {_palette}
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BINDINGS]
 
     def __init__(
@@ -109,6 +123,8 @@ class Cockpit(TerminalApp[None]):
         self._drawn = asyncio.Event()
         """Set once the first screen is there."""
         self.context = CockpitContext(self, workspace, settings)
+        keys = ",".join(self.context.keys.values())
+        self.alt_characters = frozenset(re.findall(r"(?:^|,)alt\+(.)(?=,|$)", keys))
         mine = settings.trust is None or not settings.trust.foreign
         # What is typed into a page is another person's, as a token has a name of its own.
         keeps = attach is not Attach.READ_ONLY and not os.environ.get("TEXTUAL_DRIVER")
@@ -145,12 +161,36 @@ class Cockpit(TerminalApp[None]):
         yield KeyLine(id="keys")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every key's action in the palette too."""
+        """Every key's action in the palette too, and every command; over a dialog, the keys of that."""
+        if isinstance(screen, BoxDialog):
+            for each in screen.KEYS:
+                if each.words and each.action:
+                    title = f"{each.words.rstrip(' …')} ({each.label})"
+                    yield SystemCommand(title, "In this dialog", partial(screen.run_action, each.action))
+            return
+        for command in all_commands():
+            for usage in command.usage.split(" | "):
+                yield SystemCommand(usage, command.help, partial(self._choose_command, usage))
         for key in keymap.KEYS:
             title = f"{key.name} ({keymap.shown_keys(key.bound_to(self.context.keys).keys)})"
             yield SystemCommand(title, key.does, partial(self.run_action, key.action))
         yield SystemCommand("theme", "Change colours", self.action_change_theme)
         yield SystemCommand("screenshot", "Save a picture of the screen", self._save_screenshot)
+
+    def _choose_command(self, usage: str) -> None:
+        """Do a command; one with arguments is put into the bar, to be finished there."""
+        words = list(takewhile(lambda word: word[0].islower() or word[0] == "!", usage.split()))
+        if len(words) < len(usage.split()):
+            self.context.open_bar(" ".join(words) + " ")
+        else:
+            self.controllers.command_line.enter(usage)
+
+    def action_suspend_process(self) -> None:
+        """Leave the terminal to the shell until `fg`; the engine of this process stands still meanwhile."""
+        if self._driver is not None and self._driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.context.say("this terminal has no shell to go back to", "error")
 
     def _save_screenshot(self) -> None:
         self.deliver_screenshot()
@@ -176,8 +216,10 @@ class Cockpit(TerminalApp[None]):
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self.controllers.layout.lay_out()
-        self.query_one("#command", CommandBar).set_text(self._unsent.kept.line)
-        self.query_one("#plan", PlanPane).focus()
+        if line := self._unsent.kept.line:
+            self.call_after_refresh(self.context.open_bar, line)  # behind the focus that a screen begins with
+        else:
+            self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
 
     def _signalled(self, number: int) -> None:
@@ -351,6 +393,8 @@ class Cockpit(TerminalApp[None]):
         free = not isinstance(self.focused, Input | TextArea) and self.context.no_dialog
         if action == "command":
             return free
+        if action == "suspend_process":
+            return not isinstance(self.focused, TextArea)  # where the key takes back what was typed
         if action in ("first", "now"):
             # Elsewhere these keys are the focused pane's, for its first and last line.
             return self.context.in_past and free
@@ -390,6 +434,11 @@ class Cockpit(TerminalApp[None]):
         super().notify(
             clean(message), title=clean_line(title), severity=severity, timeout=timeout, markup=markup
         )
+
+    def keys_dropped(self, count: int) -> None:
+        """Add it to what was said of why nothing opened."""
+        text, kind = self.context.bar.message
+        self.context.say(f"{text} · {'1 key' if count == 1 else f'{count} keys'} after it dropped", kind)
 
     def _write_terminal(self, text: str) -> None:
         if self._driver is not None and not self.is_headless:

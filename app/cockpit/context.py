@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from textual.app import App
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker
 
 from app.cockpit import keymap
+from app.cockpit.key_queue import HOLD_S
+from app.cockpit.terminal_app import TerminalApp
 from app.commands.command_runner import log_fault
 from app.commands.settings import Settings, untrusted_line
 from app.gateways.socket_server import EngineServer
@@ -30,6 +33,7 @@ from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.base.facts import Fact, fact_lines
 from widgets.panes.command_bar import MESSAGE_MARKS, CommandBar
+from widgets.panes.plan import PlanPane
 
 Answer = TypeVar("Answer")
 DialogType = TypeVar("DialogType", bound=Screen[Any])
@@ -59,7 +63,7 @@ class CockpitContext:
         settings: the operator's.
     """
 
-    def __init__(self, app: App[None], workspace: Path, settings: Settings) -> None:
+    def __init__(self, app: TerminalApp[None], workspace: Path, settings: Settings) -> None:
         self.app = app
         """Shows screens, runs workers and calls later."""
         self.workspace = workspace
@@ -94,7 +98,11 @@ class CockpitContext:
         """What was said lately: when, of which kind, and what."""
         self.watchers: list[Watcher] = []
         """Given each new event of an agent."""
-        self.frame_hooks: list[Callable[[], None]] = []
+        self._pop_ups: dict[str, Callable[[], object]] = {}
+        """What opens by itself as soon as the operator is free, by what was said of it."""
+        self._before_bar: Widget | None = None
+        """What had the focus before the command bar."""
+        self.frame_hooks: list[Callable[[], None]] = [self._open_next]
         """Called before each frame is drawn."""
 
     # -------------------------------------------------------------- what is looked at
@@ -194,11 +202,37 @@ class CockpitContext:
 
     @property
     def occupied(self) -> bool:
-        """Whether nothing opens by itself: amid a dialog or a line, in the past, and for who only watches."""
-        field = self.bar.input
+        """Whether nothing opens by itself: amid a dialog, a line, keys or the past, and who only watches."""
         if self.engine is not None and self.engine.watching:
             return True
-        return self.in_past or not self.no_dialog or (field.has_focus and bool(field.value))
+        busy = self.bar.input.has_focus or self.app.key_queue.waits
+        return busy or self.in_past or not self.no_dialog
+
+    def pop_up(self, show: Callable[[], object], notice: str, kind: Any = "error") -> None:
+        """Open something by itself: now, or where the operator is amid something, after it, and say so."""
+        if not self.occupied:
+            show()
+            return
+        self.say(notice, kind)
+        self._pop_ups[notice] = show
+
+    def _open_next(self) -> None:
+        if self._pop_ups and not self.occupied:
+            self._pop_ups.pop(next(iter(self._pop_ups)))()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds, seen at each frame; at most as long as keys wait for it."""
+        seen = asyncio.Event()
+
+        def look() -> None:
+            if holds():
+                seen.set()
+
+        self.frame_hooks.append(look)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_S):
+                await seen.wait()
+        self.frame_hooks.remove(look)
 
     def showing(self, kind: type[DialogType]) -> DialogType | None:
         """The open dialog of this type; None where there is none."""
@@ -236,17 +270,24 @@ class CockpitContext:
         self.say(f"copied the {what} to the terminal's clipboard ({len(text)} characters)", "ok")
 
     def open_bar(self, text: str, was: tuple[str, ...] = ()) -> None:
-        """Go to the command bar, with the beginning of a line when there is one.
+        """Go to the command bar, which begins with this text.
 
         Args:
             text: the beginning.
             was: the lines that it was made from, where it edits something.
         """
         self.made_from = (text.split()[:2], was)
-        if text:
-            self.bar.set_text(text)
-        # At once, not after the next refresh: a fast hand's next letters would be taken for keys of the plan.
-        self.app.screen_stack[0].set_focus(self.bar.input)
+        screen, field = self.app.screen_stack[0], self.bar.input
+        self._before_bar = self._before_bar if screen.focused is field else screen.focused
+        self.bar.begin(text)
+        screen.set_focus(field)
+
+    def leave_bar(self) -> None:
+        """Give the keys back to the pane that had them."""
+        screen, pane = self.app.screen_stack[0], self._before_bar
+        if pane is None or not pane.is_attached or not pane.focusable:
+            pane = self.pane(PlanPane).steps
+        screen.set_focus(pane, scroll_visible=False)
 
     def keep_line(self, line: str, receipt: cmd.Receipt) -> None:
         """Give a line back that was not carried out, unless the operator has gone on."""
@@ -299,11 +340,20 @@ class CockpitContext:
         self.say(receipt.message, "ok" if receipt.ok else "error")
         return receipt
 
-    def send(
-        self, command: cmd.Command, then: Callable[[cmd.Receipt], object] = lambda _receipt: None
-    ) -> None:
-        """Send a command without making the key that asked for it wait, and give on its result."""
-        self.run(self._sent(command, then), f"submit {command.do}")
+    def settle(self, work: Awaitable[Answer], name: str) -> Worker[Answer]:
+        """Do work beside the screen that later keys wait for, as they are about its result."""
+        return self.run(self.app.key_queue.hold(work), name)
+
+    def open_later(self, work: Awaitable[Answer], name: str, group: str = "default") -> Worker[Answer]:
+        """Do work beside the screen that ends by opening something, which later keys wait for."""
+        return self.run(self.app.key_queue.hold(work, opens=True), name, group)
+
+    def send(self, command: cmd.Command, then: Callable[[cmd.Receipt], object] | None = None) -> None:
+        """Send a command beside the screen, and give on its result, which later keys wait for."""
+        if then is None:
+            self.run(self.submit(command), f"submit {command.do}")
+        else:
+            self.settle(self._sent(command, then), f"submit {command.do}")
 
     async def _sent(self, command: cmd.Command, then: Callable[[cmd.Receipt], object]) -> None:
         then(await self.submit(command))
@@ -313,7 +363,7 @@ class CockpitContext:
 
         The projection may be a frame behind a quick second press; the engine is not.
         """
-        self.run(self._asked(then, self.agent), "ask")
+        self.settle(self._asked(then, self.agent), "ask")
 
     async def _asked(self, then: Callable[[AgentState], Awaitable[None]], agent: str) -> None:
         if self.refused_in_past() or (engine := self.opened_engine()) is None:
@@ -331,7 +381,7 @@ class Controller(Protocol):
 
 
 def in_background(
-    name: str, *refusals: type[Exception], group: str = "default"
+    name: str, *refusals: type[Exception], group: str = "default", opens: bool = False
 ) -> Callable[
     [Callable[Concatenate[ControllerType, Parameters], Coroutine[Any, Any, None]]],
     Callable[Concatenate[ControllerType, Parameters], Worker[None]],
@@ -342,6 +392,7 @@ def in_background(
         name: of the work, in messages.
         refusals: errors that are no faults: their message is said.
         group: works that belong together.
+        opens: whether it ends by opening something, which later keys wait for.
     """
 
     def wrap(
@@ -359,7 +410,10 @@ def in_background(
         def begin(
             controller: ControllerType, /, *args: Parameters.args, **options: Parameters.kwargs
         ) -> Worker[None]:
-            return controller._context.run(attempt(controller, *args, **options), name, group)
+            context = controller._context
+            return (context.open_later if opens else context.run)(
+                attempt(controller, *args, **options), name, group
+            )
 
         return begin
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.core.text import clean, clean_line
 
-UNSENT_LINE_LIMIT = 4_000
+UNSENT_LINE_LIMIT = 20_000
 RESTS_S = 0.1
 """The least time between two writes, in seconds: one who types fast is not written of at each key."""
 

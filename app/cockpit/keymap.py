@@ -71,7 +71,10 @@ KEYS: tuple[Key, ...] = (
     Key("i", "intervene", "intervene", "Your turn", "Take the agent's turn, or decide for it", shown=True),
     Key("t", "take_shell", "take shell", "Your turn", "Work in the agent's sandbox yourself", shown=True),
     Key("ctrl+right_square_bracket", "return_shell", "hand back", "Your turn", "Hand the shell back"),
-    Key("a", "approve", "approve", "Your turn", "Answer what the agent asks, or accept its plan", shown=True),
+    Key("a", "approve", "answer", "Your turn", "Answer what the agent asks", shown=True),
+    Key(
+        "V", "accept_plan", "accept plan", "Your turn", "Accept the agent's plan, or its re-plan; y confirms"
+    ),
     Key("d", "deny", "deny", "Your turn", "Deny what the agent asks, with a reason, or reject its re-plan"),
     Key("A,f8", "inbox", "inbox", "Your turn", "Everything that needs you, of all agents"),
     Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
@@ -93,11 +96,11 @@ KEYS: tuple[Key, ...] = (
     Key("right_square_bracket", "later", "forward in time", "Time", "Forward to the next mark, then now"),
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
-    Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
+    Key("R", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
     Key("f", "fork", "fork", "Time", "Let a new agent begin there with files of its own; the original stays"),
     Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories"),
-    Key("R", "recap", "recap", "View", "What happened since you last looked"),
+    Key("N", "recap", "recap", "View", "What happened since you last looked"),
     Key("C", "campaigns", "campaigns", "Mastermind", "Campaigns: candidates, verdicts, differences; apply"),
     Key("L", "backlog", "backlog", "Mastermind", "What could be better; approve, reject, process"),
     Key("T", "mastermind_jobs", "jobs", "Mastermind", "Background jobs: progress and results"),
@@ -106,7 +109,10 @@ KEYS: tuple[Key, ...] = (
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
-    Key("f1", "manual", "guide", "Cockpit", "The user's guide, a page a topic"),
+    Key("f1", "manual", "guide", "Cockpit", "The user's guide, a page a topic", first=True),
+    Key(
+        "ctrl+z", "suspend_process", "suspend", "Cockpit", "Back to the shell; agents wait for fg", first=True
+    ),
     Key(
         "ctrl+c", "interrupt", "interrupt", "Cockpit", "Copy a selection, or pause; twice leaves", first=True
     ),

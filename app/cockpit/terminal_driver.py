@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import termios
 import threading
+from codecs import getincrementaldecoder
 from contextlib import suppress
 from typing import Any, TextIO
 
+from textual import constants
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.drivers.web_driver import WebDriver
 
@@ -51,6 +56,56 @@ class _Lossy:
         return self._file.isatty()
 
 
+ESCAPE = "\x1b[27u"
+"""The key in a spelling that is no beginning of another one."""
+_PASTED = re.compile(r"\x1b\[201~")
+_PART = re.compile(r"\x1b(\[(2(01?)?)?)?\Z")
+_ESCAPES = re.compile(r"\x1b\[200~|\x1b(?=([^\[\]OP_\\]))", re.DOTALL)
+
+
+class EscapeReader:
+    """Tells the key escape from what begins like it, also where the next key comes right behind it.
+
+    Textual's parser takes escape and a letter, typed fast or sent late, for one key that nothing is bound to.
+
+    Args:
+        alt: characters that are bound to be pressed with alt.
+    """
+
+    def __init__(self, alt: frozenset[str] = frozenset()) -> None:
+        self._alt = alt
+        self._pasting = False
+        self.held = ""
+        """An escape, or the end of what is pasted, of which it is not known yet what it is."""
+
+    def read(self, text: str) -> str:
+        """The text with each escape that is a key in its own spelling."""
+        early, text, self.held = len(self.held), self.held + text, ""
+        if self._pasting:
+            if (end := _PASTED.search(text)) is None:
+                part = _PART.search(text)
+                self.held = part[0] if part else ""
+                return text[: len(text) - len(self.held)]
+            self._pasting = False
+            return text[: end.end()] + self.read(text[end.end() :])
+        read, at = "", 0
+        for match in _ESCAPES.finditer(text):
+            if not match[1]:
+                self._pasting = True
+                return read + text[at : match.end()] + self.read(text[match.end() :])
+            known = "\x1b" + match[1] in ANSI_SEQUENCES_KEYS or match[1] in self._alt
+            if not known or match[1] == "\x1b" or match.start() < early:
+                read, at = read + text[at : match.start()] + ESCAPE, match.end()
+        read += text[at:]
+        self.held = "\x1b" if read.endswith("\x1b") else ""
+        return read.removesuffix("\x1b")
+
+    def wait_over(self) -> str:
+        """Nothing came behind an escape: it was the key."""
+        held, self.held = self.held, ""
+        return ESCAPE if held and not self._pasting else held
+
+
 class TerminalDriver(LinuxDriver):
     """Textual's driver, which survives the loss of the terminal long enough to close in good order."""
 
@@ -84,11 +139,33 @@ class TerminalDriver(LinuxDriver):
                 self.attrs_before = None
         super().stop_application_mode()
 
+    def suspend_application_mode(self) -> None:
+        """Leave the terminal to others for a time: unlike at the end, this program takes it again."""
+        self.stop_application_mode()
+        super().close()
+
     def close(self) -> None:
         """End for good: a program that goes on without its screen takes no terminal when it is continued."""
         for number in (signal.SIGTSTP, signal.SIGCONT):
             signal.signal(number, signal.SIG_DFL)
         super().close()
+
+    def run_input_thread(self) -> None:
+        """Read what is typed until the screen is taken down."""
+        parser, escapes = (
+            XTermParser(self._debug),
+            EscapeReader(getattr(self._app, "alt_characters", frozenset())),
+        )
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], constants.ESCAPE_DELAY)[0]:
+                if not (data := os.read(self.fileno, 4096)):
+                    break
+                text = escapes.read(decode(data))
+            else:
+                text = escapes.wait_over()
+            for event in parser.feed(text) if text else parser.tick():
+                self.process_message(event)
 
     def _await_hangup(self) -> None:
         """Wait in a thread for the terminal's end; Textual would read its end again and again."""

@@ -47,7 +47,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "approvals": (
         "approvals:Approvals",
         lambda own: (own.context, own.turn.check_call, own.run.action_leave),
-        "approve deny",
+        "approve deny accept_plan",
     ),
     "builds": ("crew_sessions:Builds", lambda own: (own.context, own.crew, own.mastermind), ""),
     "campaigns": (
@@ -200,7 +200,6 @@ class Controllers:
         self.command_line = self._register(
             CommandLine(
                 *(context, self.views),
-                layout=self.layout,
                 mastermind=self.mastermind,
                 crew=self.crew,
                 history=history,

@@ -126,7 +126,8 @@ def inbox(needs: Sequence[Need] = (), now: str = "") -> ListModel:
             head = f"{len(group)} ask for {clean_line(group[0].group, limit=80)}"
             rows.append(Row(key, (Piece(head, "heading"),), mark=Piece("▾", "warning")))
         rows += [_need_row(need, now, 2 * (len(group) > 1)) for need in group]
-    return ListModel("Inbox: what needs you", rows)
+    kinds = {key: group[0].kind.value for key, group in groups.items()} | {n.key: n.kind.value for n in needs}
+    return ListModel("Inbox: what needs you", rows, kinds=kinds)
 
 
 def _need_row(need: Need, now: str, indent: int) -> Row:

@@ -37,7 +37,7 @@ class RowsApp(DialogApp):
 async def test_keys_ask_for_something_of_the_row_under_the_cursor_which_stays_on_it() -> None:
     app = RowsApp(BreakpointsDialog(model("b1", "b2", "b3")))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("down", "space", "enter", "delete", "w", "a")
+        await pilot.press("down", "space", "enter", "delete", "w", "I")
         app.opened.show(model("b0", "b2"))
         await pilot.press("space")
         await pilot.click("#list", offset=(6, 0), times=2)
@@ -55,7 +55,7 @@ async def test_an_empty_list_says_which_key_adds_a_row_and_a_notice_why_there_is
     app = RowsApp(BreakpointsDialog(ListModel("Title")))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "Press a to add one." in app.lines()[0]
+        assert "Press I to add one." in app.lines()[0]
         app.opened.show(ListModel("Title", notice=Notice("cannot be read", "error")))
         await pilot.pause()
         assert app.lines() == ["✗ cannot be read"]
@@ -74,7 +74,7 @@ async def test_tasks_are_forced_vetoed_and_cancelled() -> None:
 async def test_an_amount_is_written_and_escape_goes_back_from_it() -> None:
     app = RowsApp(BudgetsDialog(model("goal g1/usd", "workspace/seconds")))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("down", "e", *"+n", "escape", "plus", "n", "enter", *"+ 5", "enter")
+        await pilot.press("down", "e", *"+n", "escape", "plus", "D", "enter", *"+ 5", "enter")
         await pilot.pause()
         row = "workspace/seconds"
         assert app.asked == [("more", row), ("lift", row), ("set", row, "+5")]

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from cockpit_samples import complete
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
+from app.cockpit.terminal_app import TerminalApp
 from widgets.base.line_pane import Requested
 from widgets.panes.command_bar import CommandBar, Completion
 
 
-class BarApp(App[None]):
+class BarApp(TerminalApp[None]):
     CSS = "Screen { align: left bottom; }"
 
     def __init__(self, bar: CommandBar) -> None:
@@ -28,6 +29,7 @@ class BarApp(App[None]):
     def on_requested(self, event: Requested) -> None:
         if event.what == "entered":
             self.entered.append(str(event.args[0]))
+            self.bar.clear()
         self.left += event.what == "leave"
 
     def message(self) -> str:
@@ -39,7 +41,7 @@ class BarApp(App[None]):
 HISTORY = ["evolve the summarizer", "run tests", "evolve the parser"]
 
 
-async def test_enter_hands_over_the_cleaned_command_and_empties_the_line() -> None:
+async def test_enter_hands_over_the_cleaned_command() -> None:
     app = BarApp(CommandBar())
     async with app.run_test() as pilot:
         app.bar.input.value = "  go\x1b[2J  on \u202e "
@@ -80,14 +82,16 @@ async def test_entered_commands_join_the_history_once() -> None:
         assert app.bar.history == ("a", "b")
 
 
-async def test_escape_leaves_the_bar_and_keeps_the_line() -> None:
+async def test_escape_leaves_the_bar_empty_and_up_gives_the_line_back() -> None:
     app = BarApp(CommandBar(complete))
     async with app.run_test() as pilot:
         await pilot.press("r", "escape")
 
         assert app.left == 1
-        assert app.bar.input.value == "r"
+        assert app.bar.input.value == ""
         assert app.bar.completions == ()
+        await pilot.press("up")
+        assert app.bar.input.value == "r"
 
 
 async def test_typing_offers_completions_and_tab_goes_through_them() -> None:

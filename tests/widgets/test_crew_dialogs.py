@@ -135,7 +135,7 @@ async def test_what_is_asked_is_answered_in_place_by_number_or_in_words() -> Non
         await pilot.press("1", "9", "2", "enter", *"mine", "enter", "0", *"both", "enter", "0", "x", "escape")
         await pilot.pause()
         assert app.posted == [("hr-7", 1, ""), ("hr-7", 2, "mine"), ("hr-7", 0, "both")]
-        await pilot.press("down", "1", "d", *"look at it", "enter", "t", "x", "h")
+        await pilot.press("down", "1", "I", *"look at it", "enter", "t", "x", "h")
         await pilot.pause()
         assert app.posted[3:] == [
             ("type a1", "look at it"),
@@ -204,7 +204,7 @@ async def test_the_timeline_posts_only_what_can_be_asked_of_a_handoff(size: tupl
         dialog = HandoffsDialog(model)
         await app.push_screen(dialog)
         await pilot.pause()
-        await pilot.press("c", "r", "plus", "minus", "down", "c", "r", "o", "enter")
+        await pilot.press("x", "r", "plus", "minus", "down", "x", "r", "o", "enter")
         await pilot.pause()
         asked = [one for one in app.posted if isinstance(one, tuple)]
         assert asked == [("h-1", "cancel"), ("h-1", "raise"), ("h-2", "retry"), ("h-2", "error")]

@@ -3,15 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from textual.app import App
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
+from app.cockpit.terminal_app import TerminalApp
 from widgets.base import dialog as box
-from widgets.base.dialog import ConfirmDialog
+from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import FactsPane
 from widgets.base.text_layout import plain
+from widgets.dialogs.generated_plans import GeneratedPlansDialog, GeneratedPlansModel
 from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, args_text, parse_args
 from widgets.dialogs.turn import (
@@ -31,7 +32,7 @@ from widgets.dialogs.turn import (
 OPEN = object()
 
 
-class DialogApp(App[None]):
+class DialogApp(TerminalApp[None]):
     """Opens one dialog and keeps its result."""
 
     def __init__(self, dialog: ModalScreen[Any]) -> None:
@@ -104,33 +105,14 @@ async def test_escape_leaves_the_intervention_open_without_a_choice() -> None:
         assert app.result is None
 
 
-async def test_aborting_asks_once_more() -> None:
+async def test_giving_the_goal_up_is_confirmed_by_another_key() -> None:
     app = DialogApp(InterventionDialog(MODEL))
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("A")
+        await pilot.press("D", "D", "D", "escape")
         assert app.result is OPEN
-        assert "Press A once more" in app.text("#line")
 
-        await pilot.press("A")
+        await pilot.press("D", "y")
         assert app.result == InterventionChoice(Offer.ABORT)
-
-
-async def test_escape_after_the_question_keeps_the_goal_and_the_dialog() -> None:
-    app = DialogApp(InterventionDialog(MODEL))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("A", "escape")
-        assert app.result is OPEN
-
-        await pilot.press("A")
-        assert app.result is OPEN
-
-
-async def test_moving_between_two_presses_of_abort_asks_again() -> None:
-    app = DialogApp(InterventionDialog(MODEL))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("A", "up", "A")
-
-        assert app.result is OPEN
 
 
 async def test_a_disabled_offer_tells_why() -> None:
@@ -326,9 +308,9 @@ async def test_a_handover_takes_only_what_is_marked() -> None:
 async def test_a_handover_marks_none_or_all_at_once() -> None:
     app = DialogApp(HandoverDialog(CHANGED))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("n")
+        await pilot.press("minus")
         assert [line[0] for line in handover_lines(app)] == ["–", "–", "–"]
-        await pilot.press("a", "n", "enter")
+        await pilot.press("plus", "minus", "enter")
         assert app.result == HandoverDecision((), follow=False)
 
 
@@ -345,7 +327,7 @@ async def test_a_handover_can_be_settled_by_the_mouse() -> None:
 async def test_a_handover_without_another_place_follows() -> None:
     app = DialogApp(HandoverDialog(HandoverModel(CHANGED.changes)))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("n", "enter")
+        await pilot.press("minus", "enter")
         assert app.result == HandoverDecision((), follow=True)
 
 
@@ -381,19 +363,20 @@ async def test_escape_leaves_a_handover_open() -> None:
     [
         (HandoverDialog(CHANGED, unasked=True), "enter", HandoverDecision(("files.changed", "files.added"))),
         (InterventionDialog(MODEL, unasked=True), "x", InterventionChoice(Offer.SKIP)),
+        (GeneratedPlansDialog(GeneratedPlansModel("+!a"), lambda _text: [], unasked=True), "escape", None),
     ],
 )
 async def test_keys_that_were_meant_for_what_a_dialog_covers_choose_nothing(
-    dialog: ModalScreen[Any], key: str, result: object, monkeypatch: pytest.MonkeyPatch
+    dialog: BoxDialog[Any], key: str, result: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = 100.0
-    monkeypatch.setattr(box, "monotonic", lambda: now)
-    dialog._opened = now  # type: ignore[attr-defined]
+    monkeypatch.setattr(box, "DEAF_S", 3_600.0)
     app = DialogApp(dialog)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press(key)
+        await pilot.press(key, key)
         assert app.result is OPEN
-        now += box.UNMEANT_S
+        assert dialog.query_one(".-question").border_subtitle == Content(box.JUST_OPENED)
+
+        dialog.deaf_until = 0.0
         await pilot.press(key)
         assert app.result == result
 

@@ -8,7 +8,6 @@ from test_dialogs import OPEN, DialogApp
 from textual.widgets import TextArea
 
 from engine.core.reasoner import ProposedPlan
-from widgets.base import dialog as box
 from widgets.base.facts import LongText
 from widgets.base.text_layout import plain
 from widgets.dialogs.generated_plans import (
@@ -80,14 +79,14 @@ async def test_the_answer_as_it_came_and_the_prompt_are_below_the_plans() -> Non
 async def test_approving_installs_what_was_accepted() -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a")
+        await pilot.press("y")
         assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
 
 
 async def test_nothing_can_be_approved_where_nothing_was_accepted() -> None:
     app = opened(replace(GENERATED, plans=GENERATED.plans[2:]))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a")
+        await pilot.press("y")
         assert app.result is OPEN
         assert "no plan was accepted" in app.text("#line")
 
@@ -171,20 +170,6 @@ async def test_offers_can_be_clicked() -> None:
     app = opened()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.click(".-keys", offset=(1, 0))
-        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
-
-
-async def test_keys_that_were_meant_for_what_the_dialog_covers_choose_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    monkeypatch.setattr(box, "monotonic", lambda: now)
-    app = DialogApp(GeneratedPlansDialog(GENERATED, check, unasked=True))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("a", "d", "x", "enter")
-        assert app.result is OPEN
-        now += box.UNMEANT_S
-        await pilot.press("a")
         assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
 
 

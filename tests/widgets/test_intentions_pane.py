@@ -36,7 +36,7 @@ async def test_each_intention_is_a_tree_with_its_outermost_plan_first() -> None:
         ]
 
 
-@pytest.mark.parametrize(("key", "action"), [("p", "suspend"), ("r", "resume"), ("X", "drop")])
+@pytest.mark.parametrize(("key", "action"), [("p", "suspend"), ("r", "resume"), ("D", "drop")])
 async def test_keys_ask_for_something_to_be_done_to_the_intention_of_the_row(key: str, action: str) -> None:
     messages: list[Message] = []
     app = ReasonerApp()
@@ -55,7 +55,7 @@ async def test_without_intentions_the_keys_ask_for_nothing() -> None:
     async with app.run_test(size=(100, 30), message_hook=messages.append) as pilot:
         app.intentions.loaded()
         app.intentions.focus()
-        await pilot.press("p", "X", "enter")
+        await pilot.press("p", "D", "enter")
         await pilot.pause()
         assert "The agent's goals will appear here" in "\n".join(lines(app.intentions))
 

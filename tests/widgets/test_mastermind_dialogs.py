@@ -39,12 +39,12 @@ async def test_jobs_and_items_are_asked_about_by_key() -> None:
     app = DialogApp()
     async with app.run_test(size=(100, 30)) as pilot:
         await app.push_screen(JobsDialog(ListModel(rows=[row("j2"), row("j1")])))
-        await pilot.press("c", "down", "enter")
+        await pilot.press("x", "down", "enter")
         app.pop_screen()
         facts = {"i2": (Fact("evidence", EVIL),)}
         model = ListModel(rows=[row("i1"), row("i2")], standing="2 open of 2", facts=facts)
         await app.push_screen(BacklogDialog(model))
-        await pilot.press("a", "down", "r", "C")
+        await pilot.press("a", "down", "d", "C")
         await pilot.pause()
         assert app.posted == ["j2", "j1", "i1", "i2", "i2"]
         assert "2 open of 2" in app.text

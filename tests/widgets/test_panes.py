@@ -232,7 +232,7 @@ async def test_an_open_failure_shows_the_next_try_what_was_tried_and_rates() -> 
         rows = error_rows("e1", *said, history=past), error_rows("e2", *said, resolved=True, history=past)
         app.errors.show(ListModel(rows=[*rows[0], *rows[1]]))
         app.errors.focus()
-        await pilot.press("r", "X")
+        await pilot.press("r", "D")
         await pilot.pause()
         text = " ".join(" ".join(shown(app.errors)).split())
 

@@ -44,7 +44,7 @@ async def test_keys_ask_about_the_event_under_the_cursor_and_the_other_ways() ->
     app = WhyApp()
     async with app.run_test() as pilot:
         await pilot.pause()
-        await pilot.press("down", "enter", "f", "x", "b", "backspace")
+        await pilot.press("down", "enter", "f", "i", "b", "backspace")
         assert app.asked == [
             ("pilot:8", "backward"),
             ("error", "forward"),
@@ -65,7 +65,7 @@ async def test_lines_that_only_name_their_events_are_no_answer_to_turn() -> None
     app = WhyApp(WhyModel("", "drift", "Drift", ROWS))
     async with app.run_test() as pilot:
         await pilot.pause()
-        await pilot.press("f", "x", "b", "backspace")
+        await pilot.press("f", "i", "b", "backspace")
         assert not app.asked
 
 

@@ -7,6 +7,7 @@ is not undone easily.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar
@@ -30,9 +31,9 @@ from widgets.base.rows import Row
 Result = TypeVar("Result")
 Model = TypeVar("Model")
 
-JUST_OPENED = "This has just opened; press the key again if you meant it."
-UNMEANT_S = 0.4
-"""How long a dialog that opened by itself takes keys for ones that were meant for what it covers."""
+JUST_OPENED = "it has just opened: press the key again"
+DEAF_S = 0.3
+"""How long a dialog that opened by itself takes no key: those were meant for what it covers."""
 _SHOWN = {"plus": "+", "minus": "-", "slash": "/", "delete": "del"}
 
 
@@ -82,13 +83,15 @@ class BoxDialog(ModalScreen[Result]):
     """A modal screen whose first child is the box; escape closes it without a choice.
 
     Args:
-        unasked: it opens by itself, so that the first keys are hardly meant for it.
+        unasked: it opens by itself, so that the first keys are not meant for it.
     """
 
     TITLE_TEXT: ClassVar[str] = ""
     HINT: ClassVar[str] = "esc close"
     KEYS: ClassVar[Sequence[DialogKey]] = ()
     """Its keys: bindings are made from them, and the last line offers those that have words."""
+    AGREES: ClassVar[bool] = False
+    """Whether `y` agrees here, and copies no row."""
     WRITTEN_MOST: ClassVar[int] = 2_000
     """Characters that can be written in its line."""
     WIDE: ClassVar[int] = 0
@@ -146,6 +149,7 @@ class BoxDialog(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", id="dialog.close")]
 
     def __init_subclass__(cls, **options: Any) -> None:
+        cls.AGREES = any(key.keys == "y" for key in cls.KEYS)
         own = [Binding(key.keys, key.action, priority=key.priority) for key in cls.__dict__.get("KEYS", ())]
         cls.BINDINGS = [
             *cls.__dict__.get("BINDINGS", ()),
@@ -155,7 +159,8 @@ class BoxDialog(ModalScreen[Result]):
 
     def __init__(self, *, unasked: bool = False) -> None:
         super().__init__()
-        self._opened = monotonic() if unasked else None
+        self.deaf_until = math.inf if unasked else 0.0
+        """Keys that were pressed before this moment were meant for what it covers."""
         self._answered = False
         self.label, self.field = Static(), Input(max_length=self.WRITTEN_MOST)
         self.line = Horizontal(self.label, self.field, classes="-written")
@@ -238,8 +243,20 @@ class BoxDialog(ModalScreen[Result]):
             if self.written(self.writing, event.value.strip()):
                 self.stop_writing()
 
+    def on_mount(self) -> None:
+        """Take keys a moment after it is seen; Textual calls it beside a subclass's own, as all of these."""
+        self.call_after_refresh(self._hear)
+
+    def _hear(self) -> None:
+        self.deaf_until = monotonic() + DEAF_S if self.deaf_until else 0.0
+
+    def refuse_early_key(self) -> None:
+        """Say why a key does nothing yet."""
+        if self._box is not None:
+            self._box.border_subtitle = Content(JUST_OPENED)
+
     def on_resize(self) -> None:
-        """Lay the halves out by the room there is; Textual calls it beside a subclass's own."""
+        """Lay the halves out by the room there is."""
         self.set_class(0 < self.WIDE <= self.size.width, "-wide")
         self.set_class(self.size.height < self.SHORT, "-short")
 
@@ -248,17 +265,24 @@ class BoxDialog(ModalScreen[Result]):
         lines = len(pane.lines_for(max(8, min(widest, self.size.width * 92 // 100) - 7)))
         pane.styles.height = max(3, min(lines, self.size.height - others))
 
-    @property
-    def is_accidental(self) -> bool:
-        """Whether a choice made now was hardly meant for this dialog."""
-        return self._opened is not None and monotonic() < self._opened + UNMEANT_S
-
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close with a choice; whatever comes behind it in a burst of keys chooses nothing any more."""
         if self._answered:
             return AwaitComplete()
         self._answered = True
         return super().dismiss(result)
+
+    def action_open_editor(self) -> None:
+        """Let the operator change the text of the larger field in an editor of their own."""
+        self.run_worker(self._edit(self.query_one(TextArea)), exit_on_error=False)
+
+    async def _edit(self, field: TextArea) -> None:
+        from widgets.base.external_editor import EditorError, edited  # late: few ever come here
+
+        try:
+            field.load_text(clean(await edited(self.app, field.text)))
+        except EditorError as error:
+            self.notify(str(error), severity="error")
 
     def action_close(self) -> None:
         """Leave the line; else close without choosing anything."""
@@ -343,6 +367,10 @@ class RowsDialog(ListDialog[ListModel]):
     def _asked(self) -> None:
         if self.CHOOSING:
             self.action_ask(self.CHOOSING)
+
+
+EDITOR_KEY = DialogKey("ctrl+e", "open_editor", priority=True)
+"""Of dialogs with a larger field: opens the operator's own editor on its text."""
 
 
 def show_problems(status: Static, problems: Sequence[str], fine: str) -> None:
@@ -438,8 +466,8 @@ class WriteDialog(BoxDialog[str]):
     WriteDialog TextArea { height: 1fr; min-height: 3; }
     WriteDialog #about { height: auto; max-height: 4; color: $foreground-muted; }
     """
-    HINT = "ctrl+s send · esc cancel"
-    KEYS = (DialogKey("ctrl+s", "send", priority=True),)
+    HINT = "ctrl+s send · ctrl+e your editor · esc cancel"
+    KEYS = (DialogKey("ctrl+s", "send", priority=True), EDITOR_KEY)
 
     def __init__(
         self, title: str, about: str, text: str = "", check: Callable[[str], list[str]] = lambda text: []

@@ -142,6 +142,8 @@ class ListModel:
     """What is said above the rows of a dialog."""
     facts: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     """What is known of each row, by its key."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What rows are about, by their keys, where the keys of a dialog depend on it."""
 
 
 class RowsPane(LinePane):

@@ -422,8 +422,10 @@ class LinePane(Widget, can_focus=True):
             self.scroll_lines_to(FAR)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enter is the dialog's key where there is no row to choose."""
-        if action == "choose" and not self.cursor:
+        """Enter is the dialog's key where there is no row to choose, and `y` where that agrees."""
+        if (action == "choose" and not self.cursor) or (
+            action == "copy_row" and getattr(self.screen, "AGREES", False)
+        ):
             return False
         return super().check_action(action, parameters)
 

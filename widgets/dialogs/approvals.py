@@ -15,7 +15,7 @@ from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
+from widgets.base.dialog import EDITOR_KEY, BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -77,7 +77,7 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
     KEYS = (
         DialogKey("a", "answer('once')", "allow once"),
         DialogKey("s", "answer('session')", "this session …"),
-        DialogKey("A", "answer('always')", "always …"),
+        DialogKey("g", "answer('always')", "for good …"),
         DialogKey("d", "answer('deny')", "deny …"),
         DialogKey("e", "answer('edit')"),
     )
@@ -124,9 +124,7 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
         """Allow once at once; ask for the scope or the reason of every other answer first."""
         if self.writing:
             return
-        if self.is_accidental:
-            self._asked.update(Content(JUST_OPENED))
-        elif how == "edit" and not self._model.editable:
+        if how == "edit" and not self._model.editable:
             self._asked.update(Content("The arguments of this cannot be changed here."))
         elif how == "edit" or (how == "once" and len(self._model.questions) == 1):
             self.dismiss(ApprovalChoice(how))
@@ -186,7 +184,7 @@ _WARNING = (
 
 
 class PermissionDialog(BoxDialog[bool]):
-    """`t` allows it, `d` refuses it, escape leaves the question open.
+    """`y` allows it, `d` refuses it, escape leaves the question open.
 
     Enter does nothing, so that no habit agrees.
 
@@ -197,7 +195,7 @@ class PermissionDialog(BoxDialog[bool]):
 
     HINT = "nothing of it runs yet"
     KEYS = (
-        DialogKey("t", "dismiss(True)", "let it start, now and later"),
+        DialogKey("y", "dismiss(True)", "let it start, now and later"),
         DialogKey("d", "dismiss(False)", "let it not start"),
         DialogKey("q", "close", "later", shown="esc"),
     )
@@ -245,9 +243,10 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
 
     HINT = "esc leaves it as it is"
     KEYS = (
-        DialogKey("a", "accept", "accept"),
+        DialogKey("y", "accept", "accept"),
         DialogKey("e", "edit", "change the envelope (ctrl+s accepts)"),
         DialogKey("ctrl+s", "accept", priority=True),
+        EDITOR_KEY,
         DialogKey("d", "reject"),
     )
     DEFAULT_CSS = """
@@ -290,11 +289,9 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
 
     def action_accept(self) -> None:
         """Accept the plan within the envelope as it stands."""
-        if self.is_accidental:
-            self._problems.update(Content(JUST_OPENED))
-        elif self.writing:
+        if self.writing:
             return
-        elif problem := self._check(self._area.text):
+        if problem := self._check(self._area.text):
             self._problems.update(Content(clean(problem)))
         else:
             self.dismiss(PlanApproval(True, envelope=self._area.text))

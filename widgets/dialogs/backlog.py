@@ -22,7 +22,7 @@ class BacklogDialog(RowsDialog):
     EMPTY = "The backlog is empty: type : and coord_analyze to look for what could be better."
     KEYS = (
         DialogKey("a", "ask('approve')", "approve"),
-        DialogKey("r", "ask('reject')", "reject"),
+        DialogKey("d", "ask('reject')", "reject"),
         DialogKey("p", "ask('process')", "next"),
         DialogKey("P", "ask('process_all')", "all"),
         DialogKey("C", "ask('campaign')", "campaign", shown="enter"),
@@ -62,7 +62,7 @@ class JobsDialog(RowsDialog):
     EMPTY = "No job was begun yet: type : and coord_improve COMPONENT, or coord_analyze."
     KEYS = (
         DialogKey("", "", "open", shown="enter"),
-        DialogKey("c", "ask('cancel')", "cancel"),
+        DialogKey("x", "ask('cancel')", "cancel"),
         DialogKey("L", "ask('backlog')", "backlog"),
         DialogKey("q", "close"),
     )

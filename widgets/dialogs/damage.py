@@ -24,7 +24,7 @@ class UnsoundJournalDialog(BoxDialog[str]):
     KEYS = (
         DialogKey("l", "choose('look')", "look at it"),
         DialogKey("r", "choose('restore')", "restore"),
-        DialogKey("b", "choose('accept')", "go on with the break"),
+        DialogKey("a", "choose('accept')", "accept the break"),
     )
     DEFAULT_CSS = """
     UnsoundJournalDialog > Vertical { max-width: 84; padding: 1 2; }
@@ -41,7 +41,7 @@ class UnsoundJournalDialog(BoxDialog[str]):
             "Nothing was changed, and nothing runs. The old file is kept whatever you choose.\n"
             f"l  read what is there\n"
             f"r  a new journal with the {self._sound:,} sound events\n"
-            "b  a new journal with all that can be read; that the break was accepted is recorded by your name"
+            "a  a new journal with all that can be read; that the break was accepted is recorded by your name"
         )
         yield self.box(
             Static(Content(clean(self._problem))),

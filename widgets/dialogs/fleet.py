@@ -60,7 +60,7 @@ class FleetDialog(BoxDialog[None]):
     KEYS = (
         DialogKey("", "", "answer", shown="1–9"),
         DialogKey("", "choose", "open", shown="enter"),
-        DialogKey("d", "delegate", "delegate", priority=True),
+        DialogKey("I", "delegate", "delegate", priority=True),
         DialogKey("t", "request('transfer')", "give floor", priority=True),
         DialogKey("h", "request('handoffs')", "handoffs", priority=True),
         DialogKey("x", "request('toggle')", "off/on", priority=True),

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from engine.core.reasoner import ProposedPlan
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey, WriteDialog
+from widgets.base.dialog import BoxDialog, DialogKey, WriteDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -72,7 +72,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
 
     HINT = "esc leaves them waiting in the background"
     KEYS = (
-        DialogKey("a", "offer('approve')", "install"),
+        DialogKey("y", "offer('approve')", "install"),
         DialogKey("e", "offer('edit')", "edit"),
         DialogKey("r", "offer('ask_again')", "ask again"),
         DialogKey("d", "offer('reject')", "reject"),
@@ -106,9 +106,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         offer = GeneratedPlansOffer(name)
         if self.writing:
             return
-        if self.is_accidental:
-            self._tell(JUST_OPENED)
-        elif reason := self._refusal(offer):
+        if reason := self._refusal(offer):
             self._tell(f"Not possible now: {reason}")
         elif offer is GeneratedPlansOffer.APPROVE:
             self.dismiss(GeneratedPlansChoice(offer))

@@ -64,7 +64,7 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
 
     TITLE_TEXT, LIST_TITLE, CLASSES = "Handoffs", "Handoffs", "-full"
     HINT = "esc close"
-    EMPTY = "Nothing was handed over yet: F, then d."
+    EMPTY = "Nothing was handed over yet: F, then I."
     WIDE = 140
     DEFAULT_CSS = """
     HandoffsDialog > Vertical.-full { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
@@ -74,7 +74,7 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
     KEYS = (
         DialogKey("enter", "request('open')", "go to it", why_not="no agent of the engine works on it"),
         DialogKey("p", "request('prompt')", "prompt", why_not="it has none of its own"),
-        DialogKey("c", "request('cancel')", "cancel", why_not="there is nothing to cancel"),
+        DialogKey("x", "request('cancel')", "cancel", why_not="there is nothing to cancel"),
         DialogKey(
             "r", "request('retry')", "retry", why_not="only what has ended without success is tried again"
         ),

@@ -7,13 +7,25 @@ from typing import Literal
 
 from textual import on
 
+from engine.value import replace
 from widgets.base.dialog import DialogKey, RowsDialog
-from widgets.base.line_pane import RowChosen
+from widgets.base.facts import ListModel
+from widgets.base.line_pane import RowChosen, RowHighlighted
 
 InboxAnswer = Literal["once", "session", "always", "deny", "open"]
 GROUP = "group "
 """How keys of headings begin, below which questions of one shape stand."""
 REFRESH_S = 1.0
+
+
+ANSWERS: dict[str, dict[str, str]] = {
+    "approval": {"once": "allow once", "session": "this session …", "always": "for good …", "deny": "deny …"},
+    "rule": {"session": "this session", "always": "for good", "deny": "decline"},
+    "controls": {"once": "give the controls"},
+    "backlog": {"once": "approve", "deny": "reject"},
+    "server": {"deny": "let it not start"},
+}
+"""What can be answered in place, with what it means, by what waits; all else is opened."""
 
 
 class InboxDialog(RowsDialog):
@@ -22,10 +34,10 @@ class InboxDialog(RowsDialog):
     HINT = "on a heading: all below it · esc close"
     LIST_TITLE, EMPTY, CLASSES = "Inbox", "Nothing needs you.", "-question"
     KEYS = (
-        DialogKey("a", "answer('once')", "allow once"),
-        DialogKey("s", "answer('session')", "session …"),
-        DialogKey("A", "answer('always')", "always …"),
-        DialogKey("d", "answer('deny')", "deny …"),
+        DialogKey("a", "answer('once')"),
+        DialogKey("s", "answer('session')"),
+        DialogKey("g", "answer('always')"),
+        DialogKey("d", "answer('deny')"),
         DialogKey("", "", "open", shown="enter"),
         DialogKey("q", "close"),
     )
@@ -38,6 +50,18 @@ class InboxDialog(RowsDialog):
         """Time passes."""
         super().on_mount()
         self.set_interval(REFRESH_S, partial(self.request, "refresh"))
+
+    def show(self, model: ListModel) -> None:
+        """Show these; the cursor stays on its row."""
+        super().show(model)
+        self._show_answers()
+
+    @on(RowHighlighted)
+    def _show_answers(self) -> None:
+        """Show what answers the row under the cursor."""
+        answers = ANSWERS.get(self.model.kinds.get(self.list.cursor, ""), {})
+        keys = (replace(key, words=answers.get(key.action[8:-2], key.words)) for key in self.KEYS)
+        self.show_keys(keys)
 
     @on(RowChosen)
     def action_answer(self, answer: InboxAnswer | RowChosen) -> None:

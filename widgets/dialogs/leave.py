@@ -29,7 +29,7 @@ class LeaveDialog(BoxDialog[LeaveChoice]):
     TITLE_TEXT, HINT = "Leave", "esc stay"
     KEYS = (
         DialogKey("l,enter", "choose('detach')", "leave agents running"),
-        DialogKey("s", "choose('stop')", "stop and leave"),
+        DialogKey("x", "choose('stop')", "stop and leave"),
         DialogKey("n", "close", "stay"),
     )
     DEFAULT_CSS = """

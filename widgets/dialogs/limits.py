@@ -14,11 +14,11 @@ from widgets.base.line_pane import RowChosen
 class BreakpointsDialog(RowsDialog):
     """The breakpoints; a new one is typed in the command bar."""
 
-    LIST_TITLE, EMPTY = "Breakpoints", "There are no breakpoints. Press a to add one."
+    LIST_TITLE, EMPTY = "Breakpoints", "There are no breakpoints. Press I to add one."
     KEYS = (
-        DialogKey("a,insert", "ask('add')", "add"),
+        DialogKey("I,insert", "ask('add')", "add"),
         DialogKey("space", "ask('switch')", "on, off"),
-        DialogKey("delete,D", "ask('remove')", "delete"),
+        DialogKey("D,delete", "ask('remove')", "delete"),
         DialogKey("w", "ask('why')", "why it held last"),
     )
     CHOOSING = "switch"
@@ -32,7 +32,7 @@ class BudgetsDialog(RowsDialog):
     KEYS = (
         DialogKey("e", "edit", "change", shown="enter"),
         DialogKey("plus", "ask('more')", "a quarter more"),
-        DialogKey("n", "ask('lift')", "no limit"),
+        DialogKey("D,delete", "ask('lift')", "no limit"),
         DialogKey("dollar_sign,q", "close"),
     )
     DEFAULT_CSS = "BudgetsDialog > Vertical { height: 96%; }"

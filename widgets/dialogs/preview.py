@@ -138,7 +138,7 @@ class RewindDialog(BoxDialog[str]):
     RewindDialog #refused { height: auto; color: $text-error; }
     """
     KEYS = (
-        DialogKey("y", "agree", priority=True),
+        DialogKey("y", "agree"),
         DialogKey("n,q", "close"),
         DialogKey("b", "scope('both')"),
         DialogKey("f", "scope('files')"),

@@ -91,9 +91,9 @@ class WhyDialog(ListDialog[WhyModel]):
         DialogKey("", "ask", "why this", shown="enter"),
         DialogKey("b", "way('backward')", "causes"),
         DialogKey("f", "way('forward')", "effects"),
-        DialogKey("x", "way('wrong')", "if it is wrong"),
+        DialogKey("i", "way('wrong')", "if it is wrong"),
         DialogKey("w", "event('mark')", "mark wrong"),
-        DialogKey("r", "event('retract')", "retract"),
+        DialogKey("D", "event('retract')", "retract"),
         DialogKey("backspace", "back", "back"),
         DialogKey("q", "close"),
     )

@@ -31,7 +31,7 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
     TITLE_TEXT, HINT = "No jail for programs", "esc: file commands only"
     KEYS = (
         DialogKey("f", "choose('f')", "file commands only"),
-        DialogKey("u", "weaken", "run programs all the same …"),
+        DialogKey("p", "weaken", "run programs all the same …"),
         DialogKey("q", "choose('q')", "leave and mend it"),
     )
     DEFAULT_CSS = """

@@ -60,7 +60,7 @@ class SessionDialog(ListDialog[SessionModel]):
     EMPTY = "Nothing of it is there yet."
     KEYS = (
         DialogKey("", "", "answer", shown="0–9"),
-        DialogKey("b", "request('again')", "build again"),
+        DialogKey("r", "request('again')", "build again"),
         DialogKey("s", "request('step_mode')", "step mode"),
         DialogKey("x", "request('end')", "end it"),
         DialogKey("q", "close"),

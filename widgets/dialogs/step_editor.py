@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
 from engine.value import dataclass, field
-from widgets.base.dialog import BoxDialog, DialogKey, show_problems
+from widgets.base.dialog import EDITOR_KEY, BoxDialog, DialogKey, show_problems
 from widgets.base.text_layout import visible
 
 Check = Callable[[str, str, str], list[str]]
@@ -56,8 +56,8 @@ class StepEditor(BoxDialog[StepEdit | None]):
     StepEditor TextArea { height: 1fr; min-height: 5; max-height: 20; }
     StepEditor > Vertical { height: 80%; }
     """
-    HINT = "ctrl+s save · tab next field · esc cancel"
-    KEYS = (DialogKey("ctrl+s", "save", priority=True),)
+    HINT = "ctrl+s save · tab next field · ctrl+e your editor · esc cancel"
+    KEYS = (DialogKey("ctrl+s", "save", priority=True), EDITOR_KEY)
 
     _tool = getters.query_one("#tool", Input)
     _command = getters.query_one("#command", Input)

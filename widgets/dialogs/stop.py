@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, ConfirmDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen
 from widgets.base.rows import Row
@@ -31,14 +31,14 @@ class StopModel:
 
 
 class StopDialog(BoxDialog[None]):
-    """Each grade is one key or one click; to kill takes two. Escape and enter only close."""
+    """Each grade is one key or one click; to kill is confirmed. Escape and enter only close."""
 
     DEFAULT_CSS = """
     StopDialog > Vertical { height: 96%; max-height: 30; }
     StopDialog #scopes { height: auto; margin: 0 0 1 0; }
     """
     KEYS = (
-        DialogKey("tab,s", "scope", "scope", priority=True),
+        DialogKey("tab", "scope", "scope", priority=True),
         DialogKey("enter,q,X", "close", priority=True),
         DialogKey("full_stop", "again"),
     )
@@ -47,7 +47,6 @@ class StopDialog(BoxDialog[None]):
         super().__init__()
         self._model = model
         self._scope = 0
-        self._armed = False
         self._scopes = Static(id="scopes")
         self._grades = LinePane(title="Grades", click_chooses=True, id="grades")
         empty = "Nothing was stopped yet. The result of a stop will appear here."
@@ -57,7 +56,7 @@ class StopDialog(BoxDialog[None]):
 
     def compose(self) -> ComposeResult:
         """Whom, how much, and the receipt."""
-        parts = (self._scopes, self._grades, self.said, self._receipt)
+        parts = (self._scopes, self._grades, self._receipt)
         title = f"Stop {clean_line(self._model.agent, limit=60)}"
         yield self.box(*parts, title=title, classes="-question")
 
@@ -85,24 +84,24 @@ class StopDialog(BoxDialog[None]):
 
     @on(RowChosen)
     def _chosen(self, event: RowChosen) -> None:
-        armed = self._armed
-        self._arm(event.key == KILL and not armed)
-        if event.key != KILL or armed:
+        if event.key == KILL:
+            question = f"Kill {self._model.scopes[self._scope][1]}?"
+            does = next(does for grade, _, _, does in self._model.grades if grade == KILL)
+            self.app.push_screen(ConfirmDialog(question, does, "kill", "leave it"), self._sure)
+        else:
             self.request("stop", event.key, self._model.scopes[self._scope][0])
 
-    def _arm(self, armed: bool) -> None:
-        self._armed = armed
-        self.say("K or a click again kills; any other key does not" if armed else "")
+    def _sure(self, sure: bool | None) -> None:
+        if sure:
+            self.action_again()
 
     def action_again(self) -> None:
         """The key that stops at once does so here too."""
-        self._arm(False)
         self.request("stop", KILL, self._model.scopes[self._scope][0])
 
     def action_scope(self) -> None:
         """Mean the next ones."""
         self._scope = (self._scope + 1) % len(self._model.scopes)
-        self._arm(False)
         self._draw()
 
 

@@ -7,15 +7,15 @@ from enum import StrEnum
 
 from textual.app import ComposeResult
 
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 
 
 class TrustChoice(StrEnum):
     """What the user can choose; the value is the key that chooses it."""
 
-    TRUST = "t"
-    RESTRICTED = "r"
+    TRUST = "y"
+    RESTRICTED = "n"
     LEAVE = "q"
 
 
@@ -30,8 +30,8 @@ class TrustDialog(BoxDialog[TrustChoice]):
 
     TITLE_TEXT, HINT = "Do you trust this folder?", "↑ ↓ scroll · esc: open restricted"
     KEYS = (
-        DialogKey("t", "choose('t')", "trust exactly this"),
-        DialogKey("r", "choose('r')", "open restricted"),
+        DialogKey("y", "choose('y')", "trust exactly this"),
+        DialogKey("n", "choose('n')", "open restricted"),
         DialogKey("q", "choose('q')", "leave"),
     )
     DEFAULT_CSS = """
@@ -58,11 +58,8 @@ class TrustDialog(BoxDialog[TrustChoice]):
         self.say(self._said)
 
     def action_choose(self, choice: str) -> None:
-        """Choose; a key that was hardly meant trusts nothing."""
-        if choice == TrustChoice.TRUST and self.is_accidental:
-            self.say(JUST_OPENED)
-        else:
-            self.dismiss(TrustChoice(choice))
+        """Choose."""
+        self.dismiss(TrustChoice(choice))
 
     def action_close(self) -> None:
         """Open it restricted."""

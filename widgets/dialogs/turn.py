@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
-from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, ConfirmDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen
 from widgets.base.rows import Row
@@ -35,12 +35,12 @@ class Offer(StrEnum):
 OFFERS: dict[Offer, tuple[str, str, str]] = {
     Offer.EDIT_AND_RETRY: ("e", "edit and retry", "change the call, then run the step again"),
     Offer.RETRY: ("r", "retry now", "run the step again as it is"),
-    Offer.RUN_UNSAVED: ("u", "run unsaved", "run the step without a snapshot: it cannot be undone then"),
+    Offer.RUN_UNSAVED: ("n", "run unsaved", "run the step without a snapshot: it cannot be undone then"),
     Offer.GIVE_RESULT: ("h", "result by hand", "you did it yourself: write its result"),
     Offer.SKIP: ("x", "skip", "go on with the next step"),
     Offer.REPLACE_REST: ("p", "replace the rest", "say in words what to do instead of the remaining steps"),
     Offer.TAKE_SHELL: ("t", "take the shell", "work in the sandbox yourself, then hand it back"),
-    Offer.ABORT: ("A", "abort the goal", "give the goal up; asks once more"),
+    Offer.ABORT: ("D", "give the goal up", "asks once more"),
 }
 QUESTION = "What should happen?"
 WRITTEN: dict[Offer, str] = {
@@ -67,6 +67,11 @@ class InterventionModel:
     """Whether the step waits because the workspace could not be saved; only then can it be run without."""
 
     @property
+    def asks(self) -> bool:
+        """Whether the agent asks, and not the operator took the turn."""
+        return bool(self.error_kind) or self.unsaved
+
+    @property
     def offers(self) -> tuple[Offer, ...]:
         """What is offered at all."""
         return tuple(offer for offer in OFFERS if self.unsaved or offer is not Offer.RUN_UNSAVED)
@@ -84,7 +89,7 @@ class InterventionChoice:
 class InterventionDialog(BoxDialog[InterventionChoice | None]):
     """Gives the operator's choice, or None: then the agent still waits in the background."""
 
-    TITLE_TEXT, HINT = "Manual intervention", "esc leaves it open in the background"
+    TITLE_TEXT = "Manual intervention"
     DEFAULT_CSS = """
     InterventionDialog FactsPane { height: auto; max-height: 14; }
     InterventionDialog #line { margin: 1 0 0 0; }
@@ -95,14 +100,15 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
     def __init__(self, model: InterventionModel, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
         self._model = model
-        self._aborting = False
         self._facts = FactsPane(_facts(model))
         self._offers = LinePane(title="Intervention", id="offers")
         self._question = Static(Content(QUESTION), id="line")
 
     def compose(self) -> ComposeResult:
         """What happened, then what can be done."""
-        yield self.box(self._facts, self._question, self._offers, self.line, classes="-question")
+        hint = "esc leaves it open" if self._model.asks else "esc gives the turn back"
+        parts = (self._facts, self._question, self._offers, self.line)
+        yield self.box(*parts, hint=hint, classes="-question")
 
     def on_mount(self) -> None:
         """The offers have the focus."""
@@ -128,32 +134,26 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
 
     # Choosing
 
-    def on_key(self, event: events.Key) -> None:
-        """Any other key than that of aborting takes the question back."""
-        if self._aborting and event.key != "escape":
-            self._aborting = False
-            self._tell(QUESTION)
-
     @on(RowChosen)
     def _chosen(self, event: RowChosen) -> None:
         self.choose(Offer(event.key))
 
     def choose(self, offer: Offer) -> None:
         """Take an offer: ask for its text, ask again before aborting, refuse a disabled one and say why."""
-        if self.is_accidental:
-            self._tell(JUST_OPENED)
-        elif reason := self._model.disabled.get(offer):
+        if reason := self._model.disabled.get(offer):
             self._tell(f"Not possible now: {clean_line(reason)}")
-        elif offer is Offer.ABORT and not self._aborting:
-            self._aborting = True
-            self._tell("Give this goal up? Press A once more to abort it; any other choice keeps it.")
+        elif offer is Offer.ABORT:
+            question, about = "Give this goal up?", "It fails, and so does what it serves; nothing is undone."
+            self.app.push_screen(ConfirmDialog(question, about, "give it up", "keep it"), self._sure)
         elif offer in WRITTEN:
-            self._aborting = False
             self._tell(f"{WRITTEN[offer]} — enter sends, esc goes back")
             self.write(offer, "")
         else:
-            self._aborting = False
             self.dismiss(InterventionChoice(offer))
+
+    def _sure(self, sure: bool | None) -> None:
+        if sure:
+            self.dismiss(InterventionChoice(Offer.ABORT))
 
     def written(self, what: str, text: str) -> bool:
         """Give the offer with what is written."""
@@ -164,10 +164,9 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
         return False
 
     def action_close(self) -> None:
-        """Go back from writing or from the question; else leave, and choose nothing."""
-        if self.writing or self._aborting:
+        """Go back from writing; else leave, and choose nothing."""
+        if self.writing:
             self.stop_writing()
-            self._aborting = False
             self._tell(QUESTION)
             self._offers.focus()
         else:
@@ -286,8 +285,8 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
     KEYS = (
         DialogKey("enter", "accept", "tells the agent what is marked ✓", priority=True),
         DialogKey("", "", "mark", shown="space"),
-        DialogKey("n", "mark(False)", "none"),
-        DialogKey("a", "mark(True)", "all"),
+        DialogKey("minus", "mark(False)", "none"),
+        DialogKey("plus", "mark(True)", "all"),
         DialogKey("space", "switch"),
     )
     DEFAULT_CSS = """
@@ -337,22 +336,20 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
         self._toggle(event.key)
 
     def _toggle(self, row: str) -> None:
-        if row and not self.is_accidental:
+        if row:
             self._marked[int(row)] = not self._marked[int(row)]
             self._show()
 
     def action_mark(self, on: bool) -> None:
         """Mark all rows, or none."""
-        if not self.is_accidental:
-            self._marked = [on] * len(self._marked)
-            self._show()
+        self._marked = [on] * len(self._marked)
+        self._show()
 
     def action_accept(self) -> None:
         """Tell the agent what is marked."""
-        if not self.is_accidental:
-            changes = self._model.changes
-            accept = tuple(change.key for change, on in zip(changes, self._marked, strict=False) if on)
-            self.dismiss(HandoverDecision(accept, follow=all(self._marked[len(changes) :])))
+        changes = self._model.changes
+        accept = tuple(change.key for change, on in zip(changes, self._marked, strict=False) if on)
+        self.dismiss(HandoverDecision(accept, follow=all(self._marked[len(changes) :])))
 
 
 def _row(key: str, text: str, belief: str, marked: bool) -> Row:

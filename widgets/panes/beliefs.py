@@ -89,7 +89,7 @@ focus, enter opens it in the memory browser (M).
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "ask('pin')", "Pin the memory in mind, or let it go", show=False, id="memory.pin"),
-        Binding("E,delete", "ask('evict')", "Take the memory out of mind", show=False, id="memory.evict"),
+        Binding("E", "ask('evict')", "Take the memory out of mind", show=False, id="memory.evict"),
         Binding("f", "ask('focus')", "Bring the memory into focus", show=False, id="memory.focus"),
     ]
 

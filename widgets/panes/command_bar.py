@@ -21,6 +21,8 @@ from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, width_of
 
 HISTORY_KEPT = 500
+LINE_LIMIT = 20_000
+"""Characters of a line."""
 POPUP_LINES = 8
 POPUP_FRAME = 5
 """Cells of a completion's line that its border, its gutter and its scroll bar take."""
@@ -59,23 +61,6 @@ class CompletionList(LinePane, can_focus=False):
     """
 
 
-class _Line(Input):
-    """The input; what is typed right behind an enter, however fast, belongs to the next line."""
-
-    async def on_key(self, event: events.Key) -> None:
-        """Take an enter here and at once: as a binding it would come behind the letters after it."""
-        if event.key == "enter":
-            event.stop()
-            event.prevent_default()
-            await self.action_submit()
-
-    async def action_submit(self) -> None:
-        """Hand the line on and be empty."""
-        text = self.value
-        self.value = ""
-        self.post_message(self.Submitted(self, text))
-
-
 class CommandBar(Vertical):
     """Prompt, input, completions above it, and below it the result of the last command.
 
@@ -85,9 +70,9 @@ class CommandBar(Vertical):
 
     BINDING_GROUP_TITLE = "Command"
     HELP = """## Command bar
-Type a command or a goal and press enter. Tab completes, up and down go through what you typed before,
-escape leaves the bar and keeps the line. ctrl+o, or enter with a blank and `?` behind the
-line, shows what it would do.
+Type a command or a goal and press enter: the keys are the pane's again; a refused line stays to be mended.
+Tab completes, up and down go through what you typed before, escape leaves the line to these. ctrl+o, or enter
+with a blank and `?` behind the line, shows what it would do.
 """
     DEFAULT_CSS = """
     CommandBar {
@@ -109,12 +94,13 @@ line, shows what it would do.
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "older", "Older", show=False, id="command.older"),
-        Binding("down", "newer", "Newer", show=False, id="command.newer"),
-        Binding("tab", "complete(1)", "Complete", show=False, id="command.complete"),
+        Binding("enter", "enter", "do it", id="command.enter", priority=True),
+        Binding("tab", "complete(1)", "complete", id="command.complete"),
         Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
-        Binding("ctrl+o", "preview", "What would it do?", show=False, id="command.preview"),
-        Binding("escape", "leave", "Leave", show=False, id="command.leave"),
+        Binding("up", "older", "history", id="command.older"),
+        Binding("down", "newer", "Newer", show=False, id="command.newer"),
+        Binding("ctrl+o", "preview", "what would it do?", id="command.preview"),
+        Binding("escape", "leave", "leave", id="command.leave"),
     ]
 
     def __init__(
@@ -137,9 +123,8 @@ line, shows what it would do.
         self._completions: tuple[Completion, ...] = ()
         self._at = -1
         self._list = CompletionList(click_chooses=True)
-        self._input = _Line(
-            compact=True, select_on_focus=False, placeholder="a command, or a goal for the agent"
-        )
+        about = "a command, or a goal for the agent"
+        self._input = Input(compact=True, select_on_focus=False, placeholder=about, max_length=LINE_LIMIT)
         self._message = Static(Content(HINT), id="message", classes="-note")
 
     def compose(self) -> ComposeResult:
@@ -182,6 +167,19 @@ line, shows what it would do.
         self._fill("")
         self._show_message()
 
+    def begin(self, text: str) -> None:
+        """Begin a line; what stands there goes where `up` finds it."""
+        self._remember()
+        self.clear()
+        self.set_text(text)
+
+    def _remember(self) -> str:
+        text = one_line(self._input.value)
+        if text and self._history[-1:] != [text]:
+            self._history = [*self._history, text][-HISTORY_KEPT:]
+        self._place, self._draft = len(self._history), ""
+        return text
+
     def set_text(self, text: str) -> None:
         """Put a text into the line for the operator to finish; a blank at its end stays."""
         self._fill(one_line(text) + " " * text.endswith(" "))
@@ -221,18 +219,12 @@ line, shows what it would do.
         else:
             self._show_message()
 
-    @on(Input.Submitted)
-    def _line_entered(self, event: Input.Submitted) -> None:
-        event.stop()
-        text = one_line(event.value)
+    def action_enter(self) -> None:
+        """Have done what the line says; it stays until it is cleared."""
         self._close_popup()
         self._show_message()
-        if not text:
-            return
-        if not self._history or self._history[-1] != text:
-            self._history = [*self._history, text][-HISTORY_KEPT:]
-        self._place, self._draft = len(self._history), ""
-        self._request("entered", text)
+        if text := self._remember():
+            self._request("entered", text)
 
     def action_preview(self) -> None:
         """Ask what the line would do; it stays as it is."""
@@ -242,9 +234,10 @@ line, shows what it would do.
             self._request("preview", text)
 
     def action_leave(self) -> None:
-        """Leave the bar; the line stays as it is."""
-        self._close_popup()
-        self._request("leave")
+        """Leave the bar; `up` gives the line back."""
+        text = self._remember()
+        self.clear()
+        self._request("leave", text)
 
     # History
 

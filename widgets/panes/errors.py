@@ -23,11 +23,13 @@ class ErrorPanel(RowsPane):
 Each failure with its kind, what failed, and below it the recovery strategy with the attempt, the delay and
 when the next try comes; then what was tried with its results, and how often each strategy has worked so far.
 ✗ open, ✓ resolved, – left as it is, as by a skip, ? waits for you.
-Enter shows the failed step. r tries again now; X gives the goal up.
+Enter shows the failed step. r tries again now; D gives the goal up.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "ask('retry')", "Try what failed again now", show=False, id="errors.retry"),
-        Binding("X", "ask('give_up')", "Give up the goal; asks once more", show=False, id="errors.give-up"),
+        Binding(
+            "D,delete", "ask('give_up')", "Give up the goal; asks once more", show=False, id="errors.give-up"
+        ),
     ]
 
     def row_chosen(self, key: str) -> None:

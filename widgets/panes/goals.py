@@ -143,13 +143,13 @@ class GoalStack(RowsPane):
     EMPTY = "The agent's goals will appear here. Press : and type a goal to give it one."
     HELP = """## Goals
 What the agent wants, and below it the agents of this workspace.
-e rewords a goal, a puts one below it, u lets it serve another, + and - change how urgent it is, D drops it.
+e rewords a goal, I puts one below it, > lets it serve another, + and - change how urgent it is, D drops it.
 ● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
 ◐ achieved, but something was skipped or got its result by hand.
 Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its
 plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
 › is where it stands; ×3 counts calls made one. p suspends an intention, r resumes it,
-X drops it after asking.
+D drops it after asking.
 Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes. Ended
 runs of handoffs stand in one line: enter shows the handoffs, and there each can be opened.
 """
@@ -157,13 +157,12 @@ runs of handoffs stand in one line: enter shows the handoffs, and there each can
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "steer('suspend')", "Suspend the intention", show=False, id="intentions.suspend"),
         Binding("r", "steer('resume')", "Resume the intention", show=False, id="intentions.resume"),
-        Binding("X", "steer('drop')", "Drop the intention; asks once more", show=False, id="intentions.drop"),
         _binding("e", "reword", "Reword the goal"),
-        _binding("a,insert", "subgoal", "Put a goal below it, which is pursued first"),
-        _binding("u", "under", "Let it serve another goal, or none"),
+        _binding("I,insert", "subgoal", "Put a goal below it, which is pursued first"),
+        _binding("greater_than_sign", "under", "Let it serve another goal, or none"),
         _binding("plus", "raise", "Make the goal more urgent"),
         _binding("minus", "lower", "Make the goal less urgent"),
-        _binding("delete,D", "drop", "Give the goal up, after asking"),
+        _binding("D,delete", "drop", "Give the goal or intention up, after asking"),
     ]
 
     def action_steer(self, action: IntentionVerb) -> None:
@@ -172,8 +171,10 @@ runs of handoffs stand in one line: enter shows the handoffs, and there each can
             self.request("intention_action", intention, action)
 
     def action_goal(self, name: GoalActionName) -> None:
-        """Ask for something of the goal under the cursor."""
+        """Ask for something of the goal under the cursor; an intention can be dropped."""
         kind, _, id_ = self.cursor.partition(":")
+        if name == "drop":
+            self.action_steer("drop")
         if kind == "goal":
             self.request("goal_action", id_, name)
 

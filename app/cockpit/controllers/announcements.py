@@ -178,7 +178,7 @@ class Announcements:
 
     def _intervention_opened(self, agent: str, payload: ev.InterventionOpened) -> None:
         if self._shown(agent):
-            self._context.app.call_later(self._turn.offer, unasked=bool(payload.failure))
+            self._context.app.call_later(self._turn.offer)
         else:
             self._context.say(f"{agent} needs you: press n", "error")
 

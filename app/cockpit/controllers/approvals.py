@@ -46,7 +46,7 @@ _DECISIONS = {
 
 _OCCUPIED: dict[type[ev.Payload], str] = {
     ev.ApprovalAsked: "the agent asks: press a (d denies, A shows all that waits)",
-    ev.ReplanHeld: "a re-plan waits for your acceptance: press a (d rejects it)",
+    ev.ReplanHeld: "a re-plan waits for your acceptance: press V (d rejects it)",
     ev.PlansHeld: "plans wait for your approval: press i (or n)",
 }
 
@@ -60,8 +60,13 @@ class Approvals:
     leave: Callable[[], None]
 
     def action_approve(self) -> None:
-        """Answer what the agent asks; else accept its plan."""
+        """Answer what the agent asks."""
         self._answer(None)
+
+    def action_accept_plan(self) -> None:
+        """Show the agent's plan with an envelope, to be accepted there."""
+        if not self.context.refused_in_past():
+            self._open_plan()
 
     def action_deny(self) -> None:
         """Say that what the agent asks may not be done, or reject its re-plan."""
@@ -74,8 +79,8 @@ class Approvals:
         question = state.approvals.question
         if question is not None:
             self.open_questions([(state, question)], begin)
-        elif begin is not None and not state.approvals.held:
-            self.context.say("nothing waits that could be denied", "note")
+        elif not state.approvals.held:
+            self.context.say("the agent asks nothing; V accepts its plan", "note")
         else:
             self._open_plan(rejects=begin is not None)
 
@@ -83,16 +88,17 @@ class Approvals:
         """Open by itself what an event asks, unless the operator is in the middle of something."""
         self.context.app.bell()
         state = self.context.live.state
+        if kind is not ev.ApprovalAsked or (state is not None and state.approvals.question is not None):
+            self.context.pop_up(partial(self._offer, kind), _OCCUPIED[kind])
+
+    def _offer(self, kind: type[ev.Payload]) -> None:
+        state = self.context.live.state
         question = state.approvals.question if state is not None else None
-        if kind is ev.ApprovalAsked and (question is None or not self.context.no_dialog):
-            return
-        if self.context.occupied:
-            self.context.say(_OCCUPIED[kind], "error")
-        elif kind is ev.PlansHeld:
+        if kind is ev.PlansHeld:
             self.open_plans(unasked=True)
-        elif kind is ev.ReplanHeld:
+        elif kind is ev.ReplanHeld and state is not None and state.approvals.held:
             self._open_plan(unasked=True)
-        elif state is not None and question is not None:
+        elif kind is ev.ApprovalAsked and state is not None and question is not None:
             self.open_questions([(state, question)], None, unasked=True)
 
     def open_questions(

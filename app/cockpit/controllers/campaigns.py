@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.links import ImproveLink
@@ -240,7 +241,7 @@ class Campaigns:
             about = "The candidate is not applied; its item of the backlog is rejected."
             self._confirm(f"Decline {campaign.chosen}?", about, mm.DeclineCampaign(campaign=campaign.id))
         elif request == "roll_back" and campaign.application is not None:
-            # One key: it brings files back as they were, and o finds the same candidate again for nothing.
+            # One key: it brings files back as they were, and r finds the same candidate again for nothing.
             self._mastermind.ask(mm.RollBack(campaign=campaign.id), self._say)
         elif request in _JOBS:
             self._mastermind.ask(mm.StartJob(verb=_JOBS[request], argument=campaign.id), self._say)
@@ -255,17 +256,18 @@ class Campaigns:
             return
         self._context.run(self._mastermind.look_at_components(), "components")
         head = record.message.partition("\n")[0]
-        self._context.say(
-            f"{record.id} {record.verb} {record.status}: {head}", SAID_AS.get(record.status, "error")
+        notice, kind = (
+            f"{record.id} {record.verb} {record.status}: {head}",
+            SAID_AS.get(record.status, "error"),
         )
-        if job in self._mastermind.own_jobs:
+        self._context.say(notice, kind)
+        if job in self._mastermind.own_jobs and self._context.no_dialog:
             # Behind what a key asked for that closes another dialog (`_leave`).
-            self._context.app.call_later(self._open_result, state, record)
+            show = partial(self._open_result, state, record)
+            self._context.app.call_later(self._context.pop_up, show, notice, kind)
 
     def _open_result(self, state: MastermindState, record: JobRecord) -> None:
-        """Open what a job ended with, unless the operator is in the middle of something."""
-        if self._context.occupied or self._context.in_past:
-            return
+        """Open what a job ended with."""
         campaign = state.campaigns.get(str(record.answer.get("campaign", "")))
         if record.status is JobStatus.NEEDS_OPERATOR and campaign is None:
             self.open_question(record)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
 from app.cockpit.context import CockpitContext
-from app.cockpit.controllers.layout import Layout
 from app.cockpit.controllers.links import CrewLink, ImproveLink
 from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.commands.command import Answer, Context, GrammarError, Request
@@ -27,7 +27,10 @@ from engine.core import commands as cmd
 from engine.core import crew_commands as cc
 from engine.value import dataclass, replace
 from widgets.dialogs.preview import PreviewDialog, PreviewModel
-from widgets.panes.command_bar import Completion
+from widgets.panes.command_bar import Completion, one_line
+
+ANSWER_S = 2.0
+"""How long keys wait for the answer to a line; one that is refused later is found in the history."""
 
 Views = Mapping[str, Callable[..., Any]]
 
@@ -88,7 +91,6 @@ class CommandLine:
     Args:
         context: the engine and the shown agent.
         views: shows, asks or selects what a line wants to see, by name.
-        layout: where panes are.
         mastermind: sends commands about the system itself.
         crew: sends commands to the crew.
         history: the lines of before.
@@ -101,7 +103,6 @@ class CommandLine:
         context: CockpitContext,
         views: Views,
         *,
-        layout: Layout,
         mastermind: ImproveLink,
         crew: CrewLink,
         history: InputHistory,
@@ -110,7 +111,6 @@ class CommandLine:
     ) -> None:
         self._context = context
         self._views = views
-        self._layout = layout
         self._links: dict[str, CrewLink | ImproveLink] = {"improve": mastermind, "crew": crew}
         self._history = history
         self._unsent = unsent
@@ -126,9 +126,10 @@ class CommandLine:
         """Keep the half-typed line."""
         self._unsent.update(line=text)
 
-    def on_command_bar_leave(self) -> None:
-        """Give the keys back to the plan."""
-        self._layout.focus_pane("plan")
+    def on_command_bar_leave(self, text: str) -> None:
+        """Give the keys back to the pane that had them; the line is kept with those of before."""
+        self._history.add(text)
+        self._context.leave_bar()
 
     def on_command_bar_entered(self, text: str) -> None:
         """Do what a line says, or show what it would do."""
@@ -137,13 +138,33 @@ class CommandLine:
         bare = preview_asked(line)
         self._history.add(bare if bare is not None else text)
         if bare is not None or is_improvement_request(line):
-            self._preview(bare if bare is not None else line)
+            self._preview(bare if bare is not None else line, text)
         else:
-            self.enter(line)
+            self._enter_typed(text, line)
 
     def on_command_bar_preview(self, text: str) -> None:
         """Show what the line would do."""
-        self._preview(text.lstrip(": "))
+        self._preview(text.lstrip(": "), text)
+
+    def _enter_typed(self, text: str, line: str, component: str = "") -> None:
+        """Do what the bar says; later keys wait for whether it is refused, and stays to be mended."""
+        over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.enter(line, component, over.set_result)
+        if over.done():
+            self._leave_bar(text, good=over.result())
+        else:
+            self._context.settle(self._leave_after(text, over), "line")
+
+    async def _leave_after(self, text: str, over: asyncio.Future[bool]) -> None:
+        await asyncio.wait([over], timeout=ANSWER_S)
+        self._leave_bar(text, good=not over.done() or over.result())
+
+    def _leave_bar(self, text: str, *, good: bool) -> None:
+        """Leave the bar, unless it has another line by now, or the refused one and nobody has gone on."""
+        bar = self._context.bar
+        if one_line(bar.input.value) == text and (good or self._context.app.key_queue.waits):
+            bar.clear()
+            self._context.leave_bar()
 
     def completions(self, text: str) -> list[Completion]:
         """What a half-typed line can become."""
@@ -168,41 +189,50 @@ class CommandLine:
 
     # -------------------------------------------------------------- carrying lines out
 
-    def enter(self, line: str, component: str = "") -> None:
+    def enter(
+        self, line: str, component: str = "", over: Callable[[bool], object] = lambda _good: None
+    ) -> None:
         """Do what a line says; an error of the program is said, and the cockpit continues.
 
         Args:
             line: as it was typed.
             component: the one that was chosen, where several could be meant.
+            over: is told whether it was done, and not refused.
         """
+        good: bool | None = False
         try:
             request = with_component(read_line(line, self.line_context()), component)
             engine = self._context.opened_engine()
             if engine is not None and not (
                 request.changes and request.sends is None and self._context.refused_in_past()
             ):
-                self._begin(self._host(engine, request.context), request)
+                good = self._begin(self._host(engine, request.context), request, over)
         except GrammarError as error:
             self._context.say(str(error), "error")
         except Exception as error:  # noqa: BLE001 - whatever it is, the operator keeps the cockpit
             self._context.fault(error)
+        if good is not None:
+            over(good)
 
     def _host(self, engine: WorkspaceEngine, context: Context) -> CockpitHost:
         return CockpitHost(engine, context, self._context, self._views, self._links)
 
-    def _begin(self, host: CockpitHost, request: Request) -> None:
-        """Carry a request out: what only opens a view at once, all else beside the screen."""
+    def _begin(self, host: CockpitHost, request: Request, over: Callable[[bool], object]) -> bool | None:
+        """Carry a request out: what only opens a view at once, all else beside the screen (None)."""
         begins, was = self._context.made_from
         if was and isinstance(request.sends, cmd.ChangeGoal) and request.line.split()[:2] == begins:
             request = replace(request, sends=request.sends.model_copy(update={"was": was}))
         self._context.made_from = ([], ())
         answer = begin_request(host, request)
         if isawaitable(answer):
-            self._context.run(self._finish(request, answer), request.command.name)
-        elif answer is not None:
-            self._show(request, answer)
+            self._context.run(self._finish(request, answer, over), request.command.name)
+            return None
+        return answer is None or self._show(request, answer)
 
-    async def _finish(self, request: Request, work: Awaitable[Answer | None]) -> None:
+    async def _finish(
+        self, request: Request, work: Awaitable[Answer | None], over: Callable[[bool], object]
+    ) -> None:
+        good = False
         try:
             if request.command.needs and request.sends is None:
                 await self._links[request.command.needs].open()
@@ -212,25 +242,26 @@ class CommandLine:
         except Exception as error:  # noqa: BLE001 - whatever it is, the operator keeps the cockpit
             self._context.fault(error)
         else:
-            if answer is not None:
-                self._show(request, answer)
+            good = answer is None or self._show(request, answer)
+        over(good)
 
-    def _show(self, request: Request, answer: Answer) -> None:
-        """Show an answer: in the bar, and one of several lines to read."""
+    def _show(self, request: Request, answer: Answer) -> bool:
+        """Show an answer: in the bar, and one of several lines to read; whether it is no refusal."""
         code, _, text = answer
         if not text:
-            return
+            return code in (0, 3)
         good = "ok" if request.changes else "note"
         self._context.say(text.replace("\n", " · "), {0: good, 3: "note"}.get(code, "error"))
         if "\n" in text and code in (0, 3) and self._context.no_dialog:
             self._context.show_text(request.command.help.partition(";")[0].capitalize(), text)
+        return code in (0, 3)
 
-    def _preview(self, line: str) -> None:
+    def _preview(self, line: str, text: str) -> None:
         """Show what a line would do; enter in the dialog does it."""
         if self._context.engine is not None and self._context.no_dialog:
-            self._context.run(self._show_preview(self._context.engine, line), "preview")
+            self._context.open_later(self._show_preview(self._context.engine, line, text), "preview")
 
-    async def _show_preview(self, engine: WorkspaceEngine, line: str) -> None:
+    async def _show_preview(self, engine: WorkspaceEngine, line: str, text: str) -> None:
         if needed := needed_state(f"evolve {line}" if is_improvement_request(line) else line):
             await self._links[needed].open()
         preview = await preview_line(self._host(engine, self.line_context()), line)
@@ -239,8 +270,7 @@ class CommandLine:
             if component is None:
                 self._context.open_bar(preview.line)
             else:
-                self._context.bar.clear()
-                self.enter(preview.line, component)
+                self._enter_typed(text, preview.line, component)
 
         choices = tuple((choice.id, choice.rule) for choice in preview.choices)
         model = PreviewModel(preview.line, preview.does, preview.facts, choices, preview.wrong)

@@ -311,7 +311,7 @@ class FleetBoard:
         """Let the operator write a handoff's result."""
         self._crew.show(lambda _state: self._take_over(handoff))
 
-    @in_background("select")
+    @in_background("select", opens=True)
     async def select(self, text: str) -> None:
         """Show which agent fits a text, and why."""
         if self._context.opened_engine() is None:

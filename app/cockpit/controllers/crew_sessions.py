@@ -74,8 +74,7 @@ class CrewSessions:
         begun = handoff is not None and not handoff.context.parent_id and handoff.spec is not None
         if begun and name not in self._shown_once:
             self._shown_once |= {name}
-            if not self._context.occupied:
-                self.open(name)
+            self._context.pop_up(lambda: self.open(name), f"{name} asks you: H shows it", "asks")
 
     def shows_resumed(self, command: cc.ForCrew) -> Callable[[str], None] | None:
         """Shows a guided session that a line resumes; None for all other commands."""
@@ -84,9 +83,8 @@ class CrewSessions:
         if handoff is None or handoff.spec is None or handoff.spec.type != "guided":
             return None
 
-        def shown(_message: str) -> None:
-            if not self._context.occupied:
-                self.open(name)
+        def shown(message: str) -> None:
+            self._context.pop_up(lambda: self.open(name), message or f"{name} goes on: H shows it", "note")
 
         return shown
 
@@ -198,7 +196,7 @@ class Builds:
             return
         option = choice.options[number - 1]
         if option == "abort":
-            self._look("it is left as it is; b builds it again")
+            self._look("it is left as it is; r builds it again")
             return
         self._options[choice.key] = option
         self.on_builder_dialog_wanted(source, "again")

@@ -72,7 +72,7 @@ class Inbox:
         self._inbox_stale = True
         if self._context.showing(InboxDialog) is not None and not self._reading_inbox:
             self._reading_inbox = True
-            self._context.run(self._read_inbox(), "inbox")
+            self._context.settle(self._read_inbox(), "inbox")
 
     async def _read_inbox(self) -> None:
         try:
@@ -134,8 +134,8 @@ class Inbox:
     def _answer_rule(self, need: Need, answer: InboxAnswer) -> None:
         """Take a learned rule up for always or this session, decline it, or say what it is."""
         command: cmd.Command
-        if answer == "open":
-            self._say(f"{need.thing}: a takes it up for always, s for this session, d declines: {need.what}")
+        if answer in ("open", "once"):
+            self._say(f"{need.thing}: g takes it up for good, s for this session, d declines: {need.what}")
             return
         if answer == "deny":
             command = cmd.DeclineRule(agent=need.agent, proposal=need.thing)

@@ -89,7 +89,7 @@ class Link(Generic[Part, State]):
         if self.state is not None:
             show(self.state)
         else:
-            self._context.run(self._show(show), self.name)
+            self._context.open_later(self._show(show), self.name)
 
     async def _show(self, show: Callable[[State], None]) -> None:
         await self.open()

@@ -49,6 +49,7 @@ class Mind:
         model = BrowserModel(self._context.agent, search=search, notice=Notice("reading memory …", "loading"))
         self._search, self._memory_id = search, ""
         self._context.push(MemoryBrowser(model, opens=memory))
+        self._answer()
 
     def _look_at_memories(self) -> None:
         """Answer an open browser."""
@@ -67,7 +68,7 @@ class Mind:
     def _answer(self) -> None:
         if not self._filling:
             self._filling = True
-            self._context.run(self._fill_browser(), "memory browser")
+            self._context.settle(self._fill_browser(), "memory browser")
 
     async def _fill_browser(self) -> None:
         """Answer what the open browser wants to know, until it wants nothing more."""
@@ -166,7 +167,7 @@ class Mind:
         if (browser := self._context.showing(MemoryBrowser)) is not None:
             browser.again()
 
-    @in_background("context")
+    @in_background("context", opens=True)
     async def open_context(self) -> None:
         """Show the shares of the last prompt, its words, and what calls took."""
         state = self._context.shown_state()

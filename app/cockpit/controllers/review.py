@@ -98,7 +98,7 @@ class Review:
         except (JournalError, KeyError):
             return  # the recap itself says what is wrong, when it is asked for
         if line and not self._context.occupied:
-            self._context.say(f"since your last command: {line} · R shows all", "note")
+            self._context.say(f"since your last command: {line} · N shows all", "note")
 
     def open_search(self, words: str = "") -> None:
         """Search for words, or let the operator type them."""
@@ -114,9 +114,11 @@ class Review:
         """Look for these words and no longer for the ones before."""
         self._end_search()
         if words and (dialog := self._context.showing(SearchDialog)) is not None:
-            self.searching = self._context.run(self._search(dialog, words), "search")
+            found = asyncio.Event()
+            self.searching = self._context.run(self._search(dialog, words, found), "search")
+            self._context.settle(found.wait(), "search")
 
-    async def _search(self, dialog: SearchDialog, words: str) -> None:
+    async def _search(self, dialog: SearchDialog, words: str, found: asyncio.Event) -> None:
         engine = self._context.engine
         if engine is None:
             return
@@ -124,6 +126,7 @@ class Review:
             what = parse_query(words)
         except SearchError as error:
             dialog.show(SearchModel(words, notice=Notice(str(error), "error")))
+            found.set()
             return
         hits: list[Hit] = []
         last: dict[str, Batch] = {}
@@ -132,14 +135,17 @@ class Review:
             hits.extend(batch.hits)
             last[batch.source.value] = batch
             dialog.show(_model(words, hits, last, over=False))
+            if hits:
+                found.set()
 
         await stream_search(engine, what, take)
         dialog.show(_model(words, hits, last, over=True))
+        found.set()
 
     def on_search_dialog_open(self, key: str) -> None:
         """Read what was chosen."""
         if (dialog := self._context.showing(SearchDialog)) is not None:
-            self._context.run(self._show_hit(dialog, key), "found")
+            self._context.settle(self._show_hit(dialog, key), "found")
 
     async def _show_hit(self, dialog: SearchDialog, key: str) -> None:
         if self._context.engine is None:
@@ -182,7 +188,7 @@ class Review:
                 return pane.cursor.partition(":")[2]
         return ""
 
-    @in_background("why", UnknownSubjectError, JournalError, group="why")
+    @in_background("why", UnknownSubjectError, JournalError, group="why", opens=True)
     async def _answer_why(self, what: str, way: str, *, opens: bool = True) -> None:
         """Read the journal, and show the answer in the open dialog, or if it `opens` one, in a new dialog."""
         if (engine := self._context.opened_engine()) is None:
@@ -234,7 +240,7 @@ class Review:
         record = await self._context.engine.record()
         return record, disputed_event(record, what, self._context.agent)
 
-    @in_background("mark", UnknownSubjectError, JournalError, group="mark")
+    @in_background("mark", UnknownSubjectError, JournalError, group="mark", opens=True)
     async def retract(self, subject: str) -> None:
         """Ask whether the beliefs are to be taken back that nothing else speaks for, and do it."""
         if (disputed := await self._disputed(subject)) is None:
@@ -260,8 +266,10 @@ class Review:
         )
 
     def action_manual(self) -> None:
-        """Open the user's guide."""
-        if self._context.no_dialog:
+        """Open the user's guide, or close it."""
+        if isinstance(self._context.app.screen, GuideScreen):
+            self._context.app.screen.dismiss()
+        else:
             self._context.push(GuideScreen())
 
     def show_help(self, name: str = "") -> None:

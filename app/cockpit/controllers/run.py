@@ -21,9 +21,6 @@ from widgets.base.facts import Fact
 from widgets.dialogs.leave import LeaveChoice, LeaveDialog
 from widgets.dialogs.stop import THAW, StopDialog, StopModel, StopReceiptPane
 
-KEYS = {"after": "a", "hold": "h", "cut": "c", "cancel": "t", "freeze": "f", "kill": "K"}
-"""The key of each grade in the panel."""
-
 SECOND_PRESS_S = 3.0
 
 AGAIN = "press ctrl+c again to leave"
@@ -70,9 +67,11 @@ class RunControl:
         thaw = (
             "let frozen processes continue" if any(state.frozen for state in states) else "nothing is frozen"
         )
-        grades = [(grade.value, KEYS[grade], *words) for grade, words in stopping.GRADES.items()]
+        grades = [
+            (each.value, f"{at}", *words) for at, (each, words) in enumerate(stopping.GRADES.items(), 1)
+        ]
         scopes = tuple((name, f"{words} ({counts[name]})") for name, words in stopping.STOP_SCOPES.items())
-        return StopModel(agent, (*grades, (THAW, "w", THAW, thaw)), scopes, self._stop_lines())
+        return StopModel(agent, (*grades, (THAW, "0", THAW, thaw)), scopes, self._stop_lines())
 
     def _stop_lines(self) -> tuple[Fact, ...]:
         return tuple(

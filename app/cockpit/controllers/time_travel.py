@@ -126,7 +126,7 @@ class TimeTravel:
         self._moves = (*self._moves, move)
         if not self.moving:
             self.moving = True
-            self._context.run(self._go(engine, agent), "past")
+            self._context.settle(self._go(engine, agent), "past")
 
     async def _go(self, engine: WorkspaceEngine, agent: str) -> None:
         try:
@@ -196,7 +196,7 @@ class TimeTravel:
         self._layout.show_past(shown, event)
         self._context.pane(Timeline).show(past_views.timeline(marks, event, await past.head()))
 
-    @in_background("compare", PastError, JournalError)
+    @in_background("compare", PastError, JournalError, opens=True)
     async def compare(self, points: str) -> None:
         """Compare two points that words of the command bar name."""
         agent = self._context.agent
@@ -219,7 +219,7 @@ class TimeTravel:
         """Show what a rewind of the shown agent would do, and do it when the operator agrees."""
         self._preview(self._context.agent, request, self._context.past_at)
 
-    @in_background("rewind", RewindError, JournalError, KeyError)
+    @in_background("rewind", RewindError, JournalError, KeyError, opens=True)
     async def _preview(self, agent: str, asked: RewindRequest, here: int | None) -> None:
         if (engine := self._context.engine_of(agent, present=True)) is None:
             return
@@ -267,7 +267,7 @@ class TimeTravel:
         line = several if several and receipt.ok else receipt.message
         self._context.say(line, "ok" if receipt.ok else "error")
 
-    @in_background("adopt", RewindError, JournalError, KeyError)
+    @in_background("adopt", RewindError, JournalError, KeyError, opens=True)
     async def adopt(self, fork: str) -> None:
         """Show what taking over a fork's files would do, and do it when the operator agrees."""
         agent = self._context.agent
@@ -290,7 +290,7 @@ class TimeTravel:
         if not self._context.refused_in_past() and self._context.no_dialog:
             self._offer_undo(self._context.agent, again)
 
-    @in_background("undo", UndoError, JournalError, KeyError)
+    @in_background("undo", UndoError, JournalError, KeyError, opens=True)
     async def _offer_undo(self, agent: str, again: bool) -> None:
         if (engine := self._context.engine_of(agent, present=True)) is None:
             return

@@ -75,19 +75,17 @@ class Turn:
         self._shells: dict[str, ShellPane] = {}
         """Open shells by agent; the selected agent's is in place, the others continue out of sight."""
         context.frame_hooks.append(self._look_at_shells)
+        self._taking = ""
+        """The agent whose turn or shell the operator is about to take."""
         self._arriving = False
         """Whether the shell in place has not been laid out there yet."""
 
-    def offer(self, *, unasked: bool) -> None:
-        """Open the dialog by itself, unless the operator is in the middle of something.
-
-        Args:
-            unasked: it is not the operator who took the turn.
-        """
-        if self._context.occupied:
-            self._context.say("the agent needs you: press i (or n)", "error")
+    def offer(self) -> None:
+        """Open the dialog: at once where the operator takes the turn, else unless they are amid something."""
+        if self._taking == self._context.agent:
+            self.open()
         else:
-            self.open(unasked=unasked)
+            self._context.pop_up(partial(self.open, unasked=True), "the agent needs you: press i (or n)")
 
     def action_intervene(self) -> None:
         """Decide on plans that wait or on what is asked, else take the turn."""
@@ -96,15 +94,25 @@ class Turn:
         if state.handover is not None:
             self.open_handover()
         elif state.intervention is None:
-            self._context.send(cmd.Intervene(agent=self._context.agent))
+            self._context.open_later(self._take_turn(self._context.agent), "intervene")
         else:
             self.open()
+
+    async def _take_turn(self, agent: str) -> None:
+        self._taking = agent
+        if (await self._context.submit(cmd.Intervene(agent=agent))).ok:
+            await self._context.until(lambda: not self._context.no_dialog or agent != self._context.agent)
+        self._taking = ""
 
     def open(self, *, unasked: bool = False) -> None:
         """Open the dialog on what the agent asks of the operator, where it does."""
         if not self._context.projector.story_read:
             # What its step printed last belongs into the dialog.
             self._context.story_waiters.append(partial(self.open, unasked=unasked))
+            if not unasked:
+                self._context.open_later(
+                    self._context.until(lambda: self._context.projector.story_read), "story"
+                )
             return
         state = self._context.state
         turn = state.intervention if state and not self._context.in_past else None
@@ -118,6 +126,9 @@ class Turn:
     def _decided(self, was: tuple[str, ...], choice: InterventionChoice | None) -> None:
         state = self._context.state
         turn = state.intervention if state else None
+        if choice is None and turn is not None and not turn.kind and not turn.unsaved:
+            self._context.send(cmd.HandBack(agent=self._context.agent))  # the operator took it, and leaves it
+            return
         if choice is None or state is None or turn is None:
             self._context.say(
                 "the agent still waits; i opens this again, handback gives the turn back", "note"
@@ -325,8 +336,7 @@ class Turn:
             self._layout.zoomed = self._layout.shell_zoomed = False
         if shell is not None:
             self._layout.choose("session")
-            if not self._context.occupied:
-                self._layout.focus_pane("session")
+            self._offer_shell(shell)
         elif isinstance(self._context.app.screen, HandBackDialog):
             self._context.app.screen.dismiss(None)
         self._layout.lay_out()
@@ -340,9 +350,19 @@ class Turn:
         if not self._layout.zoomed and (columns < SMALLEST[0] or rows < SMALLEST[1]):
             self._layout.zoomed = self._layout.shell_zoomed = True
             self._layout.lay_out()
-        if self._context.occupied:
-            self._context.say("the shell is yours: 5 goes to it", "note")
+        self._offer_shell(shell)
+
+    def _offer_shell(self, shell: ShellPane) -> None:
+        """Give the keys to a shell: at once where the operator takes it, else unless they are in use."""
+        if self._taking == self._context.agent:
+            self._layout.focus_pane("session")
         else:
+            self._context.pop_up(
+                partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note"
+            )
+
+    def _go_to_shell(self, shell: ShellPane) -> None:
+        if shell is self._layout.terminal:
             self._layout.focus_pane("session")
 
     def action_take_shell(self) -> None:
@@ -358,7 +378,13 @@ class Turn:
             if state.shell_taken:
                 self._context.shells.add(state.agent_id)
             else:
-                self._context.send(cmd.TakeShell(agent=self._context.agent))
+                self._context.open_later(self._take_shell(state.agent_id), "take shell")
+
+    async def _take_shell(self, agent: str) -> None:
+        self._taking = agent
+        if (await self._context.submit(cmd.TakeShell(agent=agent))).ok:
+            await self._context.until(lambda: isinstance(self._context.app.focused, TerminalPane))
+        self._taking = ""
 
     def action_return_shell(self) -> None:
         """Ask for a note, then hand the shell back."""
@@ -375,15 +401,19 @@ class Turn:
             self._layout.show_pane("plan")
             self._context.say("the shell stays yours: 5 goes back to it, ctrl+] hands it back", "note")
         else:
-            self._context.send(cmd.ReturnShell(agent=agent, note=answer.note))
+            self._context.settle(
+                self._return_shell(cmd.ReturnShell(agent=agent, note=answer.note)), "hand back"
+            )
+
+    async def _return_shell(self, command: cmd.ReturnShell) -> None:
+        if (await self._context.submit(command)).ok:
+            await self._context.until(lambda: not isinstance(self._context.app.focused, TerminalPane))
 
     def offer_changes(self) -> None:
         """Open the hand-over by itself, unless the operator is in the middle of something."""
         self._look_at_shells()
-        if self._context.occupied:
-            self._context.say("say what the agent is to know of your changes: press t", "note")
-        else:
-            self.open_handover(unasked=True)
+        notice = "say what the agent is to know of your changes: press t"
+        self._context.pop_up(partial(self.open_handover, unasked=True), notice, "note")
 
     def open_handover(self, *, unasked: bool = False) -> None:
         """Ask what the agent is to know of what was changed at its shell."""

@@ -116,7 +116,7 @@ class Flight:
         await self.until(lambda: isinstance(self.app.screen, kind), kind.__name__)
         screen = self.app.screen
         if isinstance(screen, BoxDialog):
-            await self.until(lambda: not screen.is_accidental, f"{kind.__name__} that takes keys")
+            await self.until(lambda: screen.deaf_until < time.monotonic(), f"{kind.__name__} that takes keys")
         await self.pilot.pause()
 
     async def no_dialog(self) -> None:

@@ -18,7 +18,7 @@ async def test_a_breakpoint_is_added_holds_and_is_asked_about(flight: Flight) ->
     await flight.at_rest()
     await flight.press("B")
     await flight.dialog(BreakpointsDialog)
-    await flight.press("a")
+    await flight.press("I")
     await flight.no_dialog()
     await flight.press(*"tool mkdir path=?", "enter")
     await flight.until(lambda: "b1" in flight.state.points, "the breakpoint")

@@ -56,5 +56,5 @@ async def test_budgets_of_agent_and_workspace_are_set_by_word_and_key(
         await flight.shows("$0 of $5, $5 left")
         await flight.press("G")
         await flight.shows("0 s of 10 min, 10 min left")
-        await flight.press("n")
+        await flight.press("D")
         await flight.shows("budget of the workspace: no limit of seconds")

@@ -101,7 +101,7 @@ async def test_who_needs_you_comes_first_and_is_answered_in_place(manned: Manned
     await flight.until(lambda: manned.state(pws) == "completed", "the end")
     await flight.shows("hr-1 is answered", "▶ minto")
     assert manned.crew.state.handoffs[pws].result.output == "they said go"  # type: ignore[union-attr]
-    await flight.press(*manned.label("minto"), "d", *"look again", "enter")
+    await flight.press(*manned.label("minto"), "I", *"look again", "enter")
     await flight.until(lambda: len(manned.crew.state.handoffs) == 3, "the new handoff")
     await flight.shows("goes to minto: look again")
     await flight.press(*manned.label("pws"), "x")
@@ -212,7 +212,7 @@ async def test_the_timeline_cancels_retries_hurries_and_takes_over(manned: Manne
     await flight.shows("5 handoffs")
     await flight.press("home")
     await flight.shows("a task for parent")
-    await flight.press("c")
+    await flight.press("x")
     await flight.dialog(ConfirmDialog)
     await flight.press("y")
     await flight.until(lambda: manned.state(running) == "cancelled", "the cancelling")

@@ -36,7 +36,7 @@ async def test_a_goal_is_reworded_from_its_own_words(flight: Flight) -> None:
 async def test_a_goal_is_put_below_another_and_moved(flight: Flight) -> None:
     await two_goals(flight)
     flight.goals.move_cursor("goal:g1")
-    await flight.press("a")
+    await flight.press("I")
     await flight.until(lambda: bar(flight) == "subgoal g1 ", "the bar")
     await flight.press(*"list the files", "enter")
     await flight.until(lambda: "g3" in flight.state.goals, "the new goal")
@@ -44,7 +44,7 @@ async def test_a_goal_is_put_below_another_and_moved(flight: Flight) -> None:
     await flight.until(lambda: flight.state.current_goal == "g3", "it comes first")
     await flight.press("escape", "1")
     flight.goals.move_cursor("goal:g3")
-    await flight.press("u")
+    await flight.press("greater_than_sign")
     await flight.until(lambda: bar(flight) == "under g3 ", "the bar")
     await flight.press(*"g2", "enter")
     await flight.until(lambda: flight.state.goals["g3"].parent == "g2", "it serves the other")

@@ -15,7 +15,7 @@ import pytest
 from tmux_terminal import NEEDS_TMUX, PATIENCE_S, ROOT, Terminal
 
 from tests.app.strangers import make, recipe, settings
-from widgets.base.dialog import UNMEANT_S
+from widgets.base.dialog import DEAF_S
 
 pytestmark = NEEDS_TMUX
 
@@ -51,13 +51,15 @@ def test_a_strangers_folder_is_asked_about_before_it_is_opened(terminal: Termina
     make(workspace, random.Random(2), settings, recipe)
     terminal.fly(f"--workspace {workspace}")
     terminal.shows(
-        "Do you trust this folder?", "pilothouse.toml (new)", "approvals: allow", "t trust exactly"
+        "Do you trust this folder?", "pilothouse.toml (new)", "approvals: allow", "y trust exactly"
     )
+    time.sleep(2 * DEAF_S)  # what has just opened takes no key
     terminal.keys("q")
     assert terminal.ends() == 0
     assert not (workspace / ".pilothouse" / "journal.db").exists()
     terminal.fly(f"--workspace {workspace}")
     terminal.shows("Do you trust this folder?")
+    time.sleep(2 * DEAF_S)  # what has just opened takes no key
     terminal.keys("Escape")
     terminal.shows("RESTRICTED", "run/pause", "nothing to do")
     terminal.keys("C-q")
@@ -67,8 +69,8 @@ def test_a_strangers_folder_is_asked_about_before_it_is_opened(terminal: Termina
     (changed,) = (workspace / "recipes").iterdir()
     changed.write_text(changed.read_text() + "# a moment later\n")
     for sees in ("look at it once more", "run/pause"):
-        time.sleep(2 * UNMEANT_S)  # what has just opened takes no key
-        terminal.keys("t")
+        time.sleep(2 * DEAF_S)  # what has just opened takes no key
+        terminal.keys("y")
         terminal.shows(sees)
     assert "RESTRICTED" not in terminal.screen
     terminal.keys("C-q")

@@ -138,12 +138,10 @@ async def test_replacing_the_rest_runs_what_was_said_instead(turn: Flight) -> No
 
 
 async def test_abort_asks_once_more(turn: Flight) -> None:
-    await turn.press("A")
-    await turn.shows("Press A once more")
-    await turn.press("down")
-    await turn.press("A")
+    await turn.press("D", "D", "n")
+    await turn.dialog(InterventionDialog)
     assert turn.state.goals["g1"].status is GoalStatus.ACTIVE
-    await turn.press("A")
+    await turn.press("D", "y")
     await turn.until(lambda: turn.state.goals["g1"].status is GoalStatus.FAILED)
     await turn.no_dialog()
     await turn.says("goal g1 failed")
@@ -161,6 +159,14 @@ async def test_running_while_it_waits_opens_the_choices(turn: Flight) -> None:
     await turn.no_dialog()
     await turn.press("space")
     await turn.dialog(InterventionDialog)
+
+
+async def test_escape_gives_a_turn_back_that_the_operator_took(flight: Flight) -> None:
+    await flight.goal("run 'echo one', run 'echo two'")
+    await flight.press("i", "escape")
+    await flight.says("handed back")
+    assert flight.state.intervention is None
+    assert len(await flight.journal(ev.InterventionOpened)) == 1
 
 
 async def test_i_takes_the_turn_at_any_time_and_retry_hands_it_back(flight: Flight) -> None:
@@ -191,9 +197,9 @@ async def test_a_step_that_cannot_be_saved_for_is_run_without_a_snapshot(tmp_pat
         await flight.press("space")
         await flight.dialog(InterventionDialog)
         await flight.shows(
-            "DEPENDENCY_NOT_MET", "could not be saved", "cannot be opened", "run unsaved", "abort"
+            "DEPENDENCY_NOT_MET", "could not be saved", "cannot be opened", "run unsaved", "give the goal up"
         )
-        await flight.press("u")
+        await flight.press("n")
         await flight.no_dialog()
         await flight.until(lambda: flight.state.goals["g1"].status is GoalStatus.ACHIEVED, "the goal")
         assert (workspace / "sandbox" / "made").is_dir()
@@ -204,6 +210,6 @@ async def test_a_step_that_cannot_be_saved_for_is_run_without_a_snapshot(tmp_pat
 async def test_running_unsaved_is_offered_only_where_saving_failed(turn: Flight) -> None:
     await turn.shows("retry now")
     assert "run unsaved" not in turn.text
-    await turn.press("u")
+    await turn.press("n")
     assert isinstance(turn.app.screen, InterventionDialog)
     assert not await turn.journal(ev.SnapshotWaived)

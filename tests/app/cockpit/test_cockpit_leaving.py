@@ -100,12 +100,12 @@ async def test_a_half_typed_line_and_the_agent_looked_at_are_there_again(tmp_pat
         await flight.type("agent_create bdi_agent second")
         await flight.until(lambda: "second" in [s.agent_id for s in flight.app.context.live.states])
         await flight.type("agent second")
-        await flight.press(*"goal cr", "escape")
+        await flight.press("colon", *"goal cr")
         await flight.until(lambda: desk.exists() and "goal cr" in desk.read_text(), "what is kept")
     async with cockpit(tmp_path / "ws") as flight:
         await flight.until(lambda: flight.app.context.agent == "second")
         assert flight.app.query_one("#command", CommandBar).input.value == "goal cr"
-        await flight.press("colon", *"eate", "enter")
+        await flight.press(*"eate", "enter")
         await flight.until(lambda: "goal" not in desk.read_text(), "an empty desk")
 
 

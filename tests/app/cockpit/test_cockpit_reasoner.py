@@ -125,7 +125,7 @@ async def test_keys_in_the_goals_hold_an_intention_back_and_drop_it_after_asking
     await robot.press("p")
     await robot.until(lambda: robot.state.intentions[intention].state == "suspended", "held back")
     await robot.shows("‖", "suspended")
-    await robot.press("X")
+    await robot.press("D")
     await robot.dialog(ConfirmDialog)
     await robot.press("y")
     await robot.until(lambda: not robot.state.intentions, "dropped")
@@ -146,7 +146,7 @@ async def test_plans_of_a_model_are_shown_before_they_are_installed(tmp_path: Pa
         await flight.shows("plans wait for you (i)", "asks you", "waiting for a")
         await flight.press("i")
         await flight.dialog(GeneratedPlansDialog)
-        await flight.press("a")
+        await flight.press("y")
         await flight.until(lambda: flight.state.goals["g1"].status is GoalStatus.ACHIEVED, "home")
         assert (await flight.journal(ev.GenerationSettled, "robot"))[0].approved
         assert [plan.model for plan in flight.state.generated] == ["recorded"] * len(flight.state.generated)
@@ -199,7 +199,7 @@ async def test_an_error_holds_it_too(robot: Flight) -> None:
 async def test_the_breakpoints_are_listed_switched_and_deleted(robot: Flight) -> None:
     await robot.press("b")
     await robot.dialog(BreakpointsDialog)
-    await robot.press("a")
+    await robot.press("I")
     await robot.no_dialog()
     await robot.press(*"goal reach(X)", "enter")
     await robot.until(lambda: "b1" in robot.state.mind_breakpoints, "the breakpoint")

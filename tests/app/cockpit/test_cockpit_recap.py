@@ -19,7 +19,7 @@ async def test_opened_again_it_says_what_happened_since_the_operators_last_comma
         await flight.until(lambda: not flight.state.open_goals, "the goal's end")
     async with cockpit(tmp_path / "ws", settings=settings) as flight:
         await flight.says("since your last command", "1 goal achieved")
-        await flight.press("escape", "R")
+        await flight.press("escape", "N")
         await flight.dialog(TextDialog)
         await flight.shows("goal achieved", "made")
         await flight.press("q")

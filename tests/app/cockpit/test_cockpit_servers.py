@@ -40,7 +40,7 @@ async def test_the_inbox_asks_before_a_server_starts_and_shows_all_of_it(tmp_pat
         assert "hush" not in flight.text
         await flight.press("enter")
         assert isinstance(flight.app.screen, PermissionDialog), "no habit agrees"
-        await flight.press("t")
+        await flight.press("y")
         await flight.until(lambda: states()["plain"] is ServerState.OK, "the server")
         assert states()["other"] is ServerState.WAITING
 

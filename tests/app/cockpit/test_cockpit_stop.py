@@ -38,25 +38,26 @@ async def test_stop_shows_its_receipt_in_place_and_a_second_one_is_safe(flight: 
     await flight.until(lambda: not receipt(flight), "it is put away by a click")
 
 
-async def test_the_panel_freezes_thaws_and_kills_with_two_keys_only(flight: Flight) -> None:
+async def test_the_panel_freezes_thaws_and_kills_once_confirmed(flight: Flight) -> None:
     await with_a_job(flight)
     await flight.press("X")
     await flight.dialog(StopDialog)
-    await flight.press("f")
+    await flight.press("5")
     await flight.shows("frozen: job j1", "2 processes")
     assert flight.state.mode is Mode.FROZEN
-    await flight.press("w")
+    await flight.press("0")
     await flight.until(lambda: not flight.state.frozen, "thawed")
     for harmless in ("escape", "enter"):
-        await flight.press("K", harmless)
+        await flight.press("6", harmless, "escape")
+        await flight.press("escape")
         await flight.no_dialog()
         await flight.press("X")
         await flight.dialog(StopDialog)
-    await flight.press("K", "h", "K")
-    await flight.pilot.pause()
+    await flight.press("6", "6", "n", "2")
+    await flight.until(lambda: flight.state.run is RunState.PAUSED, "held")
     assert flight.state.run is RunState.PAUSED
     assert flight.state.running_jobs
-    await flight.press("s", "s", "K", "K")
+    await flight.press("tab", "tab", "6", "y")
     await flight.until(lambda: flight.state.run is RunState.STOPPED, "killed")
     await flight.shows("dead: job j1")
     said = [ev.payload_of(event) for event in await flight.engine.store.read("pilot-1")]

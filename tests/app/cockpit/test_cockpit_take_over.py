@@ -230,7 +230,7 @@ async def test_escape_leaves_the_handover_open_and_nothing_runs_before_it_is_set
         await taken.says("say first what the agent is to know")
         await taken.press(key)
     await handover(taken)
-    await taken.press("n", "enter")
+    await taken.press("minus", "enter")
     await taken.says("the agent knows 0 of")
     assert "files.added" not in taken.state.beliefs
     await taken.until(lambda: not taken.has(["asks you"]), "no question")

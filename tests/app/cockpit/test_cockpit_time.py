@@ -34,7 +34,7 @@ async def test_r_in_the_past_shows_what_it_would_do_and_y_does_it(flown: Flight)
         lambda: flown.app.context.past_at == place and not flown.app.controllers.time.moving, "the past"
     )
     flown.app.query_one("#plan").focus()
-    await flown.press("r")
+    await flown.press("R")
     await flown.dialog(RewindDialog)
     await flown.shows(
         "Rewind pilot-1 to event", "nothing has changed yet", "Cannot be undone", "y: goes", "Plan"

@@ -41,7 +41,7 @@ async def test_the_dialog_turns_asks_on_and_goes_back(flight: Flight) -> None:
     await flight.until(lambda: ":" in _shown(flight).model.what, "the event's own chain")
     await flight.press("backspace")
     await flight.until(lambda: _shown(flight).model.what == "g1", "the question before")
-    await flight.press("x")
+    await flight.press("i")
     await flight.shows("if g1 is wrong", "nothing was changed")
 
 
@@ -83,7 +83,7 @@ async def test_a_result_is_marked_as_wrong_and_what_stands_on_it_alone_is_taken_
     await flight.shows("if pilot-1:", "≠ MARKED AS WRONG", "still believed: run.last.command")
     await flight.until(lambda: flight.state.disputed, "the mark")
     (ref,) = flight.state.disputed
-    await flight.press("home", "r")
+    await flight.press("home", "D")
     await flight.dialog(ConfirmDialog)
     await flight.shows("Take back 2 beliefs", "run.last.return_code")
     await flight.press("y")

@@ -29,7 +29,7 @@ async def refuse_then_accept(workspace: Path) -> None:
     async with cockpit(workspace, size=(80, 24)) as flight:
         await flight.dialog(NoJailDialog)
         await flight.shows("requires the jail KERNEL", "mend", "CONFIG_SECURITY_LANDLOCK", "q leave")
-        await flight.press("u", "n")
+        await flight.press("p", "n")
         await flight.press("f")
         await flight.no_dialog()
         await flight.shows("PROGRAMS REFUSED")
@@ -56,7 +56,7 @@ async def refuse_then_accept(workspace: Path) -> None:
 async def accept_by_two_keys_or_leave(workspace: Path) -> None:
     async with cockpit(workspace) as flight:
         await flight.dialog(NoJailDialog)  # what was accepted ended with its session
-        await flight.press("u", "y")
+        await flight.press("p", "y")
         await flight.no_dialog()
         await flight.shows("PATHS · programs NOT CONFINED")
         assert len(await accepted(flight)) == 2
