@@ -224,6 +224,7 @@ def goal_row(id_: str, text: str, status: GoalMark, branch: str = "", done: int 
         (
             Piece(branch, "dim"),
             Piece(glyph + " ", style),
+            Piece(f"{clean_line(id_)} ", "dim"),
             Piece(text, {"active": "strong", "dropped": "dim"}.get(status, "text")),
         ),
         tail=tuple(tail),

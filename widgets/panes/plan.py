@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -36,6 +37,8 @@ ON_PLAN = "on plan"
 """A step of the plan that the operator accepted, as they accepted it."""
 FOLD = 12
 """Lines of one argument shown before the rest is folded."""
+_NAMED = re.compile(r"s\d+")
+"""Ids that a line of the command bar takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,8 @@ The part below shows the selected step's tool, arguments, where it came from, an
         # A step that was next and is not any more was moved; it keeps the cursor and may go further.
         moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
         follow = not self._list.cursor or (self._list.cursor == followed and not moved)
-        self._list.set_rows([_row(step) for step in model.steps])
+        cells = max((len(step.id) for step in model.steps if _NAMED.fullmatch(step.id)), default=0)
+        self._list.set_rows([_row(step, cells) for step in model.steps])
         if follow and (pending := _pending(model)):
             self._list.move_cursor(pending)
         self._detail.set_class(not model.steps, "-empty")
@@ -231,7 +235,8 @@ def _status(model: PlanModel, step_id: str) -> str:
     return next((step.status for step in model.steps if step.id == step_id), "")
 
 
-def _row(step: StepLine) -> Row:
+def _row(step: StepLine, cells: int) -> Row:
+    """A step; its id takes so many cells, so that all texts begin below each other."""
     glyph, style = STEP_MARKS[step.status]
     text = clean_line(step.text)
     emphasis = {"running": "strong", "next": "strong", "completed": "text", "skipped": "dim"}.get(
@@ -248,7 +253,10 @@ def _row(step: StepLine) -> Row:
         tail.append(Piece(STEP_WORDS.get(step.status, step.status), style))
     elif step.clause_index:
         tail.append(Piece(f"§{step.clause_index}", "dim"))
-    return Row(step.id, (Piece(text, emphasis),), tail=tuple(tail), mark=Piece(glyph, style), copy=text)
+    named = (Piece(f"{step.id:<{cells}} ", "dim"),) if _NAMED.fullmatch(step.id) else ()
+    return Row(
+        step.id, (*named, Piece(text, emphasis)), tail=tuple(tail), mark=Piece(glyph, style), copy=text
+    )
 
 
 def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
