@@ -53,6 +53,9 @@ async def _alone(options: argparse.Namespace) -> Answer:
 # ------------------------------------------------------------------ the subcommand
 
 
+EXAMPLES = ("agent build skills/reviewer", "agent list", "agent remove reviewer-1")
+
+
 def add_arguments(agent: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
 
@@ -73,7 +76,7 @@ def add_arguments(agent: argparse.ArgumentParser) -> None:
     build.add_argument("--trust", action="store_true", help="also where agents can write")
     build.add_argument("--dry-run", action="store_true", help="everything but registering")
     verb("list", "the agents of the workspace")
-    verb("remove", "take an agent away").add_argument("agent", metavar="ID")
+    verb("remove", "take an agent away").add_argument("agent", metavar="ID", help="as `agent list` has it")
 
 
 def _absolute(text: str) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 from app.cli import cockpit
 
 
+EXAMPLES = ("attach", "attach ../another --read-only")
+
+
 def add_arguments(attach: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     attach.add_argument("place", nargs="?", type=Path, metavar="WORKSPACE", help="its directory")

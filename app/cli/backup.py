@@ -11,6 +11,9 @@ from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.settings import Settings
 
 
+EXAMPLES = ("backup monday.tar.gz", "backup monday.tar.gz --restore --workspace ../restored")
+
+
 def add_arguments(backup: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     backup.add_argument("file", type=Path, metavar="FILE", help="a new file, such as monday.tar.gz")

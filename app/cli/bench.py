@@ -9,9 +9,12 @@ import sys
 from app.cli.options import print_error
 
 
+EXAMPLES = ("bench", "bench cockpit")
+
+
 def add_arguments(bench: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    bench.add_argument("name", nargs="?", default="", metavar="NAME")
+    bench.add_argument("name", nargs="?", default="", metavar="NAME", help="without one: all names")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,10 +20,13 @@ from app.cli.options import (
 from app.gateways.engine_client import EngineClient
 
 
+EXAMPLES = ("do status", 'do "goal list the files" --agent pilot-1', 'do --dry-run "drop g1"')
+
+
 def add_arguments(do: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    do.add_argument("line", nargs="+")
-    do.add_argument("--agent", default="", metavar="ID")
+    do.add_argument("line", nargs="+", metavar="LINE", help="the line; pilothouse help commands lists them")
+    do.add_argument("--agent", default="", metavar="ID", help="whom it concerns; the first agent")
     do.add_argument("--dry-run", action="store_true", help="tell what the line would do, and do nothing")
     add_tier_option(do)
     add_trust_option(do)

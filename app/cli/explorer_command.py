@@ -12,6 +12,9 @@ from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
 
 
+EXAMPLES = ("explorer", "explorer --answer 5.8 --seeds 1-100")
+
+
 def add_arguments(explorer: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     tried = explorer.add_mutually_exclusive_group()

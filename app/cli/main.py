@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import signal
@@ -39,8 +40,10 @@ SUBCOMMANDS = {
     "explorer": "plans for the explorer robot, run and measured",
     "bench": "benchmarks beside their baselines (source tree only)",
     "help": "the guide, a page for each topic",
+    "completion": "completion of this command for a shell",
+    "man": "the manual page of this command",
 }
-"""What each is for; its module in `app.cli` declares its arguments and runs it."""
+"""What each is for; its module in `app.cli` declares its arguments, has examples and runs it."""
 
 
 def _has_page(topic: str) -> bool:
@@ -59,11 +62,18 @@ class LateParser(Parser):
 
     subcommand = ""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """See `argparse`."""
+    def learn(self) -> None:
+        """Take arguments and examples from the module."""
         if name := self.subcommand:
             self.subcommand = ""
-            _module(name).add_arguments(self)
+            module = _module(name)
+            module.add_arguments(self)
+            self.formatter_class = argparse.RawDescriptionHelpFormatter
+            self.epilog = "\n".join(["examples:", *(f"  pilothouse {line}" for line in module.EXAMPLES)])
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """See `argparse`."""
+        self.learn()
         return super().parse_known_args(args, namespace)
 
 
@@ -78,8 +88,12 @@ def _without_pydantic_plugins() -> None:
     sys.modules.setdefault(loader.__name__, loader)
 
 
-def parser() -> Parser:
-    """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`."""
+def parser(*, whole: bool = False) -> Parser:
+    """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`.
+
+    Args:
+        whole: whether all subcommands learn their arguments now, as completion and the manual need them.
+    """
     common: Any = common_options()
     top = Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[common])
     top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
@@ -93,6 +107,8 @@ def parser() -> Parser:
         subcommand = subcommands.add_parser(name, parents=[common], help=words)
         subcommand.set_defaults(command=name)
         subcommand.subcommand = name
+        if whole:
+            subcommand.learn()
     return top
 
 

@@ -8,6 +8,9 @@ from app.cli.options import print_answer
 from engine.planning.library.missions import load_missions
 
 
+EXAMPLES = ("missions",)
+
+
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
     """It has no arguments."""
 

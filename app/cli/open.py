@@ -16,6 +16,9 @@ from engine.api.portable import import_session
 from engine.core.ports import Ports
 
 
+EXAMPLES = ("open flight.pilot", "open flight.pilot --into ../flight")
+
+
 def add_arguments(opening: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     opening.add_argument("file", type=Path, metavar="FILE", help="a file of pilothouse sessions export")

@@ -473,6 +473,9 @@ def _inert(text: str) -> str:
 # ------------------------------------------------------------------ the subcommand
 
 
+EXAMPLES = ("sessions list", "sessions replay pilot-1", "sessions export flight.pilot")
+
+
 def add_arguments(sessions: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     common = common_options()
@@ -485,7 +488,7 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     ):
         parser = what.add_parser(name, parents=[common], help=words)
         if name in ("show", "replay"):
-            parser.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
+            parser.add_argument("name", nargs="?", default="", metavar="NAME", help="a session or an agent; all by default")
         parser.add_argument(
             "--from", dest="source", type=Path, metavar="FILE", help="an export, not the workspace"
         )

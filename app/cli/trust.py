@@ -9,6 +9,9 @@ from app.commands.settings import Settings
 from app.commands.trust import REVOKE, change, shown
 
 
+EXAMPLES = ("trust", "trust --revoke")
+
+
 def add_arguments(trust: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     how = trust.add_mutually_exclusive_group()
