@@ -7,7 +7,6 @@ from pathlib import Path
 
 from app.cli import cockpit
 
-
 EXAMPLES = ("attach", "attach ../another --read-only")
 
 

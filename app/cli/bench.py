@@ -8,7 +8,6 @@ import sys
 
 from app.cli.options import print_error
 
-
 EXAMPLES = ("bench", "bench cockpit")
 
 

@@ -7,7 +7,6 @@ import argparse
 from app.cli.options import print_answer
 from engine.planning.library.missions import load_missions
 
-
 EXAMPLES = ("missions",)
 
 

@@ -48,7 +48,9 @@ EXAMPLES = (
 
 def add_arguments(run: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    run.add_argument("goal", nargs="?", default="", metavar="GOAL", help="what is to be done, in plain English")
+    run.add_argument(
+        "goal", nargs="?", default="", metavar="GOAL", help="what is to be done, in plain English"
+    )
     run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
     run.add_argument("--fleet", type=Path, metavar="FILE", help="many agents at once, as a TOML file says")
     run.add_argument("--agent", default="pilot-1", metavar="ID", help="who does it; pilot-1")
@@ -84,7 +86,9 @@ def add_arguments(run: argparse.ArgumentParser) -> None:
         help="hold there and end the run, such as: 'tool write path=*.toml'; may be given more than once",
     )
     run.add_argument("--step", action="store_true", help="wait for Enter before each action")
-    run.add_argument("--timeout", dest="timeout_s", type=seconds, metavar="S", help="seconds after which it ends, with 5")
+    run.add_argument(
+        "--timeout", dest="timeout_s", type=seconds, metavar="S", help="seconds after which it ends, with 5"
+    )
     run.add_argument("--events", action="store_true", help="print every event as one JSON line")
     add_tier_option(run)
     add_trust_option(run)

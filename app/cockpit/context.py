@@ -25,6 +25,7 @@ from engine.core import events as ev
 from engine.core.journal import Event
 from engine.core.ports import time_of_day
 from engine.core.state import AgentState
+from engine.core.text import clean
 from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.panes.command_bar import CommandBar
@@ -215,6 +216,7 @@ class CockpitContext:
 
     def copy(self, text: str, what: str) -> None:
         """Copy a text to the terminal's clipboard."""
+        text = clean(text, limit=len(text))  # what is pasted into a shell must not act on it
         self.app.copy_to_clipboard(text)
         self.say(f"copied the {what} to the terminal's clipboard ({len(text)} characters)", "ok")
 
