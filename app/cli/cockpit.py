@@ -43,7 +43,8 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
         return print_error(str(error.args[0]))
     if held is None and not in_browser:
         if mission is None:
-            return print_error("the cockpit needs a terminal; without one use: pilothouse run GOAL")
+            wanting = "TERM=dumb has no screen; try TERM=xterm-256color" if terminal else "it is not on one"
+            return print_error(f"the cockpit needs a terminal: {wanting}, or use: pilothouse run GOAL")
         # All that `run` can be told and was not is as `run` has it.
         from app.cli import run as run_command
 
