@@ -12,6 +12,7 @@ from typing import Any
 
 from app.cli.options import Answer, run_answer, workspace_of
 from app.cli.terminal import terminal_report
+from app.cockpit import keymap
 from app.commands.command_runner import FAULT_LOG
 from app.commands.registry import all_commands, broken_plugins
 from app.commands.settings import Settings, untrusted_line
@@ -50,13 +51,14 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
     """
     settings = Settings.load(workspace)
     left_out = untrusted_line(settings.trust)
+    problems = [*settings.problems, *keymap.checked(settings.keys)[1]]
     report = await asyncio.to_thread(_report, settings.engine_config().policy)
     answer: dict[str, Any] = {
         "version": __version__,
         "python": sys.version.split()[0],
         "sandbox": _sandbox(report),
         "root": await asyncio.to_thread(_root, workspace / SANDBOX_DIRECTORY),
-        "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
+        "settings": {"ok": not problems, "reason": "; ".join(problems)},
         "trust": {"ok": not left_out, "reason": left_out or "all that is in the folder is yours or trusted"},
         **terminal_report(),
         "logs": _logs(workspace),
