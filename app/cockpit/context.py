@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from textual.app import App
 from textual.screen import Screen
@@ -29,6 +29,9 @@ from engine.core.text import clean
 from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.panes.command_bar import CommandBar
+
+if TYPE_CHECKING:
+    from widgets.dialogs.picture import Picture
 
 Answer = TypeVar("Answer")
 DialogType = TypeVar("DialogType", bound=Screen[Any])
@@ -255,6 +258,15 @@ class CockpitContext:
     def show_text(self, title: str, text: str) -> None:
         """Open a text to read."""
         self.push(TextDialog(title, text))
+
+    def show_picture(self, look: Callable[[], Awaitable[Picture]]) -> None:
+        """Open a picture, which is made anew each second."""
+        self.run(self._pictured(look), "picture")
+
+    async def _pictured(self, look: Callable[[], Awaitable[Picture]]) -> None:
+        from widgets.dialogs.picture import PictureDialog  # late: few look at pictures
+
+        self.push(PictureDialog(await look(), look))
 
     # -------------------------------------------------------------- work and commands
 

@@ -279,6 +279,10 @@ class BoxDialog(ModalScreen[Result]):
         self._answered = True
         return super().dismiss(result)
 
+    def action_picture(self) -> None:
+        """Show as a picture what the dialog lists."""
+        self.request("picture")
+
     def action_press(self, key: str) -> None:
         """Press a key, as a click on its name does; from the box it would not bubble past the box."""
         self.app.call_later(self.app.simulate_key, key)

@@ -86,6 +86,7 @@ class CampaignDialog(ListDialog[CampaignModel]):
         DialogKey("c", "request('cancel')", "cancel", why_not="nothing of it is under way"),
         DialogKey("left_square_bracket,n", "turn(-1)"),
         DialogKey("right_square_bracket,N", "turn(1)"),
+        DialogKey("V", "picture", "picture"),
         DialogKey("backspace,left", "back"),
         DialogKey("q", "close"),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
-from app.projection import memory_views
+from app.projection import memory_views, pictures
 from app.projection import metacognition_views as views
 from engine.agent.steering.left_out import left_out
 from engine.core import commands as cmd
@@ -20,6 +21,7 @@ from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
 from widgets.dialogs.metacognition import ContextDialog, MetaDialog
+from widgets.dialogs.picture import Picture
 
 RESULTS = 50
 
@@ -213,6 +215,15 @@ class Mind:
         kind, _, name = row.partition(":")
         jobs = self._context.state.meta.running if self._context.state is not None else ()
         return name if kind == "task" else next((job.task for job in jobs if job.id == name), "")
+
+    def on_meta_dialog_picture(self, _row: str) -> None:
+        """Draw how many events each second has, of all agents."""
+        self._context.show_picture(self._rate)
+
+    async def _rate(self) -> Picture:
+        engine = self._context.engine
+        newest = await engine.store.last(pictures.COUNTED) if engine is not None else []
+        return pictures.rate(newest, datetime.now(UTC))
 
     def on_meta_dialog_force(self, row: str) -> None:
         """Do a task now."""
