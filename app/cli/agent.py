@@ -53,9 +53,6 @@ async def _alone(options: argparse.Namespace) -> Answer:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ("agent build skills/reviewer", "agent list", "agent remove reviewer-1")
-
-
 def add_arguments(agent: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
 

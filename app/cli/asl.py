@@ -193,9 +193,6 @@ def _tracer(err: TextIO) -> Callable[[TraceEvent], None]:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ("asl robot.asl --cycles 100", "asl --agents ann=seller.asl bob=buyer.asl --trace")
-
-
 def add_arguments(asl: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     asl.add_argument("files", nargs="*", metavar="FILE", help=".asl programs, or .mas lists of name=file.asl")

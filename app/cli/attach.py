@@ -7,8 +7,6 @@ from pathlib import Path
 
 from app.cli import cockpit
 
-EXAMPLES = ("attach", "attach ../another --read-only")
-
 
 def add_arguments(attach: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

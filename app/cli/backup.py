@@ -10,8 +10,6 @@ from app.cli.archives import ExportError, restore_backup, write_backup
 from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.settings import Settings
 
-EXAMPLES = ("backup monday.tar.gz", "backup monday.tar.gz --restore --workspace ../restored")
-
 
 def add_arguments(backup: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

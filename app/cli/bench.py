@@ -8,8 +8,6 @@ import sys
 
 from app.cli.options import print_error
 
-EXAMPLES = ("bench", "bench cockpit")
-
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

@@ -10,8 +10,6 @@ from app.commands.coder_shell import coder
 from app.commands.settings import Settings
 from engine.api.queries import SANDBOX_DIRECTORY
 
-EXAMPLES = ("coder", 'coder -c "run ls -la"')
-
 
 def add_arguments(coder: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

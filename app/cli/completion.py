@@ -6,11 +6,6 @@ import argparse
 from typing import Any
 
 SHELLS = ("bash", "zsh", "fish")
-EXAMPLES = (
-    "completion bash > ~/.local/share/bash-completion/completions/pilothouse",
-    "completion fish > ~/.config/fish/completions/pilothouse.fish",
-    'completion zsh > "${fpath[1]}/_pilothouse"',
-)
 
 
 def add_arguments(completion: argparse.ArgumentParser) -> None:

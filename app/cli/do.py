@@ -19,8 +19,6 @@ from app.cli.options import (
 )
 from app.gateways.engine_client import EngineClient
 
-EXAMPLES = ("do status", 'do "goal list the files" --agent pilot-1', 'do --dry-run "drop g1"')
-
 
 def add_arguments(do: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

@@ -230,9 +230,6 @@ def _text(answer: dict[str, Any], report: SandboxReport) -> str:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ("doctor", "doctor --model")
-
-
 def add_arguments(doctor: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     doctor.add_argument("--model", action="store_true", help="ask the model for one word")

@@ -11,8 +11,6 @@ from app.cli.options import Answer, filled, run_answer
 from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
 
-EXAMPLES = ("explorer", "explorer --answer 5.8 --seeds 1-100")
-
 
 def add_arguments(explorer: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

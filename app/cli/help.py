@@ -66,9 +66,6 @@ def draw(text: str, out: TextIO) -> None:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ("help", "help keys")
-
-
 def add_arguments(help_: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     help_.add_argument("topic", nargs="?", default="", metavar="TOPIC", help="without one: all topics")

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -43,7 +44,9 @@ SUBCOMMANDS = {
     "completion": "completion of this command for a shell",
     "man": "the manual page of this command",
 }
-"""What each is for; its module in `app.cli` declares its arguments, has examples and runs it."""
+"""What each is for; its module in `app.cli` declares its arguments and runs it."""
+EXAMPLES = Path(__file__).with_name("examples.txt")
+"""Lines to try, each beginning with its subcommand."""
 
 
 def _has_page(topic: str) -> bool:
@@ -63,13 +66,13 @@ class LateParser(Parser):
     subcommand = ""
 
     def learn(self) -> None:
-        """Take arguments and examples from the module."""
+        """Take the arguments from the module, and its examples."""
         if name := self.subcommand:
             self.subcommand = ""
-            module = _module(name)
-            module.add_arguments(self)
+            _module(name).add_arguments(self)
             self.formatter_class = argparse.RawDescriptionHelpFormatter
-            self.epilog = "\n".join(["examples:", *(f"  pilothouse {line}" for line in module.EXAMPLES)])
+            lines = [line for line in EXAMPLES.read_text().splitlines() if line.split()[0] == name]
+            self.epilog = "\n".join(["examples:", *(f"  pilothouse {line}" for line in lines)])
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """See `argparse`."""

@@ -9,8 +9,6 @@ from app.cli.completion import parsers
 from app.cli.options import common_options
 from engine import __version__
 
-EXAMPLES = ("man | man -l -", "man > ~/.local/share/man/man1/pilothouse.1")
-
 
 def add_arguments(_man: argparse.ArgumentParser) -> None:
     """It has no arguments."""

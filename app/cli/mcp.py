@@ -75,9 +75,6 @@ def _port(text: str) -> int:
     return int(text)
 
 
-EXAMPLES = ("mcp", "mcp --http 8766 --read-only")
-
-
 def add_arguments(mcp: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     mcp.add_argument(

@@ -188,9 +188,6 @@ async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ('memory add "the index is slow before noon"', "memory search index --limit 5", "memory stats")
-
-
 def add_arguments(memory: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     common = common_options()

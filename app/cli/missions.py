@@ -7,8 +7,6 @@ import argparse
 from app.cli.options import print_answer
 from engine.planning.library.missions import load_missions
 
-EXAMPLES = ("missions",)
-
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
     """It has no arguments."""

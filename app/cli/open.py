@@ -15,8 +15,6 @@ from engine.api.archiving import ArchiveError
 from engine.api.portable import import_session
 from engine.core.ports import Ports
 
-EXAMPLES = ("open flight.pilot", "open flight.pilot --into ../flight")
-
 
 def add_arguments(opening: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

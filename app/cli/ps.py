@@ -18,9 +18,6 @@ ANSWER_S = 5.0
 LINE = 100
 
 
-EXAMPLES = ("ps", "ps --json")
-
-
 def add_arguments(_ps: argparse.ArgumentParser) -> None:
     """It takes what every subcommand takes."""
 

@@ -39,13 +39,6 @@ RECORDED = "recorded:"
 """Before the file of a run that is to be run again."""
 
 
-EXAMPLES = (
-    'run "create a directory called notes"',
-    "run --mission first-flight --json",
-    'run "list the files" --break "tool ls"',
-)
-
-
 def add_arguments(run: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     run.add_argument(

@@ -7,8 +7,6 @@ import argparse
 from app.cli.options import positive, run_answer, workspace_of
 from app.commands.search import search_workspace
 
-EXAMPLES = ("search httpx", 'search "no module named" --agent pilot-1 --kind error')
-
 
 def add_arguments(search: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

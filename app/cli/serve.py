@@ -66,9 +66,6 @@ WantedBy=default.target
 """
 
 
-EXAMPLES = ("serve --background", "serve --web", "serve --stop")
-
-
 def add_arguments(serve: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     what = serve.add_mutually_exclusive_group()

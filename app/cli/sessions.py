@@ -473,9 +473,6 @@ def _inert(text: str) -> str:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ("sessions list", "sessions replay pilot-1", "sessions export flight.pilot")
-
-
 def add_arguments(sessions: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     common = common_options()

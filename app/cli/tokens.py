@@ -14,9 +14,6 @@ from engine.core.control import PROGRAMS
 DAY_S = 86_400
 
 
-EXAMPLES = ("tokens add phone --scope answer --days 30", "tokens list", "tokens revoke phone")
-
-
 def add_arguments(tokens: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     what = tokens.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=Parser)

@@ -91,9 +91,6 @@ def _question(entry: Entry) -> list[str]:
 # ------------------------------------------------------------------ the subcommand
 
 
-EXAMPLES = ("tools", "tools --log")
-
-
 def add_arguments(tools: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     tools.add_argument("--log", action="store_true", help="the last lines of servers' standard error, too")

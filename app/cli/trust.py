@@ -8,8 +8,6 @@ from app.cli.options import print_error, print_result, workspace_of
 from app.commands.settings import Settings
 from app.commands.trust import REVOKE, change, shown
 
-EXAMPLES = ("trust", "trust --revoke")
-
 
 def add_arguments(trust: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

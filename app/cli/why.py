@@ -7,8 +7,6 @@ import argparse
 from app.cli.options import run_answer, workspace_of
 from app.commands.why import Direction, query_why
 
-EXAMPLES = ("why a3", "why g1 --forward")
-
 
 def add_arguments(why: argparse.ArgumentParser) -> None:
     """Declare what it takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from math import cos, pi, sin
+from math import cos, isfinite, pi, sin
 from typing import TYPE_CHECKING
 
 from app.projection.steering_text import forecast_text, shown_amount
@@ -36,13 +36,7 @@ RATE_S = 60
 
 
 def burn(states: Sequence[AgentState], goal: str, line: BudgetStatusLine) -> Picture:
-    """What a goal, or the whole agent, took with each step, and what it will have taken at the end.
-
-    Args:
-        states: what the agent was, oldest first; the last one is it now.
-        goal: the goal; empty for all of the agent.
-        line: where the budget stands.
-    """
+    """What a goal, or with none the agent, took with each step until now, and what it is expected to take."""
     points = sorted({_progress(state, goal, line.kind)[:2] for state in states})
     now, total = states[-1], float(_progress(states[-1], goal, line.kind)[2])
     here = _progress(now, goal, line.kind)[:2]
@@ -73,9 +67,9 @@ def _progress(state: AgentState, goal: str, kind: BudgetKind) -> tuple[float, fl
 def gains(campaign: Campaign) -> Picture:
     """The interval of each candidate's gain; right of the line is better than what there is."""
     judged = [
-        (candidate.id, candidate.verdict.gain, candidate.verdict.ruling.value)
-        for candidate in campaign.candidates
-        if candidate.verdict is not None and candidate.verdict.gain is not None
+        (clean_line(each.id), each.verdict.gain, each.verdict.ruling.value)
+        for each in campaign.candidates
+        if each.verdict is not None and (gain := each.verdict.gain) and isfinite(gain.low + gain.high)
     ][-CANDIDATES:]
     curves = [Curve(((0.0, 0.5), (0.0, len(judged) + 0.5)), "", "text", EDGE)] if judged else []
     words = []

@@ -97,12 +97,7 @@ def _pieces(line: str) -> Iterator[Piece]:
 
 
 class PictureDialog(BoxDialog[None]):
-    """A picture that is made anew each second.
-
-    Args:
-        picture: at first.
-        look: makes the next one.
-    """
+    """A picture, and what makes the next one each second."""
 
     AUTO_FOCUS = "FactsPane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
@@ -121,7 +116,10 @@ class PictureDialog(BoxDialog[None]):
 
     def on_mount(self) -> None:
         """Time passes."""
-        self.set_interval(self.REFRESH_S, lambda: self.run_worker(self._again(), exclusive=True))
+        self.set_interval(self.REFRESH_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self.run_worker(self._again(), name="picture", exclusive=True, exit_on_error=False)
 
     async def _again(self) -> None:
         self._picture = await self._look()

@@ -20,9 +20,7 @@ class ThemesDialog(ListDialog[Sequence[str]]):
     KEYS = (DialogKey("", "", "keep", shown="enter"), DialogKey("q", "close"))
     DEFAULT_CSS = "ThemesDialog > Vertical { width: 44; height: 80%; }"
 
-    def __init__(self, model: Sequence[str]) -> None:
-        super().__init__(model)
-        self._before = ""
+    _before = ""
 
     def on_mount(self) -> None:
         """The cursor is on the theme that is shown."""

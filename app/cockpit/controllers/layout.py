@@ -262,7 +262,7 @@ class Layout:
 
     def on_themes_dialog_kept(self, name: str) -> None:
         """Say how a theme is kept for good."""
-        self._context.say(f'{name}; for good: theme = "{name}" below [cockpit] in pilothouse.toml', "ok")
+        self._context.say(f'[cockpit] theme = "{name}" in pilothouse.toml keeps it', "ok")
 
     def choose_theme(self, name: str) -> None:
         """Take a theme; without a name, let the operator choose one."""
