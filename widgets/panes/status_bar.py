@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from textual import events
@@ -101,44 +102,7 @@ class StatusBar(StripLine):
         *(f"status--{style}" for style in OPERATOR_STYLES),
         *(f"status--{style}" for _, style in MODE_MARKS.values()),
     }
-    DEFAULT_CSS = """
-    StatusBar {
-        height: 1;
-        background: $panel;
-        color: $foreground;
-        & > .status--text { color: $foreground; }
-        & > .status--dim { color: $foreground-muted; }
-        & > .status--strong { color: $foreground; text-style: bold; }
-        & > .status--accent { color: $text-primary; text-style: bold; }
-        & > .status--success { color: $text-success; }
-        & > .status--warning { color: $text-warning; text-style: bold; }
-        & > .status--error { color: $text-error; text-style: bold; }
-        & > .status--operator-1 { color: $text-primary; }
-        & > .status--operator-2 { color: $text-secondary; }
-        & > .status--operator-3 { color: $text-success; }
-        & > .status--operator-4 { color: $text-warning; }
-        & > .status--inbox { color: $text-warning; text-style: bold; }
-        & > .status--running { background: $success; color: $background; text-style: bold; }
-        & > .status--idle { background: $foreground 14%; color: $foreground; text-style: bold; }
-        & > .status--paused { background: $warning; color: $background; text-style: bold; }
-        & > .status--stepping { background: $primary; color: $background; text-style: bold; }
-        & > .status--waiting { background: $error; color: $background; text-style: bold; }
-        & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
-        & > .status--shell { background: $warning; color: $background; text-style: bold underline; }
-        & > .status--frozen { background: $primary; color: $background; text-style: bold underline; }
-        & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
-        & > .status--alarm { color: $text-error; text-style: bold reverse; }
-        & > .status--stopped { color: $foreground; text-style: bold reverse; }
-        &:ansi > .status--idle { background: ansi_default; text-style: bold underline; }
-        &:ansi > .status--dim { color: ansi_default; text-style: dim; }
-        &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
-        &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--shell,
-        &:ansi > .status--frozen,
-        &:ansi > .status--past {
-            color: ansi_black;
-        }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_name("status_bar.tcss").read_text()
 
     PREFIX = "status"
 
