@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from app.cli.completion import parsers
@@ -15,11 +18,14 @@ def add_arguments(_man: argparse.ArgumentParser) -> None:
 
 
 def run(_options: argparse.Namespace) -> int:
-    """Print the page."""
+    """Show the page on a terminal; print it elsewhere."""
     from app.cli.main import parser
 
-    print("\n".join(manual(parser(whole=True))))
-    return 0
+    page = "\n".join(manual(parser(whole=True)))
+    if not sys.stdout.isatty() or not shutil.which("man"):
+        print(page)
+        return 0
+    return subprocess.run(["man", "-l", "-"], input=page, text=True, check=False).returncode
 
 
 def manual(top: argparse.ArgumentParser) -> Iterator[str]:
@@ -37,7 +43,7 @@ def manual(top: argparse.ArgumentParser) -> Iterator[str]:
         for action in parser._actions:
             told = name and action.option_strings and common.issuperset(action.option_strings)
             if not told and not isinstance(action, argparse._SubParsersAction):
-                yield from (".TP", _named(action), _text(_help(action)))
+                yield from (".TP", _named(action), _text((action.help or "") % vars(action)))
         if parser.epilog:
             yield from (".PP", ".nf", *map(_text, parser.epilog.splitlines()), ".fi")
     yield from (".SH SEE ALSO", r"\fBpilothouse help\fR: the guide, a page for each topic")
@@ -45,10 +51,6 @@ def manual(top: argparse.ArgumentParser) -> Iterator[str]:
 
 def _subactions(action: argparse.Action) -> list[argparse.Action]:
     return action._get_subactions() if isinstance(action, argparse._SubParsersAction) else []
-
-
-def _help(action: argparse.Action) -> str:
-    return (action.help or "") % {**vars(action), "prog": "pilothouse"}
 
 
 def _named(action: argparse.Action) -> str:

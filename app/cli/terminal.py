@@ -91,9 +91,7 @@ def _tmux(*words: str) -> str:
     if "TMUX" not in os.environ:
         return ""
     with suppress(OSError, subprocess.SubprocessError):
-        asked = ["tmux", "show-options", *words]
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=2, check=True)
-        return done.stdout.strip()
+        return subprocess.check_output(["tmux", "show-options", *words], text=True, timeout=2).strip()
     return ""
 
 

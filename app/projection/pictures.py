@@ -8,6 +8,7 @@ from datetime import datetime
 from math import cos, isfinite, pi, sin
 from typing import TYPE_CHECKING
 
+from app.projection.event_lines import short_duration
 from app.projection.steering_text import forecast_text, shown_amount
 from engine.agent.steering.budget_status import BudgetStatusLine
 from engine.core.budgets import BudgetKind, Spent
@@ -15,11 +16,12 @@ from engine.core.journal import Event
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from widgets.base.facts import Fact
-from widgets.dialogs.picture import DOTS, EDGE, POINT, RULE, Curve, Picture
+from widgets.dialogs.picture import BAR, DOTS, EDGE, POINT, RULE, Curve, Picture
 
 if TYPE_CHECKING:  # who looks at budgets needs neither
     from engine.core.improvement import Campaign
     from engine.crew.state import CrewState
+    from engine.memory.search import SearchMatch
 
 CANDIDATES = 16
 """Candidates of a campaign that are drawn: the newest."""
@@ -118,7 +120,20 @@ def crew(state: CrewState) -> Picture:
     return Picture("The crew", tuple(curves), tuple(words), labels=labels, framed=False)
 
 
-# ------------------------------------------------------------------ events
+# ------------------------------------------------------------------ memory and events
+
+
+def recalls(found: Iterable[SearchMatch], now: float) -> Picture:
+    """How often the agent recalled what a search found, the most often recalled above."""
+    most = sorted((match.memory for match in found), key=lambda memory: memory.access_count)[-CANDIDATES:]
+    curves, words = list[Curve](), list[Fact]()
+    for at, memory in enumerate(most, 1):
+        curves.append(Curve(((0.0, float(at)), (float(memory.access_count), float(at))), "", sign=BAR))
+        last = f", last {short_duration(now - memory.accessed_at)} ago" if memory.accessed_at else ""
+        text = f"{memory.access_count} times{last}: {clean_line(memory.content, limit=80)}"
+        words.insert(0, Fact(clean_line(memory.id), text))
+    names = tuple(clean_line(memory.id) for memory in most)
+    return Picture("Memories", tuple(curves), tuple(words), "times recalled", names)
 
 
 def rate(events: Iterable[Event], now: datetime) -> Picture:

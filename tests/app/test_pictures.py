@@ -86,6 +86,26 @@ def test_the_crew_lights_up_where_work_is_handed_over() -> None:
         assert words in text
 
 
+def test_memories_stand_by_how_often_they_were_recalled() -> None:
+    def match(name: str, count: int) -> Any:
+        memory = SimpleNamespace(
+            id=name, access_count=count, accessed_at=940.0 if count else None, content="says\x1b[2J"
+        )
+        return SimpleNamespace(memory=memory)
+
+    picture = pictures.recalls([match("m1", 0), match("m2", 7), match("m3", 2)], 1000.0)
+    assert picture.rows == ("m1", "m3", "m2")
+    text = drawn(picture)
+    for words in (
+        "m2┤▓▓▓",
+        "times recalled",
+        "m2       7 times, last 1m ago: says",
+        "m1       0 times: says",
+    ):
+        assert words in text
+    assert "\x1b" not in text
+
+
 def test_events_are_counted_by_the_second() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     events: Any = [

@@ -13,7 +13,7 @@ from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import Fact, FactsPane, fact_lines
 from widgets.base.text_layout import Piece, Pieces
 
-LINE, DOTS, POINT, EDGE, RULE = "braille", "·", "●", "│", "─"
+LINE, DOTS, POINT, EDGE, RULE, BAR = "braille", "·", "●", "│", "─", "▓"
 """Signs that curves are drawn with: what they mean can be told without colour."""
 _COLOURS = {"text": "default", "accent": "blue", "success": "green", "warning": "orange", "error": "red"}
 """Colours of a plot by the styles of panes, which it is drawn in."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from textual import on
@@ -129,21 +130,7 @@ class PlanPane(Vertical):
 `● break` stops before the step, `held` waits for you. Enter or e edits a step, b sets a breakpoint.
 The part below shows the selected step's tool, arguments, where it came from, and its result.
 """
-    DEFAULT_CSS = """
-    PlanPane {
-        background: $background;
-        border: round $border-blurred;
-        border-title-color: $foreground-muted;
-        border-subtitle-color: $foreground-muted;
-        &:focus-within {
-            border: heavy $border;
-            border-title-color: $text-primary;
-            border-title-style: bold;
-            border-subtitle-color: $text-primary;
-        }
-        &.-bare, &.-bare:focus-within { border: none; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_name("plan.tcss").read_text()
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "v",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
@@ -23,6 +25,9 @@ from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySe
 from widgets.dialogs.metacognition import ContextDialog, MetaDialog
 from widgets.dialogs.picture import Picture
 
+if TYPE_CHECKING:
+    from engine.memory.search import SearchMatch
+
 RESULTS = 50
 
 
@@ -35,6 +40,8 @@ class Mind:
         self._search: MemorySearch | None = None
         """What the browser looks for and was not asked of memory yet."""
         self._memory_id = ""
+        self._found: Sequence[SearchMatch] = ()
+        """What the browser shows."""
         self._filling = False
         """Whether a worker answers the browser; it continues until nothing more is wanted."""
         context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
@@ -60,6 +67,13 @@ class Mind:
     def on_memory_browser_search(self, search: MemorySearch) -> None:
         """Look for it at the next tick; of several until then only for the last."""
         self._search = search
+
+    def on_memory_browser_picture(self) -> None:
+        """Draw how often what was found was recalled."""
+        self._context.show_picture(self._recalls)
+
+    async def _recalls(self) -> Picture:
+        return pictures.recalls(self._found, self._context.shown_time)
 
     def on_memory_browser_open(self, memory_id: str) -> None:
         """Read a memory at once: the operator goes from one to the next."""
@@ -107,6 +121,7 @@ class Mind:
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
         memory = engine.memory_status
+        self._found = hits
         note = memory.note if memory is not None and search.query else ""
         work = await self._work_named(workflow)
         return model(
