@@ -58,8 +58,7 @@ def _wrong_characters() -> str:
         return f"{encoding} cannot show them: set LANG to a UTF-8 one such as C.UTF-8"
     widths = _measured(GLYPHS)
     wrong = [f"{glyph} takes {cells}" for glyph, cells in widths.items() if cells != cell_len(glyph)]
-    hint = " cells: set characters of ambiguous width to narrow in the terminal's settings"
-    return ", ".join(wrong) + hint if wrong else ""
+    return f"{', '.join(wrong)} cells: set ambiguous characters to narrow" if wrong else ""
 
 
 def _measured(glyphs: str) -> dict[str, int]:

@@ -27,7 +27,6 @@ CANDIDATES = 16
 """Candidates of a campaign that are drawn: the newest."""
 HANDOFFS = 200
 """Handoffs from which the crew is drawn: the newest."""
-YOU = "you"
 COUNTED = 3_000
 """Events that are looked at, the newest, for how many there are each second."""
 RATE_S = 60
@@ -97,7 +96,7 @@ def crew(state: CrewState) -> Picture:
     runs = {each.run: each.agent for each in handoffs if each.run}
     edges: dict[tuple[str, str], Counter[str]] = {}
     for each in handoffs:
-        edge = clean_line(runs.get(each.caller, each.caller) or YOU), clean_line(each.agent)
+        edge = clean_line(runs.get(each.caller, each.caller) or "you"), clean_line(each.agent)
         failed = each.result is not None and not each.result.success
         edges.setdefault(edge, Counter())["at work" if each.open else "failed" if failed else "over"] += 1
     nodes = list(dict.fromkeys(node for edge in edges for node in edge))
@@ -125,13 +124,15 @@ def crew(state: CrewState) -> Picture:
 
 def recalls(found: Iterable[SearchMatch], now: float) -> Picture:
     """How often the agent recalled what a search found, the most often recalled above."""
-    most = sorted((match.memory for match in found), key=lambda memory: memory.access_count)[-CANDIDATES:]
+    recalled = (match.memory for match in found if match.memory.access_count)
+    most = sorted(recalled, key=lambda memory: memory.access_count)[-CANDIDATES:]
     curves, words = list[Curve](), list[Fact]()
     for at, memory in enumerate(most, 1):
         curves.append(Curve(((0.0, float(at)), (float(memory.access_count), float(at))), "", sign=BAR))
-        last = f", last {short_duration(now - memory.accessed_at)} ago" if memory.accessed_at else ""
+        last = f", last {short_duration(now - (memory.accessed_at or now))} ago"
         text = f"{memory.access_count} times{last}: {clean_line(memory.content, limit=80)}"
         words.insert(0, Fact(clean_line(memory.id), text))
+    words = words or [Fact("", "nothing of what was found was recalled yet")]
     names = tuple(clean_line(memory.id) for memory in most)
     return Picture("Memories", tuple(curves), tuple(words), "times recalled", names)
 

@@ -75,6 +75,7 @@ def _drawn(picture: Picture, width: int, height: int) -> Iterator[Pieces]:
         plot.text(text, x, y, color=_COLOURS[style], alignment="center")
     if picture.rows:
         plot.yticks(list(range(1, len(picture.rows) + 1)), list(picture.rows))
+        plot.ylim(0.5, len(picture.rows) + 0.5)
     if not picture.framed:
         plot.frame(False)
         plot.xticks([])
@@ -102,7 +103,6 @@ class PictureDialog(BoxDialog[None]):
     AUTO_FOCUS = "FactsPane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
     KEYS = (DialogKey("V,q", "close"),)
-    REFRESH_S = 1.0
     DEFAULT_CSS = "PictureDialog > Vertical { height: 96%; max-width: 140; }"
 
     def __init__(self, picture: Picture, look: Callable[[], Awaitable[Picture]]) -> None:
@@ -116,7 +116,7 @@ class PictureDialog(BoxDialog[None]):
 
     def on_mount(self) -> None:
         """Time passes."""
-        self.set_interval(self.REFRESH_S, self._look_again)
+        self.set_interval(1.0, self._look_again)
 
     def _look_again(self) -> None:
         self.run_worker(self._again(), name="picture", exclusive=True, exit_on_error=False)
