@@ -19,8 +19,6 @@ from rich.console import Console
 
 GLYPHS = "●▶▷✓✗»‖★◆▓░…─日"
 """Characters that panes are drawn with, and one that is two cells wide."""
-ANSWER_S = 0.5
-"""How long a terminal may take to say where its cursor is."""
 
 
 def terminal_report() -> dict[str, dict[str, Any]]:
@@ -72,8 +70,9 @@ def _measured(glyphs: str) -> dict[str, int]:
             for glyph in glyphs:
                 os.write(file, f"\r{glyph}\x1b[6n".encode())
                 answer = b""
-                while not answer.endswith(b"R") and select.select([file], [], [], ANSWER_S)[0]:
-                    answer += os.read(file, 32)
+                # Half a second for an answer; what comes without an end is none.
+                while len(answer) < 64 and answer[-1:] != b"R" and select.select([file], [], [], 0.5)[0]:
+                    answer += os.read(file, 32) or b"R"
                 match = re.search(rb"\x1b\[\d+;(\d+)R", answer)
                 if match is None:
                     break
