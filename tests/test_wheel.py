@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,13 +20,18 @@ TOP = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bin directory of an otherwise empty environment with the wheel in it."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from here."""
     place = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(place), str(TOP)]
     subprocess.run(build, check=True, capture_output=True, text=True)
-    (wheel,) = place.glob("pilothouse-*.whl")
-    home = place / "env"
+    return next(place.glob("pilothouse-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """The bin directory of an otherwise empty environment with the wheel in it."""
+    home = wheel.parent / "env"
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
@@ -77,3 +85,30 @@ def test_the_installed_command_has_the_guide(installed: Path, tmp_path: Path) ->
 def test_type_checkers_are_told_that_the_packages_are_typed(installed: Path) -> None:
     (site,) = installed.parent.glob("lib/python*/site-packages")
     assert all((site / package / "py.typed").is_file() for package in ("app", "widgets", "engine", "themes"))
+
+
+@pytest.mark.parametrize("tool", ["uv", "pipx"])
+def test_the_tools_that_the_readme_names_install_it(wheel: Path, tmp_path: Path, tool: str) -> None:
+    program = shutil.which(tool, path=f"{TOP / '.venv' / 'supply' / 'bin'}:{os.environ['PATH']}")
+    if program is None:
+        pytest.skip(f"{tool} is not installed: it was NOT tried (make requirements brings uv)")
+    homes = {
+        **{
+            name: str(tmp_path / name)
+            for name in ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR", "PIPX_HOME", "PIPX_BIN_DIR")
+        },
+        "UV_HTTP_TIMEOUT": "10",
+        "UV_HTTP_RETRIES": "0",
+        "PIP_RETRIES": "0",
+        "UV_PYTHON": sys.executable,
+    }
+    words = [program, *(["tool"] if tool == "uv" else []), "install", "--python", sys.executable, str(wheel)]
+    done = subprocess.run(
+        words, env={**os.environ, **homes}, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    if done.returncode and re.search("fetch|connect|registry|No matching distribution", done.stderr):
+        pytest.skip(f"{tool} reaches no index with what Pilothouse needs: it was NOT tried")
+    assert done.returncode == 0, done.stderr
+    bin_ = tmp_path / ("UV_TOOL_BIN_DIR" if tool == "uv" else "PIPX_BIN_DIR")
+    assert run(bin_, "--version", cwd=tmp_path).stdout.startswith("pilothouse ")
+    assert "complete -" in run(bin_, "completion", "bash", cwd=tmp_path).stdout

@@ -73,7 +73,7 @@ def add_arguments(agent: argparse.ArgumentParser) -> None:
     build.add_argument("--trust", action="store_true", help="also where agents can write")
     build.add_argument("--dry-run", action="store_true", help="everything but registering")
     verb("list", "the agents of the workspace")
-    verb("remove", "take an agent away").add_argument("agent", metavar="ID")
+    verb("remove", "take an agent away").add_argument("agent", metavar="ID", help="as `agent list` has it")
 
 
 def _absolute(text: str) -> str:

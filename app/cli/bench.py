@@ -11,7 +11,7 @@ from app.cli.options import print_error
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    bench.add_argument("name", nargs="?", default="", metavar="NAME")
+    bench.add_argument("name", nargs="?", default="", metavar="NAME", help="without one: all names")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -45,7 +45,8 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
         return print_error(str(error.args[0]))
     if held is None and not in_browser:
         if mission is None:
-            return print_error("the cockpit needs a terminal; without one use: pilothouse run GOAL")
+            how = "set TERM to what it is (now: dumb), or without one use" if terminal else "without one use"
+            return print_error(f"the cockpit needs a terminal; {how}: pilothouse run GOAL")
         # All that `run` can be told and was not is as `run` has it.
         from app.cli import run as run_command
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import shutil
 import sqlite3
 import sys
 from contextlib import closing
@@ -13,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.options import Answer, run_answer, workspace_of
+from app.cli.terminal import terminal_report
+from app.cockpit import keymap
+from app.commands.command_runner import FAULT_LOG
 from app.commands.registry import all_commands, broken_plugins
 from app.commands.settings import Settings, untrusted_line
-from app.commands.watchdog import read_held
+from app.commands.watchdog import LOOP_LOG, read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
@@ -50,15 +51,17 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
     """
     settings = Settings.load(workspace)
     left_out = untrusted_line(settings.trust)
+    problems = [*settings.problems, *keymap.checked(settings.keys)[1]]
     report = await asyncio.to_thread(_report, settings.engine_config().policy)
     answer: dict[str, Any] = {
         "version": __version__,
         "python": sys.version.split()[0],
         "sandbox": _sandbox(report),
         "root": await asyncio.to_thread(_root, workspace / SANDBOX_DIRECTORY),
-        "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
+        "settings": {"ok": not problems, "reason": "; ".join(problems)},
         "trust": {"ok": not left_out, "reason": left_out or "all that is in the folder is yours or trusted"},
-        "terminal": _terminal(),
+        **terminal_report(),
+        "logs": _logs(workspace),
         "sqlite": _sqlite(),
         "model": await _model(settings.model, ask_it=ask_model),
         "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
@@ -106,25 +109,6 @@ def _root(root: Path) -> dict[str, Any]:
         "meant to be shared"
     )
     return {"ok": False, "reason": reason}
-
-
-def _terminal() -> dict[str, Any]:
-    size = shutil.get_terminal_size()
-    interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    term = os.environ.get("TERM", "")
-    depth = "truecolor" if os.environ.get("COLORTERM") in ("truecolor", "24bit") else "256 or fewer colours"
-    reason = "" if interactive else "standard input or output is no terminal"
-    if interactive and term in ("", "dumb"):
-        interactive, reason = False, f"TERM is '{term}'"
-    return {
-        "ok": interactive,
-        "reason": reason,
-        "term": term,
-        "colours": "none (NO_COLOR)" if "NO_COLOR" in os.environ else depth,
-        "columns": size.columns,
-        "rows": size.lines,
-        "tmux": "TMUX" in os.environ,
-    }
 
 
 def _sqlite() -> dict[str, Any]:
@@ -211,6 +195,18 @@ def _loop(workspace: Path) -> dict[str, Any]:
     return {"ok": True, "held": len(held), "reason": words}
 
 
+def _logs(workspace: Path) -> dict[str, Any]:
+    """Where logs are; the newest faults are named by the ids that were said on the screen."""
+    place = workspace / DATA_DIRECTORY
+    facts = {"ok": True, "place": str(place), "files": f"{FAULT_LOG} {LOOP_LOG}"}
+    try:
+        text = (place / FAULT_LOG).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {**facts, "reason": "no fault was logged"}
+    idents = [line.removeprefix("--- ") for line in text.splitlines() if line.startswith("--- e")]
+    return {**facts, "reason": f"newest faults: {', '.join(map(clean_line, idents[-3:]))}"}
+
+
 def _plugins() -> dict[str, Any]:
     """The commands that plug-ins add, and which of them cannot be used."""
     names = [command.name for command in all_commands() if command.group == "Plugins"]
@@ -220,14 +216,14 @@ def _plugins() -> dict[str, Any]:
 
 
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
-    lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
+    lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox    {report.summary}"]
     lines.append(report.text())
     for name, part in answer.items():
         if name in ("version", "python", "sandbox"):
             continue
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         words = " — ".join(filter(None, (facts, part["reason"]))) or "nothing is wrong"
-        lines.append(f"{'✓' if part['ok'] else '✗'} {name:<9} {words}")
+        lines.append(f"{'✓' if part['ok'] else '✗'} {name:<10} {words}")
     return "\n".join(lines)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -39,8 +41,12 @@ SUBCOMMANDS = {
     "explorer": "plans for the explorer robot, run and measured",
     "bench": "benchmarks beside their baselines (source tree only)",
     "help": "the guide, a page for each topic",
+    "completion": "completion of this command for a shell",
+    "man": "the manual page of this command",
 }
 """What each is for; its module in `app.cli` declares its arguments and runs it."""
+EXAMPLES = Path(__file__).with_name("examples.txt")
+"""Lines to try, each beginning with its subcommand."""
 
 
 def _has_page(topic: str) -> bool:
@@ -59,11 +65,18 @@ class LateParser(Parser):
 
     subcommand = ""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """See `argparse`."""
+    def learn(self) -> None:
+        """Take the arguments from the module, and its examples."""
         if name := self.subcommand:
             self.subcommand = ""
             _module(name).add_arguments(self)
+            self.formatter_class = argparse.RawDescriptionHelpFormatter
+            lines = [line for line in EXAMPLES.read_text().splitlines() if line.split()[0] == name]
+            self.epilog = "\n".join(["examples:", *(f"  pilothouse {line}" for line in lines)])
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """See `argparse`."""
+        self.learn()
         return super().parse_known_args(args, namespace)
 
 
@@ -78,11 +91,12 @@ def _without_pydantic_plugins() -> None:
     sys.modules.setdefault(loader.__name__, loader)
 
 
-def parser(only: str = "") -> Parser:
+def parser(only: str = "", *, whole: bool = False) -> Parser:
     """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`.
 
     Args:
         only: the subcommand that is the first word, where it is one: no other is made.
+        whole: whether all subcommands learn their arguments now, as completion and the manual need them.
     """
     common: Any = common_options()
     top = Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[common])
@@ -97,6 +111,8 @@ def parser(only: str = "") -> Parser:
         subcommand = subcommands.add_parser(name, parents=[common], help=SUBCOMMANDS[name])
         subcommand.set_defaults(command=name)
         subcommand.subcommand = name
+        if whole:
+            subcommand.learn()
     return top
 
 

@@ -194,11 +194,11 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     add = what.add_parser("add", parents=[common], help="remember something as the operator")
     search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
     stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
-    add.add_argument("text", metavar="TEXT")
+    add.add_argument("text", metavar="TEXT", help="what is remembered")
     add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
     add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
-    search.add_argument("text", metavar="QUERY")
-    search.add_argument("--limit", type=positive, default=10, metavar="N")
+    search.add_argument("text", metavar="QUERY", help="words, or what it is about")
+    search.add_argument("--limit", type=positive, default=10, metavar="N", help="memories at most; 10")
     for parser in (add, search):
         parser.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")
         parser.add_argument("--type", metavar="TYPE", help="such as fact, insight, procedure, warning")
@@ -210,7 +210,7 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
             "--as-of", type=positive, metavar="SEQ", help="as it was at this place of the journal"
         )
     for parser in (add, search, stats):
-        parser.add_argument("--workflow", default="", metavar="ID")
+        parser.add_argument("--workflow", default="", metavar="ID", help="of this piece of work only")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -485,7 +485,9 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     ):
         parser = what.add_parser(name, parents=[common], help=words)
         if name in ("show", "replay"):
-            parser.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
+            parser.add_argument(
+                "name", nargs="?", default="", metavar="NAME", help="a session or an agent; all by default"
+            )
         parser.add_argument(
             "--from", dest="source", type=Path, metavar="FILE", help="an export, not the workspace"
         )

@@ -29,7 +29,7 @@ def add_arguments(tokens: argparse.ArgumentParser) -> None:
     add.add_argument("--days", type=days, default=0, metavar="N", help="until it expires; never without it")
     what.add_parser("list", parents=common, help="the tokens of this workspace")
     revoke = what.add_parser("revoke", parents=common, help="take a token back; its open pages end")
-    revoke.add_argument("name", metavar="NAME")
+    revoke.add_argument("name", metavar="NAME", help="as `tokens list` has it")
 
 
 def run(options: argparse.Namespace) -> int:

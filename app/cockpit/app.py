@@ -174,7 +174,7 @@ class Cockpit(TerminalApp[None]):
         for key in keymap.KEYS:
             title = f"{key.name} ({keymap.shown_keys(key.bound_to(self.context.keys).keys)})"
             yield SystemCommand(title, key.does, partial(self.run_action, key.action))
-        yield SystemCommand("theme", "Change colours", self.action_change_theme)
+        yield SystemCommand("theme", "Change colours", partial(self.views["theme"], ""))
         yield SystemCommand("screenshot", "Save a picture of the screen", self._save_screenshot)
 
     def _choose_command(self, usage: str) -> None:

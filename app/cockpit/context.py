@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from textual.screen import Screen
 from textual.widget import Widget
@@ -29,11 +29,15 @@ from engine.core import events as ev
 from engine.core.journal import Event
 from engine.core.ports import time_of_day
 from engine.core.state import AgentState
+from engine.core.text import clean
 from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.base.facts import Fact, fact_lines
 from widgets.panes.command_bar import MESSAGE_MARKS, CommandBar
 from widgets.panes.plan import PlanPane
+
+if TYPE_CHECKING:
+    from widgets.dialogs.picture import Picture
 
 Answer = TypeVar("Answer")
 DialogType = TypeVar("DialogType", bound=Screen[Any])
@@ -266,6 +270,7 @@ class CockpitContext:
 
     def copy(self, text: str, what: str) -> None:
         """Copy a text to the terminal's clipboard."""
+        text = clean(text, limit=len(text))  # what is pasted into a shell must not act on it
         self.app.copy_to_clipboard(text)
         self.say(f"copied the {what} to the terminal's clipboard ({len(text)} characters)", "ok")
 
@@ -311,6 +316,15 @@ class CockpitContext:
     def show_text(self, title: str, text: str) -> None:
         """Open a text to read."""
         self.push(TextDialog(title, text))
+
+    def show_picture(self, look: Callable[[], Awaitable[Picture]]) -> None:
+        """Open a picture, which is made anew each second."""
+        self.run(self._pictured(look), "picture")
+
+    async def _pictured(self, look: Callable[[], Awaitable[Picture]]) -> None:
+        from widgets.dialogs.picture import PictureDialog  # late: few look at pictures
+
+        self.push(PictureDialog(await look(), look))
 
     # -------------------------------------------------------------- work and commands
 

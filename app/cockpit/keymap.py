@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from textual.binding import Binding, BindingType
-from textual.keys import format_key
+from textual.keys import Keys, format_key
 
 from engine.value import dataclass, replace
 from widgets.base.line_pane import LinePane
@@ -189,8 +189,12 @@ def checked(keys: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
             near = difflib.get_close_matches(name, sorted(filter(None, known)), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             problems.append(f"keys: there is no '{name}'{hint}")
-        elif not asked or asked & FORBIDDEN:
+        elif not asked:
+            problems.append(f"keys: {name} has no key; write one such as f10, or leave the line out")
+        elif asked & FORBIDDEN:
             problems.append(f"keys: {name} cannot be '{chosen}': terminals cannot tell that key from another")
+        elif absent := sorted(key for key in asked if not _exists(key)):
+            problems.append(f"keys: {name} cannot be '{chosen}': there is no key '{absent[0]}'")
         elif taken := next((key for key in KEYS if key.id != name and asked & _of(key, keys)), None):
             problems.append(f"keys: {name} cannot be '{chosen}': {taken.id} is on it; give that another key")
         else:
@@ -206,6 +210,12 @@ def _named(key: str) -> str:
     """A key by Textual's name; a single character is written as it is typed."""
     key = key.strip()
     return next((name for name in _NAMES if format_key(name) == key), key) if len(key) == 1 else key
+
+
+def _exists(key: str) -> bool:
+    """Whether Textual knows a key of this name."""
+    name = key.rpartition("+")[2]
+    return name in set(Keys) or len(format_key(name)) == 1
 
 
 _NAMES = ("full_stop", "colon", "question_mark", "comma", "slash", "semicolon", "minus", "plus")

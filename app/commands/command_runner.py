@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import traceback
 from collections.abc import Awaitable, Iterator
@@ -61,8 +62,18 @@ LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
 
 
 FAULT_LOG = "faults.log"
+SECRET_LETTERS = 8
+"""From which length on a value of the environment may be a secret."""
 FAULT_LOG_BYTES = 1_048_576
 """From which size on the log is begun anew; the one before is kept as `faults.log.1`."""
+
+
+def without_secrets(text: str) -> str:
+    """The text without keys, tokens and passwords of the environment."""
+    for name, value in os.environ.items():
+        if len(value) >= SECRET_LETTERS and re.search("KEY|TOKEN|SECRET|PASSWORD", name.upper()):
+            text = text.replace(value, f"[{name}]")
+    return text
 
 
 def log_fault(workspace: Path, error: BaseException) -> str:
@@ -72,11 +83,11 @@ def log_fault(workspace: Path, error: BaseException) -> str:
     with suppress(OSError):
         if path.exists() and path.stat().st_size > FAULT_LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
-        text = f"--- {ident}\n{''.join(traceback.format_exception(error))}\n"
+        text = f"--- {ident}\n{without_secrets(''.join(traceback.format_exception(error)))}\n"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
-    message = clean_line(f"{type(error).__name__}: {error}", limit=300)
+    message = clean_line(without_secrets(f"{type(error).__name__}: {error}"), limit=300)
     return f"{message} (error {ident}; {FAULT_LOG} has the rest)"
 
 

@@ -78,7 +78,7 @@ def _found_row(hit: SearchMatch, now: float, scored: bool) -> Row:
     since = age(now - memory.created_at)
     return Row(
         memory.id,
-        (Piece(f"{_words(memory.type)}: ", "dim"), Piece(text)),
+        (Piece(f"{clean_line(memory.id)} {_words(memory.type)}: ", "dim"), Piece(text)),
         tail=(*score, Piece(f"!{memory.importance:.0f} {since:>3}", "dim")),
         indent=2,
         most=2,

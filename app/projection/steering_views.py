@@ -221,12 +221,13 @@ def _break_row(row: BreakRow) -> Row:
     return Row(
         row.id,
         (
+            Piece(f"{row.id:<4} ", "dim"),
             Piece(f"{row.kind:<8}", "accent" if row.enabled else "dim"),
-            Piece(pattern, "text" if row.enabled else "dim"),
+            Piece(pattern.removeprefix(f"{row.id} "), "text" if row.enabled else "dim"),
         ),
         tail=(Piece("  ".join(filter(None, (hits, "" if row.enabled else "off"))), "dim"),),
         mark=Piece("●", "error") if row.enabled else Piece("○", "dim"),
-        indent=8,
+        indent=13,
         most=3,
         copy=pattern,
     )

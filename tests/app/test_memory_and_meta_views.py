@@ -62,9 +62,9 @@ def test_the_focal_memory_stands_first_and_then_the_most_relevant() -> None:
     lines = memory_views.working_set(WorkingMemory(CognitiveState("w1"), items), NOW)
     assert [row.key for row in lines] == ["memory:m2", "memory:m3", "memory:m1"]
     assert text_of(lines) == [
-        "observation: what m2 says ◆ ▓░░░░ 2m",
-        "observation: what m3 says ▓▓▓▓░ 2m",
-        "observation: what m1 says ▓░░░░ 2m",
+        "m2 observation: what m2 says ◆ ▓░░░░ 2m",
+        "m3 observation: what m3 says ▓▓▓▓░ 2m",
+        "m1 observation: what m1 says ▓░░░░ 2m",
     ]
 
 
@@ -76,9 +76,9 @@ def text_of(rows: Sequence[Row]) -> list[str]:
 def test_only_a_search_for_words_has_scores() -> None:
     hits = [SearchMatch(memory("m1"), 0.5, 0.2, 0.9)]
     newest = memory_views.search_results(hits, NOW, scored=False)
-    assert text_of(newest) == ["observation: what m1 says !5 2m"]
+    assert text_of(newest) == ["m1 observation: what m1 says !5 2m"]
     scored = memory_views.search_results(hits, NOW, scored=True)
-    assert text_of(scored) == ["observation: what m1 says ▓▓░░░ 0.50 !5 2m"]
+    assert text_of(scored) == ["m1 observation: what m1 says ▓▓░░░ 0.50 !5 2m"]
 
 
 def test_the_history_says_in_words_what_each_version_changed() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from textual import on
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
@@ -11,10 +12,13 @@ from app.cockpit.terminal_app import TerminalApp
 from widgets.base import dialog as box
 from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import FactsPane
-from widgets.base.text_layout import plain
+from widgets.base.line_pane import RowChosen
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, plain
 from widgets.dialogs.generated_plans import GeneratedPlansDialog, GeneratedPlansModel
 from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, args_text, parse_args
+from widgets.dialogs.themes import ThemesDialog
 from widgets.dialogs.turn import (
     ChangeLine,
     ChangeList,
@@ -399,3 +403,50 @@ async def test_the_last_word_at_the_shell(keys: list[str], result: HandBack | No
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
         assert app.result == result
+
+
+# The mouse
+
+
+class Chooser(box.ListDialog[tuple[str, ...]]):
+    KEYS = (box.DialogKey("", "", "open", shown="enter"),)
+    chosen = ""
+
+    def rows(self) -> list[Row]:
+        return [Row(name, (Piece(name),)) for name in self.model]
+
+    @on(RowChosen)
+    def _chosen(self, event: RowChosen) -> None:
+        self.chosen = event.key
+
+
+async def test_keys_that_a_dialog_names_can_be_clicked_on_its_last_line_and_in_its_border() -> None:
+    chooser = Chooser(("one", "two"))
+    app = DialogApp(chooser)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.click(chooser.keys, offset=(1, 0))
+        await pilot.pause()
+        assert chooser.chosen == "one"
+        frame = chooser.query("Vertical").first().region
+        await pilot.click(offset=(frame.right - 5, frame.bottom - 1))
+        await pilot.pause()
+    assert app.result is None
+
+
+async def test_the_theme_under_the_cursor_is_shown_at_once_and_escape_goes_back() -> None:
+    themes = ThemesDialog(("nord", "textual-dark", "textual-light"))
+    app = DialogApp(themes)
+    async with app.run_test() as pilot:
+        await pilot.press("down")
+        assert app.theme == "textual-light"
+        await pilot.press("up", "up")
+        assert app.theme == "nord"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert (app.theme, app.result) == ("textual-dark", None)
+        app.push_screen(themes := ThemesDialog(("nord", "textual-dark")))
+        await pilot.press("up", "enter")
+        await pilot.pause()
+        assert app.theme == "nord"
+        assert not themes.is_attached

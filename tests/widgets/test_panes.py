@@ -30,9 +30,9 @@ async def test_goals_show_status_as_glyph_and_word_and_clauses_done() -> None:
         await pilot.pause()
         lines = shown(app.goals)
 
-        assert any("● build a project" in line and line.endswith("3/7") for line in lines)
-        assert any("├ ● write main.py" in line for line in lines)
-        assert any("└ ○ list the" in line and line.endswith("pending") for line in lines)
+        assert any("● g1 build a project" in line and line.endswith("3/7") for line in lines)
+        assert any("├ ● g2 write main.py" in line for line in lines)
+        assert any("└ ○ g3 list the" in line and line.endswith("pending") for line in lines)
         for glyph, word in (("✓", "achieved"), ("✗", "failed"), ("–", "dropped")):
             assert any(glyph in line and line.endswith(word) for line in lines)
 
@@ -96,15 +96,15 @@ async def test_plan_steps_show_status_breakpoint_clause_and_hold() -> None:
         await pilot.pause()
         lines = shown(app.plan.steps)
 
-        assert lines[0].startswith("✓ mkdir api_client")
+        assert lines[0].startswith("✓ s1 mkdir api_client")
         assert lines[0].endswith("§1")
-        assert lines[2].startswith("▶ run pip install httpx")
+        assert lines[2].startswith("▶ s3 run pip install httpx")
         assert lines[2].endswith("● break running")
         assert lines[3].endswith("held §4")
-        assert lines[5].startswith("» list_files")
-        assert lines[6].startswith("! delete old.txt")
+        assert lines[5].startswith("» s6 list_files")
+        assert lines[6].startswith("! s7 delete old.txt")
         assert lines[6].endswith("outcome unknown")
-        assert lines[7].startswith("✗ read notes.md")
+        assert lines[7].startswith("✗ s8 read notes.md")
 
 
 async def test_moving_in_the_plan_shows_the_step_in_detail_and_enter_asks_to_edit_it() -> None:
@@ -263,11 +263,11 @@ async def test_memories_in_mind_show_focus_pin_relevance_and_age() -> None:
         await pilot.pause()
         lines = shown(app.memory)
 
-        (focal,) = (line for line in lines if line.startswith("★ fact: the index"))
+        (focal,) = (line for line in lines if line.startswith("★ m7 fact: the index"))
         assert focal.endswith("▓▓▓▓░  3h")
-        (pinned,) = (line for line in lines if line.startswith("◆ action log: create_venv"))
+        (pinned,) = (line for line in lines if line.startswith("◆ m5 action log: create_venv"))
         assert pinned.endswith("▓▓▓░░  4m")
-        assert any(line.startswith("question: is there") and line.endswith("▓░░░░ now") for line in lines)
+        assert any(line.startswith("m6 question: is there") and line.endswith("▓░░░░ now") for line in lines)
 
 
 async def test_keys_pin_evict_focus_and_open_the_memory_under_the_cursor() -> None:

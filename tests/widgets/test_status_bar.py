@@ -102,3 +102,22 @@ async def test_a_click_on_what_waits_asks_for_the_inbox() -> None:
             await pilot.click(app.status, offset=(column, 0))
             await pilot.pause()
             assert app.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("cell", "action"),
+    [
+        ("explorer-1", "fleet"),
+        ("$", "budgets"),
+        ("ctx", "context"),
+        ("bg", "meta"),
+        ("✗", "pane('errors')"),
+        ("tick", ""),
+    ],
+)
+async def test_a_click_on_a_cell_shows_in_full_what_it_counts(cell: str, action: str) -> None:
+    app = Cockpit()
+    async with app.run_test(size=(200, 10)) as pilot:
+        app.status.show(STATUS)
+        await pilot.pause()
+        assert app.status.part_at(plain(line_of(STATUS, 200)).index(cell)) == action

@@ -8,6 +8,7 @@ is not undone easily.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar
@@ -68,8 +69,9 @@ class DialogKey:
 def keys_line(keys: Iterable[DialogKey], gap: str = "  ") -> Content:
     """The keys of a dialog, each of which can be clicked; those without words are left out."""
     parts = [
-        Content.from_markup(
-            f"[@click=screen.{key.action}][bold]$key[/]$words[/]" if key.action else "[bold]$key[/]$words",
+        _pressable(
+            f"screen.{key.action}" if key.action else _press(key.label),
+            "[bold]$key[/]$words",
             key=key.label,
             words=f" {key.words}" if key.words else "",
         )
@@ -77,6 +79,23 @@ def keys_line(keys: Iterable[DialogKey], gap: str = "  ") -> Content:
         if key.words or key.shown
     ]
     return Content(gap).join(parts)
+
+
+def hint_line(hint: str) -> Content:
+    """What the lower border says; its parts, between ` · `, can be clicked where they begin with a key."""
+    parts = [_pressable(_press(part.partition(" ")[0]), "$words", words=part) for part in hint.split(" · ")]
+    return Content(" · ").join(parts)
+
+
+def _press(name: str) -> str:
+    """The action that presses the key which a line names; empty for what is no single key."""
+    key = {"esc": "escape"}.get(name, name)
+    single = re.fullmatch(r"[A-Za-z]|ctrl\+.|enter|space|escape", key)
+    return f"screen.press('{key}')" if single else ""
+
+
+def _pressable(action: str, markup: str, **values: str) -> Content:
+    return Content.from_markup(f"[@click={action}]{markup}[/]" if action else markup, **values)
 
 
 class BoxDialog(ModalScreen[Result]):
@@ -181,7 +200,7 @@ class BoxDialog(ModalScreen[Result]):
             parts = (*parts, self.keys)
         self._box = box = Vertical(*parts, classes=classes)
         box.border_title = Content(clean_line(title or self.TITLE_TEXT, limit=200))
-        box.border_subtitle = Content(hint or self.HINT)
+        box.border_subtitle = hint_line(hint or self.HINT)
         return box
 
     def halves(self, left: Widget, right: Widget) -> Container:
@@ -193,7 +212,7 @@ class BoxDialog(ModalScreen[Result]):
         """Show another title, and what the lower border says."""
         if self._box is not None:
             self._box.border_title = Content(clean_line(title, limit=200).strip())
-            self._box.border_subtitle = Content(clean_line(hint).lstrip(" ·"))
+            self._box.border_subtitle = hint_line(clean_line(hint).lstrip(" ·"))
 
     def show_keys(self, keys: Iterable[DialogKey]) -> None:
         """Show the keys that do something now."""
@@ -283,6 +302,14 @@ class BoxDialog(ModalScreen[Result]):
             field.load_text(clean(await edited(self.app, field.text)))
         except EditorError as error:
             self.notify(str(error), severity="error")
+
+    def action_picture(self) -> None:
+        """Show as a picture what the dialog lists."""
+        self.request("picture")
+
+    def action_press(self, key: str) -> None:
+        """Press a key, as a click on its name does; from the box it would not bubble past the box."""
+        self.app.call_later(self.app.simulate_key, key)
 
     def action_close(self) -> None:
         """Leave the line; else close without choosing anything."""

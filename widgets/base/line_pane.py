@@ -8,6 +8,7 @@ selection and a reader's place stay on their lines.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from textual import events
@@ -129,43 +130,7 @@ class LinePane(Widget, can_focus=True):
     """True for panes that say that they load until they are given what there is."""
     STARTS_ON_FIRST: ClassVar[bool] = True
     """False for panes that show no cursor until the operator moves it."""
-    DEFAULT_CSS = """
-    LinePane {
-        background: $background;
-        color: $foreground;
-        border: round $border-blurred;
-        border-title-color: $foreground-muted;
-        border-subtitle-color: $foreground-muted;
-        padding: 0;
-        min-height: 1;
-        &:focus {
-            border: heavy $border;
-            border-title-color: $text-primary;
-            border-title-style: bold;
-            border-subtitle-color: $text-primary;
-        }
-        &.-bare, &.-bare:focus { border: none; }
-        & > .line--text { color: $foreground; }
-        & > .line--dim { color: $foreground-muted; }
-        & > .line--strong { color: $foreground; text-style: bold; }
-        & > .line--accent { color: $text-primary; }
-        & > .line--success { color: $text-success; }
-        & > .line--warning { color: $text-warning; }
-        & > .line--error { color: $text-error; }
-        & > .line--heading { color: $foreground-muted; text-style: bold; }
-        & > .line--operator-1 { color: $text-primary; }
-        & > .line--operator-2 { color: $text-secondary; }
-        & > .line--operator-3 { color: $text-success; }
-        & > .line--operator-4 { color: $text-warning; }
-        & > .line--cursor { background: $primary 16%; color: $text-primary; }
-        & > .line--cursor-blurred { background: $foreground 7%; color: $foreground-muted; }
-        & > .line--track { color: $border-blurred; }
-        & > .line--thumb { color: $foreground-muted; }
-        &:ansi > .line--dim, &:ansi > .line--heading { color: ansi_default; text-style: dim; }
-        &:ansi > .line--cursor { background: ansi_default; text-style: reverse; }
-        &:ansi > .line--cursor-blurred { background: ansi_default; text-style: bold; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_name("line_pane.tcss").read_text()
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "go('up')", "Up", show=False, id="pane.up"),
         Binding("down,j", "go('down')", "Down", show=False, id="pane.down"),

@@ -176,7 +176,7 @@ def memory_row(
     style = "success" if relevance >= 0.6 * MOST_RELEVANT else "text"
     return Row(
         MEMORY + id_,
-        (Piece(f"{kind}: ", "dim"), Piece(text, "strong" if focal else "text")),
+        (Piece(f"{clean_line(id_)} {kind}: ", "dim"), Piece(text, "strong" if focal else "text")),
         tail=(
             *((Piece("◆ ", "warning"),) if pinned and focal else ()),
             *bar(relevance / MOST_RELEVANT, BAR_CELLS, style=style),

@@ -7,7 +7,7 @@ from os.path import commonprefix
 from typing import ClassVar, Literal, Self
 
 from rich.cells import cell_len, set_cell_size
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical

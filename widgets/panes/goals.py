@@ -231,6 +231,7 @@ def goal_row(
         (
             Piece(branch, "dim"),
             Piece(glyph + " ", style),
+            Piece(f"{clean_line(id_)} ", "dim"),
             *((Piece(f"{clean_line(said)}: ", style),) if said else ()),
             Piece(text, {"active": "strong", "dropped": "dim"}.get(status, "text")),
         ),

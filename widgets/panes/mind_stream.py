@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from engine.core.text import clean_line
@@ -18,6 +19,8 @@ MIND_MARKS: dict[str, tuple[str, str]] = {
     "reflection": ("∞", "success"),
     "note": ("·", "dim"),
 }
+_NAMED = re.compile(r"[ags]\d+ ")
+"""The action, goal or step that a line begins with."""
 
 
 class MindStream(RowsPane):
@@ -53,13 +56,16 @@ def mind_row(id_: str, kind: MindKind, text: str, at: str = "", by: str = "") ->
     """
     glyph, style = MIND_MARKS[kind]
     at, text = clean_line(at, limit=12), clean_line(text)
+    match = _NAMED.match(text)
+    named = match.group() if match is not None else ""
     emphasis = "strong" if kind == "decision" else "dim" if kind == "note" else "text"
     return Row(
         id_,
         (
             *(Piece(f"{at} " if at else "", "dim"), Piece(glyph + " ", style)),
             *(Piece(f"{by}: ", operator_style(by)) for _ in range(bool(by))),
-            Piece(text, emphasis),
+            Piece(named, "dim"),
+            Piece(text.removeprefix(named), emphasis),
         ),
         indent=2,
         most=8,

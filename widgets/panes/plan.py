@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from textual import on
@@ -37,6 +39,8 @@ ON_PLAN = "on plan"
 """A step of the plan that the operator accepted, as they accepted it."""
 FOLD = 12
 """Lines of one argument shown before the rest is folded."""
+_NAMED = re.compile(r"s\d+")
+"""Ids that a line of the command bar takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +132,7 @@ class PlanPane(Vertical):
 `● break` stops before the step, `held` waits for you. Enter or e edits a step, b sets a breakpoint.
 The part below shows the selected step's tool, arguments, where it came from, and its result.
 """
-    DEFAULT_CSS = """
-    PlanPane {
-        background: $background;
-        border: round $border-blurred;
-        border-title-color: $foreground-muted;
-        border-subtitle-color: $foreground-muted;
-        &:focus-within {
-            border: heavy $border;
-            border-title-color: $text-primary;
-            border-title-style: bold;
-            border-subtitle-color: $text-primary;
-        }
-        &.-bare, &.-bare:focus-within { border: none; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_name("plan.tcss").read_text()
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "v",
@@ -197,7 +187,8 @@ The part below shows the selected step's tool, arguments, where it came from, an
         # A step that was next and is not any more was moved; it keeps the cursor and may go further.
         moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
         follow = not self._list.cursor or (self._list.cursor == followed and not moved)
-        self._list.set_rows([_row(step) for step in model.steps])
+        cells = max((len(step.id) for step in model.steps if _NAMED.fullmatch(step.id)), default=0)
+        self._list.set_rows([_row(step, cells) for step in model.steps])
         if follow and (pending := _pending(model)):
             self._list.move_cursor(pending)
         self._detail.set_class(not model.steps, "-empty")
@@ -234,7 +225,8 @@ def _status(model: PlanModel, step_id: str) -> str:
     return next((step.status for step in model.steps if step.id == step_id), "")
 
 
-def _row(step: StepLine) -> Row:
+def _row(step: StepLine, cells: int) -> Row:
+    """A step; its id takes so many cells, so that all texts begin below each other."""
     glyph, style = STEP_MARKS[step.status]
     text = clean_line(step.text)
     emphasis = {"running": "strong", "next": "strong", "completed": "text", "skipped": "dim"}.get(
@@ -251,7 +243,10 @@ def _row(step: StepLine) -> Row:
         tail.append(Piece(STEP_WORDS.get(step.status, step.status), style))
     elif step.clause_index:
         tail.append(Piece(f"§{step.clause_index}", "dim"))
-    return Row(step.id, (Piece(text, emphasis),), tail=tuple(tail), mark=Piece(glyph, style), copy=text)
+    named = (Piece(f"{step.id:<{cells}} ", "dim"),) if _NAMED.fullmatch(step.id) else ()
+    return Row(
+        step.id, (*named, Piece(text, emphasis)), tail=tuple(tail), mark=Piece(glyph, style), copy=text
+    )
 
 
 def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:

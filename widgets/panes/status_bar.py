@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from textual import events
@@ -29,9 +30,6 @@ MODE_MARKS: dict[str, tuple[str, str]] = {
     "STOPPED": ("■", "stopped"),
 }
 METER_CELLS = 5
-INBOX = "inbox"
-"""The style of the count of what waits, which can be clicked."""
-
 HEAD_CELLS = 14
 """Cells of the short form of where a held agent stands."""
 
@@ -89,6 +87,8 @@ class _Cell:
     full: Pieces
     short: Pieces | None = None
     """None where it has none; empty where it goes before others shorten."""
+    action: str = ""
+    """The cockpit's action that a click means; empty for nothing."""
 
 
 class StatusBar(StripLine):
@@ -102,53 +102,16 @@ class StatusBar(StripLine):
         *(f"status--{style}" for style in OPERATOR_STYLES),
         *(f"status--{style}" for _, style in MODE_MARKS.values()),
     }
-    DEFAULT_CSS = """
-    StatusBar {
-        height: 1;
-        background: $panel;
-        color: $foreground;
-        & > .status--text { color: $foreground; }
-        & > .status--dim { color: $foreground-muted; }
-        & > .status--strong { color: $foreground; text-style: bold; }
-        & > .status--accent { color: $text-primary; text-style: bold; }
-        & > .status--success { color: $text-success; }
-        & > .status--warning { color: $text-warning; text-style: bold; }
-        & > .status--error { color: $text-error; text-style: bold; }
-        & > .status--operator-1 { color: $text-primary; }
-        & > .status--operator-2 { color: $text-secondary; }
-        & > .status--operator-3 { color: $text-success; }
-        & > .status--operator-4 { color: $text-warning; }
-        & > .status--inbox { color: $text-warning; text-style: bold; }
-        & > .status--running { background: $success; color: $background; text-style: bold; }
-        & > .status--idle { background: $foreground 14%; color: $foreground; text-style: bold; }
-        & > .status--paused { background: $warning; color: $background; text-style: bold; }
-        & > .status--stepping { background: $primary; color: $background; text-style: bold; }
-        & > .status--waiting { background: $error; color: $background; text-style: bold; }
-        & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
-        & > .status--shell { background: $warning; color: $background; text-style: bold underline; }
-        & > .status--frozen { background: $primary; color: $background; text-style: bold underline; }
-        & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
-        & > .status--alarm { color: $text-error; text-style: bold reverse; }
-        & > .status--stopped { color: $foreground; text-style: bold reverse; }
-        &:ansi > .status--idle { background: ansi_default; text-style: bold underline; }
-        &:ansi > .status--dim { color: ansi_default; text-style: dim; }
-        &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
-        &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--shell,
-        &:ansi > .status--frozen,
-        &:ansi > .status--past {
-            color: ansi_black;
-        }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_name("status_bar.tcss").read_text()
 
     PREFIX = "status"
 
     _model = StatusModel()
 
     def on_click(self, event: events.Click) -> None:
-        """The count of what waits shows the inbox."""
-        if self.part_at(event.x) == INBOX:
-            self.call_later(self.app.run_action, "inbox")
+        """What a cell counts is shown in full."""
+        if action := self.part_at(event.x):
+            self.call_later(self.app.run_action, action)
 
     def show(self, model: StatusModel) -> None:
         """Show this model."""
@@ -157,12 +120,16 @@ class StatusBar(StripLine):
             self.refresh()
 
     def parts(self, width: int) -> Iterable[tuple[str, str, str]]:
-        """The cells; the name of a style is what a click on it means."""
-        return ((text, str(style), str(style)) for text, style in line_of(self._model, width))
+        """The cells, each with the action that a click on it means."""
+        return ((text, str(style), action) for (text, style), action in _parts_of(self._model, width))
 
 
 def line_of(model: StatusModel, width: int) -> Pieces:
     """The status line in at most `width` cells."""
+    return tuple(piece for piece, _ in _parts_of(model, width))
+
+
+def _parts_of(model: StatusModel, width: int) -> Sequence[tuple[Piece, str]]:
     cells = _cells(model)
     form = {id(cell): cell.full for cell in cells}
 
@@ -179,14 +146,15 @@ def line_of(model: StatusModel, width: int) -> Pieces:
                 form[id(cell)] = cell.short
             elif pick == "gone":
                 form[id(cell)] = ()
-    line: list[Piece] = []
+    line: list[tuple[Piece, str]] = []
     for cell in cells:
         if form[id(cell)]:
-            line += [Piece("  " if line else " "), *form[id(cell)]]
+            line.append((Piece("  " if line else " "), ""))
+            line += [(piece, cell.action) for piece in form[id(cell)]]
     if not line:
         glyph, style = MODE_MARKS[model.mode]
-        return (Piece(cut_text(f"{glyph} {model.mode}", width), style),)
-    return tuple(line)
+        return [(Piece(cut_text(f"{glyph} {model.mode}", width), style), "")]
+    return line
 
 
 def _cells(model: StatusModel) -> list[_Cell]:
@@ -198,26 +166,36 @@ def _cells(model: StatusModel) -> list[_Cell]:
     spent = (Piece(count_text(model.tokens)), Piece(" tok ", "dim"), Piece(f"${model.cost_usd:.2f}"))
     cells = [
         _Cell(5, (Piece(clean_line(model.app), "accent"),)),
-        _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong")),
-        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word, *_head(point))),
+        _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong"), "fleet"),
+        _Cell(
+            100,
+            (word, Piece(f" {point}")) if point else (word,),
+            (word, *_head(point)),
+            "intervene" if model.asks else "",
+        ),
         # Nothing but the mode and an alarm stands before it: a question that is not seen blocks silently.
-        _Cell(98, _some(f"✉ {model.waiting}" if model.waiting else "", INBOX)),
+        _Cell(98, _some(f"✉ {model.waiting}" if model.waiting else "", "inbox"), action="inbox"),
         _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
         _Cell(
             20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")
         ),
-        _Cell(50, spent, (Piece(f"${model.cost_usd:.2f}"),)),
+        _Cell(50, spent, (Piece(f"${model.cost_usd:.2f}"),), "budgets"),
         _Cell(
             40,
             _meter(model.context),
             _named("ctx", f"{model.context:.0%}") if model.context is not None else (),
+            "context",
         ),
         _Cell(
             30 if model.background else 10,
             _named("bg", f"{model.background}/{model.background_limit}") if model.background_limit else (),
             (Piece(f"bg{model.background}"),) if model.background else (),
+            "meta",
         ),
-        _Cell(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
+        _Cell(
+            *(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
+            action="mastermind_jobs",
+        ),
         _errors(model),
         _Cell(
             97 if model.lost else 65,
@@ -264,8 +242,8 @@ def _sandbox(model: StatusModel) -> list[_Cell]:
     words = clean_line(model.sandbox)
     if model.sandbox_alarm:
         alarm = Piece(f" ! {clean_line(model.sandbox_alarm)} ", "alarm")
-        return [_Cell(99, (Piece(f" ! {words} ", "alarm"),), (alarm,))]
-    return [_Cell(75, _some(words, "dim"), _some(words.partition(" ")[0], "dim"))]
+        return [_Cell(99, (Piece(f" ! {words} ", "alarm"),), (alarm,), "policy")]
+    return [_Cell(75, _some(words, "dim"), _some(words.partition(" ")[0], "dim"), "policy")]
 
 
 def _some(text: str, style: str) -> Pieces:
@@ -290,10 +268,13 @@ def _meter(part: float | None) -> Pieces:
 
 
 def _errors(model: StatusModel) -> _Cell:
+    errors = "pane('errors')"
     if not model.errors:
-        return _Cell(10, (Piece("errors 0", "dim"),))
+        return _Cell(10, (Piece("errors 0", "dim"),), action=errors)
     word = "error" if model.errors == 1 else "errors"
-    return _Cell(90, (Piece(f"✗ {model.errors} {word}", "error"),), (Piece(f"✗{model.errors}", "error"),))
+    return _Cell(
+        90, (Piece(f"✗ {model.errors} {word}", "error"),), (Piece(f"✗{model.errors}", "error"),), errors
+    )
 
 
 def count_text(count: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -59,20 +60,7 @@ class Timeline(StripLine):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{name}" for name in ("text", "dim", "accent", "error", "place"))
     }
-    DEFAULT_CSS = """
-    Timeline {
-        height: 1;
-        background: $panel;
-        color: $foreground;
-        & > .timeline--text { color: $foreground; }
-        & > .timeline--dim { color: $foreground-muted; }
-        & > .timeline--accent { color: $text-primary; text-style: bold; }
-        & > .timeline--error { color: $text-error; text-style: bold; }
-        & > .timeline--place { background: $secondary; color: $background; text-style: bold; }
-        &:ansi > .timeline--dim { color: ansi_default; text-style: dim; }
-        &:ansi > .timeline--place { color: ansi_black; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_name("timeline.tcss").read_text()
 
     PREFIX = "timeline"
 

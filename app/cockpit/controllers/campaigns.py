@@ -8,6 +8,7 @@ from functools import partial
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.links import ImproveLink
 from app.projection import improve_views as views
+from app.projection import pictures
 from engine.core import campaigns as mm
 from engine.core.improvement import CampaignStatus, JobRecord, JobStatus, MastermindState
 from engine.core.journal import BlobError
@@ -16,6 +17,7 @@ from engine.inquiry.inbox import Need, NeedKind
 from widgets.base.dialog import RowsDialog
 from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog, CampaignRequest
+from widgets.dialogs.picture import Picture
 from widgets.dialogs.preview import PreviewDialog, PreviewModel
 
 _JOBS = {"shadow": "coord_shadow", "resume": "campaign_resume"}
@@ -197,6 +199,15 @@ class Campaigns:
             return
         self._shown = name
         self._push(CampaignDialog(views.campaign(state, name)))
+
+    def on_campaign_dialog_picture(self) -> None:
+        """Draw the gains of the candidates with their intervals."""
+        self._context.show_picture(self._gains)
+
+    async def _gains(self) -> Picture:
+        state = self._mastermind.state
+        campaign = state.campaigns.get(self._shown) if state is not None else None
+        return pictures.gains(campaign) if campaign is not None else Picture("no campaign")
 
     def on_campaign_dialog_turned(self, by: int) -> None:
         """Show an older or a newer campaign."""

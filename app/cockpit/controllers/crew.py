@@ -12,7 +12,7 @@ from app.cockpit.controllers.crew_sessions import CrewSessions
 from app.cockpit.controllers.links import CrewLink
 from app.commands.crew import answer_to
 from app.commands.crew_runner import explain_selection
-from app.projection import handoff_views
+from app.projection import handoff_views, pictures
 from app.projection.agent_card import card, selection
 from app.projection.fleet_views import TYPE, Fleet
 from app.projection.handoff_views import error_text
@@ -26,6 +26,7 @@ from widgets.base.dialog import TextDialog, WriteDialog
 from widgets.dialogs.approvals import How
 from widgets.dialogs.fleet import FleetDialog, FleetRequest
 from widgets.dialogs.handoffs import HandoffRequest, HandoffsDialog, SelectionDialog
+from widgets.dialogs.picture import Picture
 
 HOWS: tuple[How | None, ...] = (None, "session", "always", "deny")
 """What the numbered answers to an approval begin."""
@@ -229,6 +230,13 @@ class FleetBoard:
         model = handoff_views.timeline(state, _now(), shown=shown)
         self._shown, self._drawn, self._message = model.shown, (), ""
         self._context.push(HandoffsDialog(model))
+
+    def on_handoffs_dialog_picture(self) -> None:
+        """Draw who hands work to whom."""
+        self._context.show_picture(self._graph)
+
+    async def _graph(self) -> Picture:
+        return pictures.crew(self._crew.state) if self._crew.state is not None else Picture("The crew")
 
     def on_handoffs_dialog_refresh(self) -> None:
         """At most ten times a second."""

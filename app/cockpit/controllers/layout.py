@@ -260,10 +260,18 @@ class Layout:
         self._context.app.theme = name if known else DEFAULT_THEME
         return [] if known else [f"there is no theme '{name}'"]
 
+    def on_themes_dialog_kept(self, name: str) -> None:
+        """Say how a theme is kept for good."""
+        self._context.say(f'[cockpit] theme = "{name}" in pilothouse.toml keeps it', "ok")
+
     def choose_theme(self, name: str) -> None:
         """Take a theme; without a name, let the operator choose one."""
         if not name:
-            self._context.app.action_change_theme()
+            from widgets.dialogs.themes import ThemesDialog
+
+            names = self._context.app.available_themes
+            ours_first = sorted(names, key=lambda name: (not name.startswith("pilothouse-"), name))
+            self._context.app.push_screen(ThemesDialog(ours_first))
         elif name in self._context.app.available_themes:
             self._context.app.theme = name
         else:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from app.cockpit.context import CockpitContext
 from app.commands.budgets import budget_command
 from app.commands.command import Context, GrammarError
+from app.projection import pictures
 from app.projection import steering_views as views
 from app.projection.steering_text import break_rows
 from engine.agent.steering.budget_status import BudgetStatus, budget_statuses
 from engine.agent.steering.ledger import Ledger
 from engine.core import commands as cmd
 from engine.core import events as ev
+from engine.core.state import AgentState
+from widgets.base.facts import Fact
 from widgets.dialogs.limits import BreakpointsDialog, BudgetsDialog
+from widgets.dialogs.picture import Picture
 
 LOOK_EVERY_S = 0.5
+SAMPLES = 24
+"""Moments of the past from which a picture is drawn."""
 
 
 class Limits:
@@ -79,6 +86,27 @@ class Limits:
             self.on_budgets_dialog_set(row, more)
         elif row:
             self._say("this has no limit: enter sets one")
+
+    def on_budgets_dialog_picture(self, row: str) -> None:
+        """Draw how a goal or the agent takes an amount, and what it will have taken."""
+        budget = row.rpartition("/")[0]
+        if budget.startswith("goal ") or budget == f"agent {self._context.agent}":
+            self._context.show_picture(partial(self._burn, row, []))
+        elif row:
+            self._say("a goal's budget and this agent's own have a picture")
+
+    async def _burn(self, row: str, history: list[AgentState]) -> Picture:
+        budget, _, kind = row.rpartition("/")
+        engine, now = self._context.engine, self._context.state
+        status = next((each for each in self._budgets() if each.budget == budget), None)
+        if engine is None or now is None or status is None:
+            return Picture(row, words=(Fact("", f"{budget} is over"),))
+        if not history:
+            past = engine.past(now.agent_id)
+            count = min(SAMPLES, now.version)
+            history += [await past.state(now.version * at // count) for at in range(1, count + 1)]
+        line = next(line for line in status.lines if line.kind == kind)
+        return pictures.burn([*history, now], budget.partition("goal ")[2], line)
 
     def _budget_set(self, receipt: cmd.Receipt) -> None:
         self._say(receipt.message)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
-from app.projection import memory_views
+from app.projection import memory_views, pictures
 from app.projection import metacognition_views as views
 from engine.agent.steering.left_out import left_out
 from engine.core import commands as cmd
@@ -20,6 +23,10 @@ from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
 from widgets.dialogs.metacognition import ContextDialog, MetaDialog
+from widgets.dialogs.picture import Picture
+
+if TYPE_CHECKING:
+    from engine.memory.search import SearchMatch
 
 RESULTS = 50
 
@@ -33,6 +40,8 @@ class Mind:
         self._search: MemorySearch | None = None
         """What the browser looks for and was not asked of memory yet."""
         self._memory_id = ""
+        self._found: Sequence[SearchMatch] = ()
+        """What the browser shows."""
         self._filling = False
         """Whether a worker answers the browser; it continues until nothing more is wanted."""
         context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
@@ -59,6 +68,13 @@ class Mind:
     def on_memory_browser_search(self, search: MemorySearch) -> None:
         """Look for it at the next tick; of several until then only for the last."""
         self._search = search
+
+    def on_memory_browser_picture(self) -> None:
+        """Draw how often what was found was recalled."""
+        self._context.show_picture(self._recalls)
+
+    async def _recalls(self) -> Picture:
+        return pictures.recalls(self._found, self._context.shown_time)
 
     def on_memory_browser_open(self, memory_id: str) -> None:
         """Read a memory at once: the operator goes from one to the next."""
@@ -106,6 +122,7 @@ class Mind:
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
         memory = engine.memory_status
+        self._found = hits
         note = memory.note if memory is not None and search.query else ""
         work = await self._work_named(workflow)
         return model(
@@ -214,6 +231,15 @@ class Mind:
         kind, _, name = row.partition(":")
         jobs = self._context.state.meta.running if self._context.state is not None else ()
         return name if kind == "task" else next((job.task for job in jobs if job.id == name), "")
+
+    def on_meta_dialog_picture(self, _row: str) -> None:
+        """Draw how many events each second has, of all agents."""
+        self._context.show_picture(self._rate)
+
+    async def _rate(self) -> Picture:
+        engine = self._context.engine
+        newest = await engine.store.last(pictures.COUNTED) if engine is not None else []
+        return pictures.rate(newest, datetime.now(UTC))
 
     def on_meta_dialog_force(self, row: str) -> None:
         """Do a task now."""

@@ -24,7 +24,7 @@ async def test_s_runs_exactly_one_action_a_key(tmp_path: Path) -> None:
         await flight.at_rest()
         assert len(await flight.journal(ev.ActionStarted)) == 1
         assert (tmp_path / "ws" / "sandbox" / "first_flight").is_dir()
-        await flight.shows("✓ mkdir first_flight", "▷ cd first_flight")
+        await flight.shows("✓ s1  mkdir first_flight", "▷ s2  cd first_flight")
 
 
 async def test_five_fast_presses_are_five_actions(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_five_fast_presses_are_five_actions(tmp_path: Path) -> None:
         await flight.at_rest()
         assert len(await flight.journal(ev.StepGranted)) == 5
         assert len(await flight.journal(ev.ActionStarted)) == 5
-        await flight.shows("✓ run python -m unittest -v", "PAUSED")
+        await flight.shows("✓ s5  run python -m unittest -v", "PAUSED")
 
 
 async def test_space_runs_to_the_end_of_the_mission(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import ANY
 
+import pytest
 from flight import Flight, cockpit
 from textual.binding import Binding
 from textual.command import CommandPalette
@@ -46,6 +48,18 @@ def test_a_key_that_another_action_has_is_refused_unless_that_one_moves() -> Non
     good, problems = keymap.checked({"cockpit.stop": "s", "cockpit.step": ".", "pane.copy-row": "f9"})
     assert good == {"cockpit.stop": "s", "cockpit.step": "full_stop", "pane.copy-row": "f9"}
     assert not problems
+
+
+@pytest.mark.parametrize("key", ["", " , ", "notakey", "ctrl+nokey", "ctrl+ctrl"])
+def test_what_is_no_key_is_refused_by_name(key: str) -> None:
+    assert keymap.checked({"cockpit.until": key}) == ({}, ANY)
+
+
+@pytest.mark.parametrize(
+    "key", ["é", "f10", "ctrl+k", "alt+1", "shift+tab", "question_mark", "+", "ctrl+plus"]
+)
+def test_every_name_that_textual_has_is_a_key(key: str) -> None:
+    assert keymap.checked({"cockpit.until": key, "cockpit.command": "f9", "cockpit.help": "f12"})[1] == []
 
 
 async def test_every_key_is_in_the_palette_and_its_action_exists(flight: Flight) -> None:

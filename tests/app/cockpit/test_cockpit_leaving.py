@@ -134,7 +134,7 @@ async def test_reopening_shows_the_same_goals_plan_breakpoints_and_session(tmp_p
         assert flight.state.mode is Mode.PAUSED
         await flight.until(lambda: "● break" in flight.row("s5"), "the breakpoint")
         assert flight.session_text.startswith(session)
-        assert "✓ mkdir first_flight" in flight.row("s1")
+        assert "✓ s1  mkdir first_flight" in flight.row("s1")
         await flight.press("s")
         await flight.until(lambda: flight.state.actions == 3, "the next step")
 

@@ -112,7 +112,7 @@ async def test_x_goes_on_without_the_selected_step(planned: Flight) -> None:
     await planned.press("space")
     await planned.until(lambda: not planned.state.open_goals, "the goal's end")
     assert "two" not in planned.session_text.splitlines()
-    assert "» run echo two" in planned.row("s2")
+    assert "» s2 run echo two" in planned.row("s2")
 
 
 async def test_insert_asks_in_the_bar_and_puts_the_step_in_place(planned: Flight) -> None:

@@ -41,7 +41,7 @@ async def test_the_narrow_layout_shows_tabs_and_keeps_the_plan(tmp_path: Path, s
 @pytest.mark.parametrize("size", [(40, 10), (20, 5)])
 async def test_a_tiny_terminal_begins_with_the_plan(tmp_path: Path, size: tuple[int, int]) -> None:
     async with cockpit(tmp_path / "ws", mission="first-flight", size=size) as flight:
-        await flight.shows("2 Plan", "▷ mkdir")
+        await flight.shows("2 Plan", "▷ s1  mk")
 
 
 def widths(flight: Flight) -> set[int]:

@@ -198,7 +198,7 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
         terminal.shows("Rewind pusher to event", "Cannot be undone", "push.py", "nothing has changed yet")
         assert files(workspace) != before
         terminal.keys("y")
-        terminal.shows("rewound to event", "▷ write notes.txt notes")
+        terminal.shows("rewound to event", "▷ s2 write notes.txt notes")
         assert files(workspace) == before, "the files are as they were, whatever programs did to them"
         terminal.keys("Escape")
         terminal.keys("C-q")

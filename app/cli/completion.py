@@ -1,0 +1,51 @@
+"""`pilothouse completion SHELL`: a script with which a shell completes this command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_arguments(completion: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    completion.add_argument("shell", choices=SHELLS, help="the script is printed")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the script, made from the parser."""
+    import shtab
+
+    from app import guide
+    from app.cli.main import parser
+    from app.commands.registry import all_commands
+    from engine.planning.library.missions import load_missions
+    from themes.loading import load_themes
+
+    files = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY, "WORKSPACE": shtab.DIRECTORY}
+    offers = {
+        "mission": list(load_missions()),
+        "theme": sorted(load_themes()[0]),
+        "topic": list(guide.topics()),
+        "line": sorted(command.name for command in all_commands()),
+    }
+    whole = parser(whole=True)
+    for each in parsers(whole):
+        for action in each._actions:
+            action.choices = action.choices or offers.get(action.dest)
+            if (place := files.get(str(action.metavar))) is not None:
+                action.complete = place  # type: ignore[attr-defined]  # shtab's
+    print(shtab.complete(whole, options.shell))
+    return 0
+
+
+def parsers(top: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """A parser and those of its subcommands, in order."""
+    found = [top]
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            choices: dict[str, Any] = action.choices
+            for each in choices.values():
+                found += parsers(each)
+    return found
