@@ -296,9 +296,8 @@ class Cockpit(TerminalApp[None]):
             await self.context.submit(cmd.CreateAgent(agent="pilot-1"))
         if self._mission is not None:
             await self.controllers.agents.start_mission(self._mission, "pilot-1")
-            self.context.say(
-                f"{self._mission.title}: space runs it, s takes one step, ? shows all keys", "note"
-            )
+            keys = self._mission.hint or "space runs it, s takes one step, ? shows all keys"
+            self.context.say(f"{self._mission.title}: {keys}", "note")
         else:
             planner = (
                 ""

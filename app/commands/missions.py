@@ -13,6 +13,7 @@ from app.commands.command import Answer, CommandHost, GrammarError, Values, answ
 from app.commands.goal_engine import GoalEngine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
+from engine.core.commands import parse_command
 from engine.core.state import AgentState
 from engine.planning.library.missions import Mission, load_missions
 from engine.tools.worlds.explorer import recorded_answer
@@ -59,6 +60,13 @@ async def install_mission(
     return receipt
 
 
+def mission_command(mission: Mission, agent: str) -> cmd.Command:
+    """What a mission begins with, once its files are there."""
+    if mission.command is None:
+        return cmd.AdoptGoal(agent=agent, text=mission.goal)
+    return parse_command(mission.command)
+
+
 async def run_mission(host: CommandHost, values: Values) -> Answer:
     """Install a shipped mission, for its agent where it has one, and adopt its goal.
 
@@ -75,13 +83,15 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
         if answer[0]:
             return answer
         host.view("agent", agent=agent)
-    else:
+    elif mission.files or mission.command is None:
         chosen_agent(host)
     receipt = await install_mission(engine, agent, mission, host.operator)
     if not receipt.ok:
         return answer_message(False, receipt.message)
-    await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
-    return await host.submit(cmd.AdoptGoal(agent=agent, text=mission.goal))
+    if mission.files or mission.command is None:
+        await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
+    code, answer, text = await host.submit(mission_command(mission, agent))
+    return code, answer, f"{text} · {mission.hint}" if mission.hint and not code else text
 
 
 def is_idle(state: AgentState) -> bool:

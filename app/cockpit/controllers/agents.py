@@ -6,7 +6,7 @@ from functools import partial
 
 from app.cockpit.context import CockpitContext
 from app.cockpit.controllers.layout import Layout
-from app.commands.missions import free_name, install_mission, mission_agent
+from app.commands.missions import free_name, install_mission, mission_agent, mission_command
 from engine.core import commands as cmd
 from engine.core.recovery import Failure
 from engine.core.state import AgentState
@@ -103,7 +103,7 @@ class Agents:
             self._context.say(
                 f"there is no mission '{name}'; missions: {', '.join(self._context.missions)}", "error"
             )
-        elif mission.agent is None and not self._context.agent:
+        elif mission.agent is None and not self._context.agent and not mission.command:
             self._context.say("no agent yet", "error")
         else:
             self._context.run(self.start_mission(mission, self._context.agent), "mission")
@@ -120,7 +120,9 @@ class Agents:
         if not receipt.ok:
             self._context.say(receipt.message, "error")
             return
-        await self._context.submit(cmd.AdoptGoal(agent=agent, text=mission.goal))
+        begun = await self._context.submit(mission_command(mission, agent))
+        if begun.ok and mission.hint:
+            self._context.say(f"{begun.message} · {mission.hint}", "note")
 
     def on_goal_stack_goal_action(self, goal_id: str, action: GoalActionName) -> None:
         """Do what a key of the goal stack asks for."""
