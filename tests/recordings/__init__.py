@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -118,7 +119,8 @@ def _reply(written: list[Written], seen: Seen) -> Reply:
         for answer in written
         if answer.who in system
         and answer.tool in tools
-        and all(words in messages for words in (*answer.after, answer.when))
+        and all(words in messages for words in answer.after)
+        and re.search(answer.when, messages, re.DOTALL)
     ]
     assert fitting, f"nothing is written for this:\n{system}\n{messages}"
     answer = fitting[-1]

@@ -14,7 +14,7 @@ class Written:
     who: str = ""
     """Words of the system prompt, by which the scripted server knows who asks."""
     when: str = ""
-    """Words of the question that only the scripted server goes by."""
+    """A pattern of the question that only the scripted server goes by."""
     after: tuple[str, ...] = ()
     """Words that the recording goes by, too; none that a prompt says of itself."""
     thinking: str = ""
@@ -157,8 +157,8 @@ _DEBATE = [
             data={**_JUDGED, "confidence": confidence},
         )
         for when, confidence, thinking in (
-            ("side A", 0.66, "Who rests on what was paid, and who answered? Read A first."),
-            ("Side B\nB1", 0.6, "The other way round: B first. B3 stands, yet only for three days. B1 was given up."),
+            (r"Side A\n.*Side B\n", 0.66, "Who rests on what was paid, and who answered? Read A first."),
+            (r"Side B\n.*Side A\n", 0.6, "The other way round: B first. B3 stands, yet only for three days. B1 was given up."),
         )
     ),
 ]  # fmt: skip
@@ -345,17 +345,18 @@ _MODEL = [
     Written(
         after=("bakery/price_list.py",),
         thinking="I guessed the name of the file, and it is not there. The listing says prices.py and test_prices.py: I read those.",
-        tool="propose_plan",
+        text="The file has another name. I change the plan.",
+        tool="update_plan",
         input={
             "plan": [
                 _act(1, "read the price list", "read", path="bakery/prices.py"),
                 _act(2, "read its tests", "read", path="bakery/test_prices.py"),
                 _think(3, "correct the mistakes until all tests pass"),
-            ],
-            "uncovered": [],
+            ]
         },
     ),
     Written(
+        after=("bakery/price_list.py", "def after_five", "class PricesTest"),
         text="Before I change anything I want to see which tests fail.",
         tool="simple_coder__run",
         input=_TEST,
