@@ -195,6 +195,10 @@ STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
 
 
+RECORDED_PACE = 300
+"""Characters a second at which recorded answers come, where the settings say nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """How a workspace is opened."""
@@ -222,7 +226,7 @@ class EngineConfig:
     leave last (`engine.tools.mcp.permissions`)."""
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
-    recorded_pace: int = 300
+    recorded_pace: int = RECORDED_PACE
     """Characters a second of answers that come from a recording; 0 gives them at once."""
     budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What all agents together may take over all sessions."""

@@ -30,8 +30,6 @@ from engine.models.request import ModelRequest
 
 NAME = "recorded"
 """What the model is called wherever one is named."""
-PACE = 300
-"""Characters a second."""
 _TURNS_PER_S = 20
 _PACKAGE = files("engine.models") / "recordings"
 
@@ -124,7 +122,7 @@ class RecordedModel:
         pace: characters a second; 0 gives each block at once.
     """
 
-    def __init__(self, name: str, speaker: str, clock: Clock, pace: int = PACE) -> None:
+    def __init__(self, name: str, speaker: str, clock: Clock, pace: int) -> None:
         self._name, self._speaker, self._clock, self._pace = name, speaker, clock, pace
 
     def capabilities(self, _model: str) -> Capabilities:
