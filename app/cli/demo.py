@@ -21,7 +21,7 @@ PREFIX = "demo-"
 """Of the missions that are scenes."""
 ALL = "all"
 AFTER = (
-    "This was a recording in a workspace of its own, which is gone. With a model of yours the same agents work on "
+    "That was a recording, in a workspace of its own which is gone. With a model the same agents work on "
     "what you ask: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and run pilothouse."
 )
 
@@ -34,8 +34,9 @@ def scenes() -> dict[str, Mission]:
 
 def add_arguments(demo: Parser) -> None:
     """Declare what it takes."""
-    demo.add_argument("scene", nargs="?", default="", help=f"{', '.join(scenes())} or {ALL}; else you are asked")
-    demo.add_argument("--pace", type=_pace, metavar="N", help="characters a second of recorded answers; 0: at once")
+    names = ", ".join((*scenes(), ALL))
+    demo.add_argument("scene", nargs="?", default="", help=f"one of {names}; without it you are asked")
+    demo.add_argument("--pace", type=_pace, metavar="N", help="characters a second of answers; 0: at once")
     demo.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
 
 

@@ -47,7 +47,6 @@ from engine.core.soundness import ContentsArchived
 from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
-from engine.value import replace
 from widgets.base.line_pane import Notice
 from widgets.base.pane_tabs import PaneTabs
 from widgets.dialogs.stop import StopReceiptPane
@@ -295,9 +294,7 @@ class Cockpit(TerminalApp[None]):
         if self._mission is None or self._mission.agent is None:
             await self.context.submit(cmd.CreateAgent(agent="pilot-1"))
         if self._mission is not None:
-            await self.controllers.agents.start_mission(self._mission, "pilot-1")
-            keys = self._mission.hint or "space runs it, s takes one step, ? shows all keys"
-            self.context.say(f"{self._mission.title}: {keys}", "note")
+            self.controllers.command_line.enter(f"mission {self._mission.name}")
         else:
             planner = (
                 ""

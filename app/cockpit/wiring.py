@@ -92,7 +92,6 @@ VIEWS = {
     "help": "review.show_help",
     "theme": "layout.choose_theme",
     "agent": "agents.select",
-    "mission": "agents.open_mission",
     "session": "layout.show_session",
     "edit_step": "turn.edit_step",
     "plans": "approvals.show_plans",

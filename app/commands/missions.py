@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from importlib.resources import files
 
-from app.commands.command import Answer, CommandHost, GrammarError, Values, answer_message, chosen_agent
+from app.commands.command import NO_AGENT, Answer, CommandHost, GrammarError, Values, answer_message
 from app.commands.goal_engine import GoalEngine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
@@ -73,7 +73,8 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
     Raises:
         GrammarError: there is no such mission, or no agent for it.
     """
-    missions, agent, engine = load_missions(), host.context.agent, host.engine
+    missions, engine = load_missions(), host.engine
+    agent = host.context.agent or next(iter(engine.agents), "")
     mission = missions.get(values["name"])
     if mission is None:
         raise GrammarError(f"there is no mission '{values['name']}'; missions: {', '.join(missions)}")
@@ -83,15 +84,21 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
         if answer[0]:
             return answer
         host.view("agent", agent=agent)
-    elif mission.files or mission.command is None:
-        chosen_agent(host)
+    elif not agent and (mission.files or mission.command is None):
+        raise GrammarError(NO_AGENT)
     receipt = await install_mission(engine, agent, mission, host.operator)
     if not receipt.ok:
         return answer_message(False, receipt.message)
     if mission.files or mission.command is None:
         await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
     code, answer, text = await host.submit(mission_command(mission, agent))
-    return code, answer, f"{text} · {mission.hint}" if mission.hint and not code else text
+    if text or code:
+        return code, answer, text
+    if "handoff" in answer:
+        host.view("handoff", handoff=answer["handoff"])
+    elif "group" in answer:
+        host.view("handoffs")
+    return 0, answer, f"{mission.title}: {mission.hint}"
 
 
 def is_idle(state: AgentState) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from app.projection.event_lines import short_duration
 from app.projection.fleet_views import seconds_since, seconds_used, state_style
+from engine.core.agents import RECORDING
 from engine.core.text import clean, clean_line
 from engine.crew.ontology.context import SLOTS, HumanRequest
 from engine.crew.ontology.kinds import ConfidenceSource, HandoffState, Priority
@@ -198,6 +199,8 @@ def _of_handoff(state: CrewState, handoff: Handoff, now: datetime) -> Iterator[F
     yield Fact("state", f"{handoff.state.glyph} {handoff.state.words}", state_style(handoff.state))
     for request in state.open_requests(handoff.id):
         yield Fact("asks", f"{request.id} {_asked(request)}", "warning")
+    if RECORDING in context.metadata:
+        yield Fact("RECORDED", "answers written for a demonstration; no model is asked", "warning")
     yield Fact("task", _cut(context.task_description))
     if context.expected_output:
         yield Fact("expected", _cut(context.expected_output))

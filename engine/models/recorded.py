@@ -87,7 +87,8 @@ def _texts(request: ModelRequest) -> Iterator[str]:
 
 def recordings() -> tuple[str, ...]:
     """The names of the recordings that are shipped."""
-    return tuple(sorted(file.name.removesuffix(".json") for file in _PACKAGE.iterdir() if ".json" in file.name))
+    names = (file.name for file in _PACKAGE.iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Flies the missions of the demonstration, and makes their recordings: `python -m tests.recordings [NAME …]`.
+"""Flies the missions of the demonstration, and records them: `python -m tests.recordings [NAME …]`.
 
-The answers in `tests.recordings.material` were written for the demonstration. The real engine asks for each of
-them, over HTTP from the scripted server; what is kept is what its journal has of the calls.
+The answers in `tests.recordings.material` were written for the demonstration. The real engine asks for each
+of them, over HTTP from the scripted server; what is kept is what its journal has of the calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from app.commands.command_runner import run_command_in
 from app.commands.missions import install_mission, mission_agent, mission_command, wait_until
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
@@ -24,6 +23,7 @@ from engine.core import events as ev
 from engine.core.agents import RECORDING
 from engine.core.command import Command
 from engine.core.goals import GoalStatus
+from engine.core.ports import Ports
 from engine.core.state import AgentState
 from engine.crew.state import CrewState
 from engine.models.choice import ModelChoice
@@ -31,6 +31,7 @@ from engine.models.endpoint import Endpoint
 from engine.models.recorded import speaker_of
 from engine.models.request import estimate_tokens
 from engine.planning.library.missions import Mission, load_missions
+from tests.engine.agent.engine_flight import QuickClock
 from tests.messages_server import MessagesServer, Reply
 from tests.messages_server.server import Seen
 from tests.patience import PATIENCE_S
@@ -42,9 +43,8 @@ RECORDINGS = Path(__file__).parents[2] / "engine/models/recordings"
 class Demonstration:
     """A mission that is flown without a screen."""
 
-    def __init__(self, engine: Engine, mission: Mission, *, recorded: bool = True) -> None:
-        self.engine, self._recorded = engine, recorded
-        self.mission = mission if recorded else _without_recording(mission)
+    def __init__(self, engine: Engine, mission: Mission) -> None:
+        self.engine, self.mission = engine, mission
 
     async def fly(self) -> None:
         """Fly it to its end, as an operator does who takes what is offered."""
@@ -126,24 +126,20 @@ def _reply(written: list[Written], seen: Seen) -> Reply:
     answer = fitting[-1]
     spoken = answer.thinking + answer.text + answer.tool_input
     usage = {"input_tokens": estimate_tokens(said), "output_tokens": estimate_tokens(spoken)}
-    return Reply(
-        answer.text,
-        answer.thinking,
-        answer.tool,
-        answer.tool_input,
-        usage=usage,
-        piece=4_000,
-    )
+    return Reply(answer.text, answer.thinking, answer.tool, answer.tool_input, usage=usage, piece=4_000)
 
 
 def _texts(messages: list[dict[str, Any]]) -> list[str]:
-    return [str(block.get("text", block.get("content", ""))) for each in messages for block in each["content"]]
+    return [
+        str(block.get("text", block.get("content", ""))) for each in messages for block in each["content"]
+    ]
 
 
 @asynccontextmanager
 async def opened(workspace: Path, model: ModelChoice | None = None) -> AsyncIterator[Engine]:
-    """An engine in which recorded answers take no time."""
-    engine = await Engine.open(workspace, config=EngineConfig(model=model, recorded_pace=0))
+    """An engine in which neither answers nor retries take time."""
+    config, ports = EngineConfig(model=model, recorded_pace=0), Ports(clock=QuickClock())
+    engine = await Engine.open(workspace, ports=ports, config=config)
     try:
         yield engine
     finally:
@@ -168,7 +164,7 @@ async def record(name: str, workspace: Path) -> dict[str, Any]:
     async with MessagesServer([lambda seen: _reply(written, seen)], repeat=True) as server:
         model = ModelChoice(Endpoint(server.url))
         async with opened(workspace, model) as engine:
-            await Demonstration(engine, load_missions()[name], recorded=False).fly()
+            await Demonstration(engine, _without_recording(load_missions()[name])).fly()
             made = await calls(engine)
     answers = []
     for answer in written:

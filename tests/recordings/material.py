@@ -1,5 +1,6 @@
 """The answers of the demonstration, written by hand: a bakery's plans, its canvas and its price list."""
 
+# ruff: noqa: E501 - sentences as they are said
 from __future__ import annotations
 
 import json
@@ -195,7 +196,10 @@ _JTBD = {
     "output": "The largest opportunity is the certain loaf (15): it matters much, and at six the shelf is empty or full by chance. "
     "Next comes no queue before the train (13). Last comes being known at the counter (9): the shop does that well already, "
     "and a subscription must not take it away.",
-    "key_findings": ["Customers buy certainty, not a lower price", "Being greeted by name is done well today"],
+    "key_findings": [
+        "Customers buy certainty, not a lower price",
+        "Being greeted by name is done well today",
+    ],
     "recommendations": ["Put the name of the subscriber on the bag", "Promise the loaf, not the price"],
     "confidence": 0.6,
     "open_questions": ["Do those who want to pause have the same job?"],

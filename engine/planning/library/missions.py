@@ -53,7 +53,7 @@ class Mission(BaseModel, metaclass=LateModel):
     """The agent that it needs; None where any will do."""
     command: dict[str, Any] | None = None
     """What is sent to the crew or to Mastermind instead of a goal to an agent."""
-    hint: str = ""
+    hint: str = "space runs it, s takes one step, ? shows all keys"
     """What to press once it has begun."""
 
     @field_validator("files")
