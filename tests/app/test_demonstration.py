@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from app.commands.missions import mission_agent
+from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.agents import RECORDING
-from engine.core.crew_commands import Debate, Delegate
+from engine.core.crew_commands import Debate, Delegate, ForCrew
 from engine.core.ports import SystemClock
 from engine.crew.ontology.kinds import HandoffState
+from engine.crew.state import Handoff
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, ToolUse, user_message
 from engine.models.recorded import NAME, RecordedModel, load_recording, recordings
@@ -25,6 +27,16 @@ from tests.recordings.material import MATERIAL
 
 STALE = "the recordings do not fit the engine any more: run make recordings"
 MISSIONS = load_missions()
+
+
+async def ended(engine: Engine, command: ForCrew) -> Handoff:
+    """Hand work over, and wait for its end."""
+    name = (await engine.submit(command)).data["handoff"]
+    crew = await engine.crew()
+    async with asyncio.timeout(PATIENCE_S):
+        while crew.state.handoffs[name].open:
+            await asyncio.sleep(0.01)
+    return crew.state.handoffs[name]
 
 
 @pytest.mark.parametrize("name", MATERIAL)
@@ -55,12 +67,7 @@ def test_the_recordings_hold_what_was_written() -> None:
 async def test_what_a_recording_has_no_answer_to_fails_and_says_how_to_get_a_model(tmp_path: Path) -> None:
     async with opened(tmp_path / "ws") as engine:
         other = Debate(motion="Cats are better.", metadata={RECORDING: "demo-debate"})
-        receipt = await engine.submit(other)
-        crew = await engine.crew()
-        async with asyncio.timeout(PATIENCE_S):
-            while crew.state.handoffs[receipt.data["handoff"]].open:
-                await asyncio.sleep(0.01)
-        handoff = crew.state.handoffs[receipt.data["handoff"]]
+        handoff = await ended(engine, other)
         made = await calls(engine)
     assert handoff.state is HandoffState.FAILED
     assert not any(call.answer for _, call in made)
@@ -71,12 +78,12 @@ async def test_only_shipped_recordings_are_taken(tmp_path: Path) -> None:
     async with opened(tmp_path / "ws") as engine:
         for named in ("../../secret", "none", ["demo-debate"], {"a": 1}):
             config = {"thinker": "claude", RECORDING: named}
-            receipt = await engine.submit(cmd.CreateAgent(agent="a", config=config))
+            receipt = await engine.submit(cmd.CreateAgent(agent="actor", config=config))
             assert not receipt.ok
             assert "there is no recording" in receipt.message
-        task = Delegate(to="jtbd", task="jobs", metadata={RECORDING: "none"})
-        receipt = await engine.submit(task)
-        assert "there is no recording" in receipt.message or not receipt.ok
+        handoff = await ended(engine, Delegate(to="jtbd", task="jobs", metadata={RECORDING: "none"}))
+    assert handoff.result is not None
+    assert "there is no recording 'none'" in handoff.result.error
 
 
 async def test_other_agents_are_as_without_a_model(tmp_path: Path) -> None:
@@ -84,7 +91,7 @@ async def test_other_agents_are_as_without_a_model(tmp_path: Path) -> None:
         assert (await engine.submit(mission_agent(MISSIONS["demo-model"], "baker"))).ok
         await engine.submit(cmd.CreateAgent(agent="pilot-1"))
         assert (await engine.view("pilot-1")).config.thinker == "procedural"
-        refused = await engine.submit(cmd.CreateAgent(agent="b", config={"thinker": "claude"}))
+        refused = await engine.submit(cmd.CreateAgent(agent="other", config={"thinker": "claude"}))
         assert "there is no model" in refused.message
 
 

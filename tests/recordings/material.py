@@ -341,7 +341,7 @@ _MODEL = [
             "plan": [
                 _act(1, "see what is there", "ls", path="bakery"),
                 _act(2, "read the price list", "read", path="bakery/price_list.py"),
-                _think(3, "find the mistakes and correct them"),
+                _think(3, "correct the mistakes until all tests pass"),
             ],
             "uncovered": [],
         },
@@ -355,7 +355,6 @@ _MODEL = [
             "plan": [
                 _act(1, "read the price list", "read", path="bakery/prices.py"),
                 _act(2, "read its tests", "read", path="bakery/test_prices.py"),
-                _think(3, "correct the mistakes until all tests pass"),
             ]
         },
     ),
