@@ -50,6 +50,8 @@ def timeline(state: CrewState, now: datetime, *, shown: str = "", message: str =
     used = [handoff.result.usage for handoff in handoffs if handoff.result is not None]
     if calls := sum(usage.calls for usage in used):
         parts.append(f"{_count(calls, 'model call')}, ${sum(usage.usd for usage in used):.2f}")
+    if any(RECORDING in handoff.context.metadata for handoff in handoffs):
+        parts.append("RECORDED")
     return HandoffsModel(lines, " · ".join(parts), shown, handoff_facts(state, shown, now), message)
 
 
