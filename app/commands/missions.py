@@ -80,9 +80,9 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
         raise GrammarError(f"there is no mission '{values['name']}'; missions: {', '.join(missions)}")
     if mission.agent is not None:
         agent = free_name(mission.agent.id, engine.agents)
-        answer = await host.submit(mission_agent(mission, agent))
-        if answer[0]:
-            return answer
+        made = await host.submit(mission_agent(mission, agent))
+        if made[0]:
+            return made
         host.view("agent", agent=agent)
     elif not agent and (mission.files or mission.command is None):
         raise GrammarError(NO_AGENT)

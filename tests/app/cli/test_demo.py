@@ -39,11 +39,9 @@ def test_a_scene_is_played_from_its_recording_whatever_model_is_set(
 
 
 @pytest.mark.parametrize(
-    "words", [["nosuch"], ["--pace", "-1"], ["--pace", "9999999"], ["debate", "--pace", "x"]]
+    "words", [["nosuch"], ["--pace", "-1"], ["--pace", "9999999"], ["all", "--pace", "x"]]
 )
-def test_what_is_no_scene_and_no_pace_is_refused(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_scene_or_no_pace_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     try:
         code = main(["demo", *words])
     except SystemExit as refused:
