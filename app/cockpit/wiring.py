@@ -92,6 +92,7 @@ VIEWS = {
     "help": "review.show_help",
     "theme": "layout.choose_theme",
     "agent": "agents.select",
+    "new_agent": "agents.select_soon",
     "session": "layout.show_session",
     "edit_step": "turn.edit_step",
     "plans": "approvals.show_plans",

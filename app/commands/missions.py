@@ -83,7 +83,7 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
         made = await host.submit(mission_agent(mission, agent))
         if made[0]:
             return made
-        host.view("agent", agent=agent)
+        host.view("new_agent", agent=agent)
     elif not agent and (mission.files or mission.command is None):
         raise GrammarError(NO_AGENT)
     receipt = await install_mission(engine, agent, mission, host.operator)
