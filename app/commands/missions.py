@@ -86,14 +86,14 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
         host.view("new_agent", agent=agent)
     elif not agent and (mission.files or mission.command is None):
         raise GrammarError(NO_AGENT)
-    receipt = await install_mission(engine, agent, mission, host.operator)
-    if not receipt.ok:
-        return answer_message(False, receipt.message)
-    if mission.files or mission.command is None:
+    if mission.files:
+        receipt = await install_mission(engine, agent, mission, host.operator)
+        if not receipt.ok:
+            return answer_message(False, receipt.message)
         await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
     code, answer, text = await host.submit(mission_command(mission, agent))
     if text or code:
-        return code, answer, text
+        return code, answer, f"{mission.title}: {text}"
     if "handoff" in answer:
         host.view("handoff", handoff=answer["handoff"])
     elif "group" in answer:

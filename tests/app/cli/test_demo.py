@@ -53,3 +53,16 @@ def test_what_is_no_scene_or_no_pace_is_refused(words: list[str], capsys: pytest
 def test_run_says_how_work_of_a_crew_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--mission", "demo-debate"]) == 2
     assert "pilothouse do 'mission demo-debate'" in capsys.readouterr().err
+
+
+def test_a_scene_of_the_crew_needs_no_agent_and_its_session_verifies(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "pilothouse.toml").write_text("[model]\nrecorded_pace = 0\n")
+    where = ["--workspace", str(tmp_path / "ws")]
+    (tmp_path / "ws").mkdir()
+    assert main(["do", "mission demo-review", *where]) == 0
+    assert main(["sessions", "verify", *where]) == 0
+    assert main(["sessions", "replay", *where]) == 0
+    assert "3 of 3 succeeded" in capsys.readouterr().out
