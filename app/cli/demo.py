@@ -21,7 +21,7 @@ PREFIX = "demo-"
 """Of the missions that are scenes."""
 ALL = "all"
 AFTER = (
-    "That was a recording, in a workspace of its own which is gone. With a model the same agents work on "
+    "That was a demonstration, in a workspace of its own which is gone. With a model the same agents work on "
     "what you ask: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and run pilothouse."
 )
 
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _listed(known: dict[str, Mission]) -> str:
-    lines = [f"{number} {name:<9} {m.summary}" for number, (name, m) in enumerate(known.items(), 1)]
+    lines = [f"{number} {name:<9} {m.title}" for number, (name, m) in enumerate(known.items(), 1)]
     return "\n".join((*lines, f"{len(lines) + 1} {ALL:<9} one after the other; ctrl+q goes on to the next"))
 
 

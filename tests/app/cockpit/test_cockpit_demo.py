@@ -56,5 +56,5 @@ class TestInATerminal:
         terminal.shows("RECORDED", "H shows it")
         terminal.keys("C-q")
         assert terminal.ends() == 0
-        terminal.shows("That was a recording")
+        terminal.shows("That was a demonstration")
         assert not [*tmp_path.glob("pilothouse-demo-*")]
