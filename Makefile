@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench lint screenshots requirements audit dist sbom clean
+.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench lint screenshots recordings requirements audit dist sbom clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -84,6 +84,9 @@ bench: setup-bench
 
 screenshots: setup-test
 	$(BIN)/python -m tests.screenshots
+
+recordings: setup-test
+	$(BIN)/python -m tests.recordings
 
 # Tools about the dependencies, apart from what they look at.
 SUPPLY := $(VENV)/supply

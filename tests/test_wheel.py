@@ -52,7 +52,8 @@ def test_the_installed_command_lists_the_missions(installed: Path, tmp_path: Pat
     done = run(installed, "missions", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     names = [mission["name"] for mission in json.loads(done.stdout.splitlines()[-1])["missions"]]
-    assert names == ["first-flight", "api-client", "broken-build", "explorer", "explorer-generated"]
+    assert names[:2] == ["first-flight", "api-client"]
+    assert "demo-debate" in names
 
 
 def test_the_installed_command_flies_the_first_mission(installed: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
 
 SUBCOMMANDS = {
+    "demo": "scenes that need no model: a crew, a model at work, a campaign",
     "run": "run one agent on a goal without a screen",
     "missions": "the shipped missions",
     "do": "one line, as typed in the command bar",

@@ -7,10 +7,12 @@ import asyncio
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from app.cli.options import Answer, accepted_tier, print_answer, print_error, run_answer
 from app.cli.sessions import query_sessions
+from app.commands.settings import Settings
 from engine.api.archiving import ArchiveError
 from engine.api.portable import import_session
 from engine.core.ports import Ports
@@ -39,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
             return run_answer(options, query_sessions(room, "replay", ""))
         from app.cockpit.app import run_cockpit
 
-        how = {"mission": None, "theme": options.theme, "accept": accepted_tier(options)}
-        code = run_cockpit(room, **how, looks_only=True)
+        settings = replace(Settings.load(room, theme=options.theme), looks_only=True, model=None)
+        code = run_cockpit(room, accept=accepted_tier(options), settings=settings)
         print_answer(options, {}, f"{options.file} was looked at; nothing was kept of it here")
         return code
 

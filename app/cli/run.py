@@ -95,6 +95,8 @@ def run(options: argparse.Namespace) -> int:
         mission = find_mission(options.mission)
     except KeyError as error:
         return print_error(str(error.args[0]))
+    if mission is not None and mission.command is not None:
+        return print_error(f"the crew does that: pilothouse do 'mission {mission.name}'")
     if options.fleet is not None and (options.goal.strip() or mission or options.step or options.breaks):
         return print_error(
             "a fleet's file has its goals; say no GOAL, --mission, --step or --break beside it"

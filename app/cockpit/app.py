@@ -50,7 +50,6 @@ from engine.core.soundness import ContentsArchived
 from engine.core.text import clean, clean_line
 from engine.planning.library.missions import Mission, load_missions
 from engine.sandbox.policy import Tier
-from engine.value import replace
 from widgets.base.dialog import BoxDialog
 from widgets.base.line_pane import Notice
 from widgets.base.pane_tabs import PaneTabs
@@ -337,10 +336,7 @@ class Cockpit(TerminalApp[None]):
         if self._mission is None or self._mission.agent is None:
             await self.context.submit(cmd.CreateAgent(agent="pilot-1"))
         if self._mission is not None:
-            await self.controllers.agents.start_mission(self._mission, "pilot-1")
-            self.context.say(
-                f"{self._mission.title}: space runs it, s takes one step, ? shows all keys", "note"
-            )
+            self.controllers.command_line.enter(f"mission {self._mission.name}")
         else:
             planner = (
                 ""
@@ -452,7 +448,7 @@ def run_cockpit(
     theme: str | None = None,
     accept: Tier | None = None,
     trust: str = "",
-    looks_only: bool = False,
+    settings: Settings | None = None,
     attach: Attach = Attach.IF_RUNNING,
     go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None = None,
 ) -> int:
@@ -464,22 +460,21 @@ def run_cockpit(
         theme: colours that go before those of the settings.
         accept: the weakest jail that is accepted.
         trust: the digest of what is in the directory, to be trusted from now on.
-        looks_only: whether nothing may act, as in a session that came from elsewhere.
+        settings: these and no others, whatever is in the directory; None for the user's and the directory's.
         attach: whether an engine of another process is operated.
         go_on: serves the engine once the screen is gone; None where it ends with the screen.
 
     Raises:
         TrustError: what is in the folder has not this digest, or cannot be trusted.
     """
-    settings: Settings | None = Settings.load(workspace, theme=theme, trust=trust)
-    assert settings is not None
-    if looks_only:
-        settings = replace(settings, looks_only=True, model=None)
-    elif untrusted_line(settings.trust) and attach is not Attach.READ_ONLY:  # who watches trusts nothing
-        from app.cockpit.trusting import trusted_settings
+    if settings is None:
+        settings = Settings.load(workspace, theme=theme, trust=trust)
+        if untrusted_line(settings.trust) and attach is not Attach.READ_ONLY:  # who watches trusts nothing
+            from app.cockpit.trusting import trusted_settings
 
-        if (settings := trusted_settings(workspace, settings, theme)) is None:
-            return 0
+            if (trusted := trusted_settings(workspace, settings, theme)) is None:
+                return 0
+            settings = trusted
     app = Cockpit(workspace, mission=mission, settings=settings, accept=accept, attach=attach)
     app.context.detachable = go_on is not None
     return asyncio.run(_run(app, go_on))

@@ -94,7 +94,7 @@ VIEWS = {
     "notices": "context.show_notices",
     "theme": "layout.choose_theme",
     "agent": "agents.select",
-    "mission": "agents.open_mission",
+    "new_agent": "agents.select_soon",
     "session": "layout.show_session",
     "edit_step": "turn.edit_step",
     "plans": "approvals.show_plans",

@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import Callable, Collection
 from importlib.resources import files
 
-from app.commands.command import Answer, CommandHost, GrammarError, Values, answer_message, chosen_agent
+from app.commands.command import NO_AGENT, Answer, CommandHost, GrammarError, Values, answer_message
 from app.commands.goal_engine import GoalEngine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
+from engine.core.commands import parse_command
 from engine.core.state import AgentState
 from engine.planning.library.missions import Mission, load_missions
 from engine.tools.worlds.explorer import recorded_answer
@@ -59,29 +60,45 @@ async def install_mission(
     return receipt
 
 
+def mission_command(mission: Mission, agent: str) -> cmd.Command:
+    """What a mission begins with, once its files are there."""
+    if mission.command is None:
+        return cmd.AdoptGoal(agent=agent, text=mission.goal)
+    return parse_command(mission.command)
+
+
 async def run_mission(host: CommandHost, values: Values) -> Answer:
     """Install a shipped mission, for its agent where it has one, and adopt its goal.
 
     Raises:
         GrammarError: there is no such mission, or no agent for it.
     """
-    missions, agent, engine = load_missions(), host.context.agent, host.engine
+    missions, engine = load_missions(), host.engine
+    agent = host.context.agent or next(iter(engine.agents), "")
     mission = missions.get(values["name"])
     if mission is None:
         raise GrammarError(f"there is no mission '{values['name']}'; missions: {', '.join(missions)}")
     if mission.agent is not None:
         agent = free_name(mission.agent.id, engine.agents)
-        answer = await host.submit(mission_agent(mission, agent))
-        if answer[0]:
-            return answer
-        host.view("agent", agent=agent)
-    else:
-        chosen_agent(host)
-    receipt = await install_mission(engine, agent, mission, host.operator)
-    if not receipt.ok:
-        return answer_message(False, receipt.message)
-    await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
-    return await host.submit(cmd.AdoptGoal(agent=agent, text=mission.goal))
+        made = await host.submit(mission_agent(mission, agent))
+        if made[0]:
+            return made
+        host.view("new_agent", agent=agent)
+    elif not agent and (mission.files or mission.command is None):
+        raise GrammarError(NO_AGENT)
+    if mission.files:
+        receipt = await install_mission(engine, agent, mission, host.operator)
+        if not receipt.ok:
+            return answer_message(False, receipt.message)
+        await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
+    code, answer, text = await host.submit(mission_command(mission, agent))
+    if text or code:
+        return code, answer, f"{mission.title}: {text}"
+    if "handoff" in answer:
+        host.view("handoff", handoff=answer["handoff"])
+    elif "group" in answer:
+        host.view("handoffs")
+    return 0, answer, f"{mission.title}: {mission.hint}"
 
 
 def is_idle(state: AgentState) -> bool:

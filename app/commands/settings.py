@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from app.commands.user import NETWORK, operator_name, user_home
 from engine.agent.actions.snapshots import SnapshotRule
-from engine.agent.shared import EngineConfig
+from engine.agent.shared import RECORDED_PACE, EngineConfig
 from engine.agent.steering.reviews import SETTINGS as REVIEWER
 from engine.agent.steering.reviews import ReviewerChoice
 from engine.agent.steering.rules import PRESETS, RuleError, read_policy
@@ -79,6 +79,8 @@ class _ModelTable(BaseModel, metaclass=LateModel):
     budget_calls: int | None = Field(default=None, ge=0)
     repairs: int | None = Field(default=None, ge=0, le=REPAIRS_LIMIT, strict=True)
     """How often it may put right an answer that cannot be used, before planning has failed."""
+    recorded_pace: int = Field(default=RECORDED_PACE, ge=0, le=999_999, strict=True)
+    """Characters a second of recorded answers; 0 gives them at once."""
 
 
 class _Amounts(BaseModel, metaclass=LateModel):
@@ -284,6 +286,7 @@ class Settings(EngineConfig):
             trust=folder,
             operator=operator_name(),
             model=_model(file.model, problems),
+            recorded_pace=file.model.recorded_pace,
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
             disk_mb=file.keeping.disk_mb,

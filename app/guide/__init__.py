@@ -12,6 +12,7 @@ from importlib.resources import files
 
 READING_ORDER = (
     "first-hour",
+    "demo",
     "keys",
     "commands",
     "goals",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from app.projection.fleet_views import seconds_since, seconds_used, state_style
+from engine.core.agents import RECORDING
 from engine.core.text import clean, clean_line, short_duration
 from engine.crew.ontology.context import SLOTS, HumanRequest
 from engine.crew.ontology.kinds import ConfidenceSource, HandoffMode, HandoffState, Priority
@@ -48,6 +49,8 @@ def timeline(state: CrewState, now: datetime, *, shown: str = "", message: str =
     used = [handoff.result.usage for handoff in handoffs if handoff.result is not None]
     if calls := sum(usage.calls for usage in used):
         parts.append(f"{_count(calls, 'model call')}, ${sum(usage.usd for usage in used):.2f}")
+    if any(RECORDING in handoff.context.metadata for handoff in handoffs):
+        parts.append("RECORDED")
     return HandoffsModel(lines, " · ".join(parts), shown, handoff_facts(state, shown, now), message)
 
 
@@ -201,6 +204,8 @@ def _of_handoff(state: CrewState, handoff: Handoff, now: datetime) -> Iterator[F
     yield Fact("state", f"{handoff.state.glyph} {handoff.state.words}", state_style(handoff.state))
     for request in state.open_requests(handoff.id):
         yield Fact("asks", f"{request.id} {_asked(request)}", "warning")
+    if RECORDING in context.metadata:
+        yield Fact("RECORDED", "answers written for a demonstration; no model is asked", "warning")
     yield Fact("task", _cut(context.task_description))
     if context.expected_output:
         yield Fact("expected", _cut(context.expected_output))

@@ -13,7 +13,7 @@ from app.projection import agent_views as mind_views
 from app.projection.agent_views import open_failures
 from app.projection.event_lines import call_text, step_text, strategy_text
 from engine.core.actions import SandboxSession
-from engine.core.agents import HELD_MODES, Health, Mode
+from engine.core.agents import HELD_MODES, Health, Mode, recording_of
 from engine.core.breakpoints import BreakKind
 from engine.core.folds.approvals import call_of_step
 from engine.core.goals import Goal
@@ -295,7 +295,7 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         asks=needs_operator(state),
         holder=state.control.holder,
         tick=state.tick,
-        thinker="agentspeak" if state.reasons else state.model or state.config.thinker,
+        thinker="agentspeak" if state.reasons else state.model or _thinker(state),
         context=state.context_share,
         tokens=state.tokens,
         cost_usd=state.cost_usd,
@@ -304,6 +304,11 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         errors=len(open_failures(state)),
         fault="; ".join(health.agents),
     )
+
+
+def _thinker(state: AgentState) -> str:
+    """Who thinks for an agent that has asked no model yet."""
+    return "recorded" if recording_of(state.config.meta) else state.config.thinker
 
 
 def others(clients: Iterable[Mapping[str, Any]], operator: str) -> tuple[tuple[str, bool], ...]:

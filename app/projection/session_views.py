@@ -16,7 +16,7 @@ from app.projection.fleet_views import (
     value_text,
 )
 from app.projection.handoff_views import spent_below
-from engine.core.agents import DEBATE, GUIDED, PIPELINE
+from engine.core.agents import DEBATE, GUIDED, PIPELINE, RECORDING
 from engine.core.text import clean_line
 from engine.crew.builder.agent_files import spec_text
 from engine.crew.builder.findings import BuildResult, Finding, Level, Status
@@ -62,10 +62,11 @@ def session(state: CrewState, handoff: Handoff, now: datetime, message: str = ""
     requests = list(state.open_requests(handoff.id))
     may: frozenset[SessionRequest] = frozenset({"step_mode", "end"}) if handoff.open else frozenset()
     steps = " · step mode" if handoff.as_running.steps and handoff.spec.type != "guided" else ""
+    recorded = "RECORDED" if RECORDING in handoff.context.metadata else ""
     model = SessionModel(
         handoff.id,
         handoff_title(handoff),
-        " · ".join(filter(None, (handoff_status(handoff), stand))) + steps,
+        " · ".join(filter(None, (handoff_status(handoff), recorded, stand))) + steps,
         head,
         rows,
         texts,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from engine.agent.actions.pipeline import LiveToolbox
 from engine.agent.actions.snapshots import NoSaver, SnapshotRule
@@ -25,7 +25,7 @@ from engine.agent.steering.reviews import Reviewer, ReviewerChoice
 from engine.agent.steering.rules import policy_of
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.core.actions import ToolOffered
-from engine.core.agents import BY_SPEC, HANDOFF, RUN_TYPES, AgentConfig
+from engine.core.agents import BY_SPEC, HANDOFF, RUN_TYPES, AgentConfig, recording_of
 from engine.core.approvals import Policy
 from engine.core.budgets import SpendingLimits, check_limits
 from engine.core.crew import CrewSettings
@@ -195,6 +195,10 @@ STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
 
 
+RECORDED_PACE = 300
+"""Characters a second at which recorded answers come, where the settings say nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """How a workspace is opened."""
@@ -222,6 +226,8 @@ class EngineConfig:
     leave last (`engine.tools.mcp.permissions`)."""
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    recorded_pace: int = RECORDED_PACE
+    """Characters a second of answers that come from a recording; 0 gives them at once."""
     budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What all agents together may take over all sessions."""
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
@@ -238,6 +244,15 @@ class EngineConfig:
     """Limits of the agents that hand work to each other."""
     answerer: Callable[[AgentState], Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
+
+
+class _AgentModel(NamedTuple):
+    """Who answers an agent."""
+
+    client: ModelClient
+    name: str
+    of_tier: Callable[[str], str]
+    repairs: int = REPAIRS
 
 
 @dataclass(slots=True)
@@ -275,7 +290,20 @@ class SharedServices:
 
     def thinks(self, state: AgentState) -> bool:
         """Whether an agent may call a model."""
-        return self.client is not None and (state.reasons or state.config.replans)
+        return self._model_of(state.config.meta) is not None and (state.reasons or state.config.replans)
+
+    def _model_of(self, config: Mapping[str, Any]) -> _AgentModel | None:
+        """What an agent's calls go to, by its configuration; None where no model answers it."""
+        if name := recording_of(config):
+            from engine.models import recorded  # late: only the demonstration has recordings
+
+            speaker, pace = recorded.speaker_of(config), self.config.recorded_pace
+            client = recorded.RecordedModel(name, speaker, self.ports.clock, pace)
+            return _AgentModel(client, recorded.NAME, lambda _tier: recorded.NAME)
+        model = self.config.model
+        if self.client is None or model is None:
+            return None
+        return _AgentModel(self.client, model.name, model.of_tier, model.repairs)
 
     def why_not(self, agent_type: str, config: AgentConfig, *, new: bool = False) -> str:
         """Why no agent can live here with this configuration; empty when one can.
@@ -293,10 +321,14 @@ class SharedServices:
         elif config.thinker not in (self.procedural.name, thinkers.CLAUDE):
             known = f"{self.procedural.name}, {thinkers.CLAUDE}"
             return f"there is no thinker '{config.thinker}'; thinkers: {known}"
-        if config.thinker == thinkers.CLAUDE and self.client is None:
+        if config.thinker == thinkers.CLAUDE and self._model_of(config.meta) is None:
             return NO_MODEL
         policy = self.coders.of().policy
         try:
+            if name := recording_of(config.meta):
+                from engine.models.recorded import load_recording  # late, as above
+
+                load_recording(name)
             if agent_type == REASONER:
                 reasoner_support().check(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(policy_limits(config.meta))
@@ -324,13 +356,13 @@ class SharedServices:
             answerer = (self.config.answerer or reasoner_support().recorded_answers)(state)
         stream: ModelStreamRecorder | None = None
         client: BudgetClient | None = None
-        name, repairs, model = "", REPAIRS, self.config.model
-        if self.client is not None and model is not None:
+        name, repairs, model = "", REPAIRS, self._model_of(state.config.meta)
+        if model is not None:
             name = model.name
             repairs = read_repairs(state.config.meta, model.repairs)
-            recorder = stream = ModelStreamRecorder(self.client)
+            recorder = stream = ModelStreamRecorder(model.client)
             permit = partial(self._permit, state) if state.agent_type in RUN_TYPES else nullcontext
-            client = BudgetClient(self.client, self.ledger, lambda: recorder.goal, permit)
+            client = BudgetClient(model.client, self.ledger, lambda: recorder.goal, permit)
             if answerer is None and state.reasons:
                 answerer = reasoner_support().model_answerer(client, name, stream)
             if state.config.thinker == thinkers.CLAUDE:

@@ -6,6 +6,7 @@ Of runs only names stand here, so that the engine knows them without `engine.cre
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -196,6 +197,22 @@ CREW = "crew"
 """The tool by which a run reaches the others and the operator."""
 SPEC, HANDOFF, PROGRESS = "spec", "handoff", "progress"
 """Where a run's configuration has its specification, what was handed to it, and how far others came."""
+RECORDING = "recording"
+"""Where an agent's configuration, or a handoff's metadata, names the recording that answers for a model."""
+
+
+def handoff_metadata(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of the handoff that a run's configuration has; empty for other agents."""
+    handoff = config.get(HANDOFF)
+    metadata = handoff.get("metadata") if isinstance(handoff, Mapping) else None
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def recording_of(config: Mapping[str, Any]) -> str:
+    """The recording that answers an agent, by its configuration or its handoff's; empty for none."""
+    return str(handoff_metadata(config).get(RECORDING) or config.get(RECORDING) or "")
+
+
 PROOF = "proof"
 """Where the metadata of a handoff of version 0.1 say that it proved a new agent, and how."""
 

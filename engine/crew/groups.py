@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from engine.core import crew as ce
+from engine.core.agents import RECORDING
 from engine.crew.handoffs.contexts import HandoffDraft, failed_result, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.handoffs.schedule import utc_after
@@ -115,7 +116,11 @@ def _context(
         SYNTHESIZER,
         task,
         priority=like.priority,
-        metadata={"sources": [result.from_agent for result in results], "missing": list(missing)},
+        metadata={
+            "sources": [result.from_agent for result in results],
+            "missing": list(missing),
+            **{name: value for name, value in like.metadata.items() if name == RECORDING},
+        },
     )
     made = operator_context(
         state, handoffs.setting, ask, clarity=like.problem_clarity.to_dict(), mode=HandoffMode.SEQUENTIAL

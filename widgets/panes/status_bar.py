@@ -45,6 +45,8 @@ class StatusModel:
     """Where it is paused (`before acting`), what it waits for, or which past event is shown."""
     tick: int = 0
     thinker: str = ""
+    recorded: bool = False
+    """Whether a recording answers in the place of a model."""
     tokens: int = 0
     cost_usd: float = 0.0
     context: float | None = None
@@ -175,6 +177,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
         ),
         # Nothing but the mode and an alarm stands before it: a question that is not seen blocks silently.
         _Cell(98, _some(f"✉ {model.waiting}" if model.waiting else "", "inbox"), action="inbox"),
+        _Cell(96, _some("RECORDED" if model.recorded else "", "warning")),
         _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
         _Cell(
             20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")

@@ -6,12 +6,10 @@ from functools import partial
 
 from app.cockpit.context import CockpitContext
 from app.cockpit.controllers.layout import Layout
-from app.commands.missions import free_name, install_mission, mission_agent
 from engine.core import commands as cmd
 from engine.core.recovery import Failure
 from engine.core.state import AgentState
 from engine.core.text import clean_line
-from engine.planning.library.missions import Mission
 from widgets.base.line_pane import CopyRequested
 from widgets.panes.goals import GoalActionName, IntentionVerb
 from widgets.panes.plan import PlanPane
@@ -93,34 +91,6 @@ class Agents:
     def on_copy_requested(self, event: CopyRequested) -> None:
         """Copy to the clipboard."""
         self._context.copy(event.text, event.what)
-
-    def open_mission(self, name: str) -> None:
-        """Start a mission by its name."""
-        if self._context.refused_in_past():
-            return
-        mission = self._context.missions.get(name)
-        if mission is None:
-            self._context.say(
-                f"there is no mission '{name}'; missions: {', '.join(self._context.missions)}", "error"
-            )
-        elif mission.agent is None and not self._context.agent:
-            self._context.say("no agent yet", "error")
-        else:
-            self._context.run(self.start_mission(mission, self._context.agent), "mission")
-
-    async def start_mission(self, mission: Mission, agent: str) -> None:
-        """Install a mission for an agent, or for its own new one, and give it the goal."""
-        assert self._context.engine is not None
-        if mission.agent is not None:
-            agent = free_name(mission.agent.id, self._context.engine.agents)
-            if not (await self._context.submit(mission_agent(mission, agent))).ok:
-                return
-            self.select_soon(agent)
-        receipt = await install_mission(self._context.engine, agent, mission, self._context.settings.operator)
-        if not receipt.ok:
-            self._context.say(receipt.message, "error")
-            return
-        await self._context.submit(cmd.AdoptGoal(agent=agent, text=mission.goal))
 
     def on_goal_stack_goal_action(self, goal_id: str, action: GoalActionName) -> None:
         """Do what a key of the goal stack asks for."""

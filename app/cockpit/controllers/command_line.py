@@ -59,18 +59,18 @@ class CockpitHost:
         return self.bar.settings.operator
 
     async def submit(self, command: cmd.Command) -> Answer:
-        """Send a command; its result is shown where it appears, and not waited for."""
+        """Send a command; what follows from it is shown where it appears, and not waited for."""
         if isinstance(command, mm.StartJob) and command.verb == "agent_build":
             self.views["build"](command)
-        elif isinstance(command, mm.ForMastermind):
-            self.links["improve"].ask(command)
+            return 0, {"ok": True, "message": ""}, ""
+        if isinstance(command, mm.ForMastermind):
+            receipt = await self.links["improve"].send(command)
         elif isinstance(command, cc.ForCrew):
-            self.links["crew"].ask(command, self.views["resumed"](command))
+            receipt = await self.links["crew"].send(command, self.views["resumed"](command))
         else:
             receipt = await self.bar.submit(command)
-            answer = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
-            return int(not receipt.ok), answer, ""
-        return 0, {"ok": True, "message": ""}, ""
+        answer = {**receipt.data, "ok": receipt.ok, "message": receipt.message, "event": receipt.event}
+        return int(not receipt.ok), answer, ""
 
     def say(self, text: str) -> None:
         """Show a message in the bar."""

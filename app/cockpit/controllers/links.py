@@ -98,9 +98,10 @@ class Link(Generic[Part, State]):
 
     def ask(self, command: cmd.Command, then: Callable[[str], None] | None = None) -> None:
         """Send a command; the key or line that asked for it does not wait."""
-        self._context.run(self._ask(command, then), command.do)
+        self._context.run(self.send(command, then), command.do)
 
-    async def _ask(self, command: cmd.Command, then: Callable[[str], None] | None) -> None:
+    async def send(self, command: cmd.Command, then: Callable[[str], None] | None = None) -> cmd.Receipt:
+        """Send a command, and say how it was taken."""
         if self._context.engine is not None and not self._context.in_past:
             await self.open()
         receipt = await self._context.submit(command)
@@ -108,6 +109,7 @@ class Link(Generic[Part, State]):
             self._done(command, receipt)
         if then is not None:
             then(receipt.message)
+        return receipt
 
     def _done(self, command: cmd.Command, receipt: cmd.Receipt) -> None:
         """Called after a command was carried out."""

@@ -15,6 +15,7 @@ from app.projection import pane_views as views
 from app.projection.projector import Pane
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
+from engine.core.agents import recording_of
 from engine.core.journal import JournalError
 from engine.core.state import AgentState
 from engine.memory.errors import MemoryFault
@@ -197,7 +198,8 @@ class Panes:
         waiting = self._waiting.count(states, self._mastermind.state, self._crew.needs)
         others = views.others(engine.clients, self._context.settings.operator)
         model = replace(model, job=job, job_short=job_short, waiting=waiting, others=others)
-        model = replace(model, link=engine.link, lost=engine.lost)
+        recorded = any(recording_of(each.config.meta) for each in states)
+        model = replace(model, link=engine.link, lost=engine.lost, recorded=recorded)
         self._context.app.query_one(StatusBar).show(model)
         self._layout.draw_tabs(model)
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.core.agents import TURNS
+from engine.core.agents import RECORDING, TURNS
 from engine.core.crew_commands import Bringing
 from engine.core.text import clean_line
 from engine.crew.ontology.context import (
@@ -160,6 +160,8 @@ def child_context(
     if kind is HandoffType.TRANSFER:
         # The floor goes on from one to the next; nobody is left waiting above.
         changes |= {"return_to": "", "timeout_seconds": TRANSFER_S, "lineage": ()}
+    if RECORDING in above.metadata:
+        changes["metadata"] = {**ask.metadata, RECORDING: above.metadata[RECORDING]}
     try:
         if (known := clarity_of(parent.progress)) is not None:
             changes["problem_clarity"] = ProblemClarity.read(known)

@@ -51,6 +51,10 @@ class Mission(BaseModel, metaclass=LateModel):
     """Contents by path relative to the sandbox root, `/`-separated."""
     agent: MissionAgent | None = None
     """The agent that it needs; None where any will do."""
+    command: dict[str, Any] | None = None
+    """What is sent to the crew or to Mastermind instead of a goal to an agent."""
+    hint: str = "space runs it, s takes one step, ? shows all keys"
+    """What to press once it has begun."""
 
     @field_validator("files")
     @classmethod

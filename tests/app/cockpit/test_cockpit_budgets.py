@@ -30,7 +30,7 @@ async def test_an_agent_that_a_budget_holds_says_which_and_goes_on_with_more_of_
     await flight.press("dollar_sign")
     await flight.dialog(BudgetsDialog)
     await flight.shows("Budgets of pilot-1", "holds pilot-1", "1 of 1, 0 left", "agent pilot-1", "workspace")
-    await flight.press("down", "down", "down", "V")
+    await flight.press("down", "down", "down", "G")
     await flight.shows("actions of goal g1", "limit", "steps done", "1 in 1 of 3 steps")
     await flight.press("escape", "plus")
     await flight.shows("budget of g1: 2 actions; pilot-1 goes on", "2 of 2, 0 left")

@@ -1,0 +1,121 @@
+"""`pilothouse demo`: scenes that need no model, each in a workspace of its own that is removed afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli.options import Answer, Parser, flag, print_answer, print_error, run_answer
+from app.commands.settings import Settings
+from engine.planning.library.missions import Mission, load_missions
+
+if TYPE_CHECKING:
+    from engine.api.engine import Engine
+
+PREFIX = "demo-"
+"""Of the missions that are scenes."""
+ALL = "all"
+AFTER = (
+    "That was a demonstration, in a workspace of its own which is gone. With a model the same agents work on "
+    "what you ask: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and run pilothouse."
+)
+
+
+def scenes() -> dict[str, Mission]:
+    """The missions that are scenes, by their names without the prefix."""
+    missions = load_missions().values()
+    return {m.name.removeprefix(PREFIX): m for m in missions if m.name.startswith(PREFIX)}
+
+
+def add_arguments(demo: Parser) -> None:
+    """Declare what it takes."""
+    names = ", ".join((*scenes(), ALL))
+    demo.add_argument("scene", nargs="?", default="", help=f"one of {names}; without it you are asked")
+    demo.add_argument("--pace", type=_pace, metavar="N", help="characters a second of answers; 0: at once")
+    demo.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+
+
+def _pace(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise argparse.ArgumentTypeError(f"'{text[:20]}' is not a whole number from 0 to 999999")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play scenes in the cockpit, or without a screen where there is no terminal."""
+    known = scenes()
+    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    on_screen = terminal and os.environ.get("TERM") != "dumb" and not flag(options, "json")
+    scene = options.scene or (_asked(known) if on_screen else "")
+    if not scene:
+        print_answer(options, {"scenes": [*known, ALL]}, _listed(known))
+        return 0
+    if scene not in (ALL, *known):
+        return print_error(f"there is no scene '{scene[:60]}'; scenes: {', '.join((*known, ALL))}")
+    code = 0
+    for mission in known.values() if scene == ALL else (known[scene],):
+        with tempfile.TemporaryDirectory(prefix="pilothouse-demo-", ignore_cleanup_errors=True) as place:
+            code = max(code, _play(options, Path(place) / mission.name, mission, on_screen))
+    if on_screen:
+        print_answer(options, {}, AFTER)
+    return code
+
+
+def _listed(known: dict[str, Mission]) -> str:
+    lines = [f"{number} {name:<9} {m.title}" for number, (name, m) in enumerate(known.items(), 1)]
+    return "\n".join((*lines, f"{len(lines) + 1} {ALL:<9} one after the other; ctrl+q goes on to the next"))
+
+
+def _asked(known: dict[str, Mission]) -> str:
+    """The scene that the operator chooses; empty for none."""
+    print(_listed(known))
+    try:
+        given = input("Which one? ").strip()
+    except EOFError:
+        return ""
+    names = (*known, ALL)
+    return names[int(given) - 1] if given.isdecimal() and 0 < int(given) <= len(names) else given
+
+
+def _play(options: argparse.Namespace, workspace: Path, mission: Mission, on_screen: bool) -> int:
+    workspace.mkdir()
+    settings = replace(Settings.load(workspace, theme=options.theme), model=None)
+    pace = options.pace if options.pace is not None or on_screen else 0
+    if pace is not None:
+        settings = replace(settings, recorded_pace=pace)
+    if not on_screen:
+        return run_answer(options, _without_screen(options, workspace, settings, mission))
+    from app.cockpit.app import run_cockpit
+
+    return run_cockpit(workspace, mission=mission, settings=settings)
+
+
+async def _without_screen(
+    options: argparse.Namespace, workspace: Path, settings: Settings, mission: Mission
+) -> Answer:
+    from app.commands.headless import open_engine
+
+    async with open_engine(workspace, settings.engine_config()) as engine:
+        code, answer, text = await _flown(options, engine, mission)
+    # A scene that waits for its operator has come to its end.
+    waits = code == 3 and mission.expect == "NEEDS_OPERATOR"
+    return 0 if waits else code, answer, f"{mission.title}\n{mission.summary}\n\n{text}\n"
+
+
+async def _flown(options: argparse.Namespace, engine: Engine, mission: Mission) -> Answer:
+    from app.commands.command_runner import run_line
+    from app.commands.headless import EXIT_CODES, Run, RunOptions, Status
+    from engine.core import commands as cmd
+
+    quiet = flag(options, "quiet")
+    if mission.agent is None:
+        await engine.submit(cmd.CreateAgent(agent="pilot-1"))
+        return await run_line(engine, f"mission {mission.name}", agent="", dry=False, quiet=quiet)
+    how = RunOptions(engine.workspace, mission=mission, agent=mission.agent.id, quiet=quiet)
+    result = await Run(engine, how, sys.stdout, sys.stderr).run()
+    return EXIT_CODES[Status(result["status"])], result, f"{result['status']}: {result['message']}"
