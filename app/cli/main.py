@@ -18,6 +18,7 @@ from engine import __version__
 SUBCOMMANDS = {
     "run": "run one agent on a goal without a screen",
     "missions": "the shipped missions",
+    "examples": "files to begin with: a fleet, programs, a project, a recipe, a plug-in, an MCP server",
     "do": "one line, as typed in the command bar",
     "sessions": "the journal: what ran, whether it is whole, and repairing it",
     "open": "look at a session that came as one file, or make a workspace of it",
