@@ -85,6 +85,8 @@ class CockpitContext:
         self.setting_problems = [*filter(None, [restricted]), *settings.problems, *wrong]
         self.made_from: tuple[list[str], tuple[str, ...]] = ([], ())
         """How the line in the bar begins that edits something, and the lines that it was made from."""
+        self.event_watchers: list[Callable[[Event], None]] = []
+        """Given each new event."""
         self.watchers: list[Watcher] = []
         """Given each new event of an agent."""
         self.frame_hooks: list[Callable[[], None]] = []

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from app.commands.arguments import Rest, Word, agent_names, listed, lower, matching
+from app.commands.arguments import Rest, Word, agent_names, among, listed, lower, matching
 from app.commands.command import Answer, CommandHost, Context, Group, Show, Values, late
 
 
 def quit_program(host: CommandHost, _values: Values) -> Answer | None:
     """Leave the cockpit; without one there is nothing to leave."""
     return None if host.view("quit") else (0, {"ok": True, "message": "bye"}, "bye")
+
+
+def take_tour(host: CommandHost, values: Values) -> Answer | None:
+    """Begin, go on with or leave the tour; it is about keys, so it needs a screen."""
+    says = "the tour is in the cockpit: start pilothouse there"
+    return None if host.view("tour", how=values["how"]) else (2, {"ok": False, "message": says}, says)
 
 
 def _command_names(_context: Context) -> list[tuple[str, str]]:
@@ -63,6 +69,18 @@ COMMANDS = (
         "the commands of this bar",
         Show(late("registry:show_help"), "help"),
         Rest("name", "a command", optional=True, shown="COMMAND", default="", offers=_command_names),
+    ),
+    command(
+        "tour",
+        "ten steps for a new user; next passes over one, off leaves",
+        take_tour,
+        Word(
+            "how",
+            "off or next",
+            True,
+            parse=among(("off", "next"), "tour takes off or next, not '{}'"),
+            default="",
+        ),
     ),
     command("quit exit q", "leave; agents stay where they are", quit_program),
 )
