@@ -71,7 +71,7 @@ class TourRecord:
         self.off = False
         self.known = False
         """Whether the tour was offered before."""
-        with suppress(OSError, ValueError, TypeError, AttributeError):
+        with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
             kept = json.loads(self._path.read_bytes()[:4_096])
             self.done, self.off = {str(name) for name in kept["done"]}, kept["off"] is True
             self.known = True

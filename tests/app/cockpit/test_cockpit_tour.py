@@ -91,7 +91,7 @@ async def test_the_tour_is_left_and_resumed_and_asks_for_work_where_there_is_non
     await flight.says("tour takes off or next, not 'of'")
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"done": 3, "off": 1}', "\x00\xff", "{" * 5_000])
+@pytest.mark.parametrize("text", ["", "[]", '{"done": 3, "off": 1}', "\x00\xff", "[" * 4_000, "{}"])
 def test_a_damaged_file_of_the_tour_is_taken_as_none(text: str) -> None:
     home().mkdir(parents=True)
     (home() / "tour.json").write_text(text)
