@@ -1,0 +1,166 @@
+"""README and guide run in the order written, without a model: their keys, and lines of cockpit and shell.
+
+Typed are the lines of code blocks, and the keys and lines that a numbered step names outside of parentheses.
+What stands behind ` needs ` at the head of a code block is not there in a test, and the page says so, too.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app import guide
+from tests.rounds import FULL
+from tests.typed import KEYS, REFUSED, TypedCockpit
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "README": ROOT / "README.md",
+    **{topic: ROOT / f"app/guide/{topic}.md" for topic in guide.READING_ORDER},
+}
+FENCE = re.compile(r"^ *```(?:\w+)?(?: needs (.+))?$")
+STEP = re.compile(r"^\d+\. ")
+CODE = re.compile(r"`([^`]+)`")
+ASIDE = re.compile(r"\([^)]*\)")
+EXIT_CODE = re.compile(r"#.*exit code (\d+)")
+FIELD, EMPTY = re.compile(r"^ ❯ (.*)$", re.MULTILINE), "a command, or a goal"
+MINUTES = "a minute"
+"""What a line needs that `make endurance` has."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """One thing that a page has its reader type."""
+
+    where: str
+    text: str
+    kind: str
+    """`key`, `line` (of the command bar), `shell`, or `end` of a numbered step."""
+    needs: str = ""
+
+
+def typed(page: str) -> Iterator[Typed]:
+    """What a page has its reader type, in its order."""
+    lines = PAGES[page].read_text(encoding="utf-8").splitlines()
+    needs: str | None = None
+    step = ""
+    for number, line in enumerate([*lines, ""], 1):
+        where = f"{PAGES[page].name}:{number}"
+        fence = FENCE.match(line)
+        if needs is None and step and (fence or STEP.match(line) or not line.strip()):
+            yield from _named(step, where)
+            step = ""
+        if fence:
+            if needs is not None:
+                yield Typed(where, "", "end")
+            needs = (fence[1] or "") if needs is None else None
+        elif needs is not None:
+            yield from _of_block(line.strip(), where, needs)
+        elif STEP.match(line) or (step and line.strip()):
+            step += f" {line}"
+
+
+def _of_block(line: str, where: str, needs: str) -> Iterator[Typed]:
+    if line.startswith(": "):
+        yield Typed(where, line[2:], "line", needs)
+    elif line.startswith(("pilothouse ", "make ")):
+        yield Typed(where, line, "shell", needs)
+
+
+def _named(step: str, where: str) -> Iterator[Typed]:
+    """The keys and lines that a numbered step names."""
+    for text in CODE.findall(ASIDE.sub("", step)):
+        if text in KEYS or len(text) == 1:
+            yield Typed(where, text, "key")
+        elif text.startswith(": "):
+            yield Typed(where, text[2:], "line")
+    yield Typed(where, "", "end")
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_line_needs_its_page_tells(page: str) -> None:
+    text = " ".join(re.sub(r"^ *```.*$", "", PAGES[page].read_text(), flags=re.MULTILINE).split())
+    for each in typed(page):
+        assert each.needs.split()[-1:] == [] or each.needs.split()[-1] in text, each
+
+
+# ------------------------------------------------------------------ in a cockpit
+
+
+class Reader:
+    """Types what a page says into a cockpit, and sees that each has an effect and that none is refused."""
+
+    def __init__(self, cockpit: TypedCockpit) -> None:
+        self.cockpit = cockpit
+
+    def do(self, each: Typed) -> None:
+        try:
+            if each.kind == "key":
+                shown = self.cockpit.changes(KEYS.get(each.text, each.text))
+            elif each.kind == "line":
+                shown = self._enter(each.text)
+            else:
+                self.cockpit.until(lambda text: "RUNNING" not in text, "what runs ends")
+                for _ in range(2):  # a text that is not saved is asked about
+                    self.cockpit.press(KEYS["esc"].encode())
+                    self.cockpit.steady()
+                return
+        except TimeoutError as error:
+            raise AssertionError(f"{each}: {error}") from None
+        assert REFUSED not in shown, f"{each}:\n{shown}"
+        field = FIELD.search(shown)
+        assert each.kind != "key" or each.text in (":", "f") or not field or EMPTY in field[1], f"{each}:\n{shown}"
+
+    def _enter(self, line: str) -> str:
+        if EMPTY in self.cockpit.text:
+            before = self._answer()
+            self.cockpit.changes(":")
+        else:
+            before = self._answer()
+        self.cockpit.changes(line)
+        known = {before, self._answer()}
+        self.cockpit.press(b"\r")
+        self.cockpit.until(
+            lambda text: self._answer() not in known or "esc close" in text, f"{line} is answered"
+        )
+        return self.cockpit.steady()
+
+    def _answer(self) -> tuple[str, str]:
+        """The agent that is shown, and what the bar says."""
+        rows = self.cockpit.text.split("\n")
+        return rows[0].split()[1], rows[-2].strip()
+
+
+def refusals(workspace: Path) -> list[str]:
+    """What the journal has that was refused."""
+    with sqlite3.connect(workspace / ".pilothouse/journal.db") as journal:
+        rows = journal.execute("select body from events where kind = 'command.refused'")
+        return [str(body) for (body,) in rows]
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README", "first-hour"])
+def test_a_walk_is_typed_in_its_order(page: str, tmp_path: Path) -> None:
+    cockpit = TypedCockpit(tmp_path / "workspace", "--mission", "first-flight")
+    reader = Reader(cockpit)
+    try:
+        cockpit.until(lambda text: "held next" in text, "the first mission")
+        for each in typed(page):
+            if each.kind != "shell" and (not each.needs or (FULL and each.needs == MINUTES)):
+                reader.do(each)
+    finally:
+        cockpit.end()
+    assert not refusals(tmp_path / "workspace")
