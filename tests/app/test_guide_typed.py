@@ -6,8 +6,12 @@ What stands behind ` needs ` at the head of a code block is not there in a test,
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +19,9 @@ from pathlib import Path
 import pytest
 
 from app import guide
+from app.cli.examples import copy_example, load_examples
+from app.cli.main import main
+from tests.patience import PATIENCE_S
 from tests.rounds import FULL
 from tests.typed import KEYS, REFUSED, TypedCockpit
 
@@ -90,6 +97,32 @@ def test_what_a_line_needs_its_page_tells(page: str) -> None:
         assert each.needs.split()[-1:] == [] or each.needs.split()[-1] in text, each
 
 
+def is_there(each: Typed) -> bool:
+    """Whether a test has what it needs."""
+    return not each.needs or (FULL and each.needs == MINUTES)
+
+
+def copy_all_examples(workspace: Path) -> None:
+    for name in load_examples():
+        copy_example(name, workspace)
+
+
+def run(words: list[str]) -> int:
+    """Run a command line here where it comes back; its exit code."""
+    if words[0] == "make":
+        return subprocess.run(
+            ["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, check=False
+        ).returncode
+    if words[1] in ("serve", "ps"):
+        program = [sys.executable, "-m", "app.cli.main", *words[1:]]
+        path = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(program, env=path, timeout=PATIENCE_S, check=False).returncode
+    try:
+        return main(words[1:])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
 # ------------------------------------------------------------------ in a cockpit
 
 
@@ -115,7 +148,9 @@ class Reader:
             raise AssertionError(f"{each}: {error}") from None
         assert REFUSED not in shown, f"{each}:\n{shown}"
         field = FIELD.search(shown)
-        assert each.kind != "key" or each.text in (":", "f") or not field or EMPTY in field[1], f"{each}:\n{shown}"
+        assert each.kind != "key" or each.text in (":", "f") or not field or EMPTY in field[1], (
+            f"{each}:\n{shown}"
+        )
 
     def _enter(self, line: str) -> str:
         if EMPTY in self.cockpit.text:
@@ -130,6 +165,11 @@ class Reader:
             lambda text: self._answer() not in known or "esc close" in text, f"{line} is answered"
         )
         return self.cockpit.steady()
+
+    @property
+    def agent(self) -> str:
+        """The agent that is shown."""
+        return self._answer()[0]
 
     def _answer(self) -> tuple[str, str]:
         """The agent that is shown, and what the bar says."""
@@ -152,6 +192,41 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+def test_the_lines_of_the_other_pages_are_typed_into_one_cockpit(tmp_path: Path) -> None:
+    copy_all_examples(tmp_path / "workspace")
+    cockpit = TypedCockpit(tmp_path / "workspace", "--mission", "first-flight")
+    reader = Reader(cockpit)
+    try:
+        cockpit.until(lambda text: "held next" in text, "the first mission")
+        for page in guide.READING_ORDER[1:]:
+            lines = [each for each in typed(page) if each.kind == "line" and is_there(each)]
+            if lines and reader.agent != "pilot-1":
+                reader.do(Typed(page, "agent pilot-1", "line"))
+            for each in lines:
+                reader.do(each)
+                reader.do(Typed(each.where, "", "end"))
+    finally:
+        cockpit.end()
+    assert not refusals(tmp_path / "workspace")
+
+
+@pytest.mark.slow
+def test_the_lines_of_a_shell_end_with_the_code_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "workspace").mkdir()
+    for each in (each for page in PAGES for each in typed(page)):
+        if each.kind == "shell" and is_there(each):
+            said = EXIT_CODE.search(each.text)
+            words = shlex.split(each.text, comments=True)
+            code = run(words)
+            printed = capsys.readouterr()
+            assert code == int(said[1] if said else 0), (
+                f"{each}\n{printed.out[-2000:]}\n{printed.err[-2000:]}"
+            )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README", "first-hour"])
 def test_a_walk_is_typed_in_its_order(page: str, tmp_path: Path) -> None:
     cockpit = TypedCockpit(tmp_path / "workspace", "--mission", "first-flight")
@@ -159,7 +234,7 @@ def test_a_walk_is_typed_in_its_order(page: str, tmp_path: Path) -> None:
     try:
         cockpit.until(lambda text: "held next" in text, "the first mission")
         for each in typed(page):
-            if each.kind != "shell" and (not each.needs or (FULL and each.needs == MINUTES)):
+            if each.kind != "shell" and is_there(each):
                 reader.do(each)
     finally:
         cockpit.end()
