@@ -27,7 +27,7 @@ KEYS = {
     **{f"ctrl+{chr(code + 96)}": chr(code) for code in range(1, 27)},
 }
 """What a terminal sends, by the names that the guide has; a single character sends itself."""
-STEADY_S = 0.15
+STEADY_S = 0.1
 """A screen that has been the same for so long shows what a key has led to, unless more is waited for."""
 
 
@@ -83,7 +83,7 @@ class TypedCockpit(Cockpit):
         Raises:
             TimeoutError: nothing changed.
         """
-        before = self.steady(), self._cursor
+        before = self.text, self._cursor
         self.press(keys.encode())
         self.until(lambda text: (text, self._cursor) != before, f"{keys!r} does something")
         return self.steady()

@@ -11,12 +11,6 @@ def quit_program(host: CommandHost, _values: Values) -> Answer | None:
     return None if host.view("quit") else (0, {"ok": True, "message": "bye"}, "bye")
 
 
-def take_tour(host: CommandHost, values: Values) -> Answer | None:
-    """Begin, go on with or leave the tour; it is about keys, so it needs a screen."""
-    says = "the tour is in the cockpit: start pilothouse there"
-    return None if host.view("tour", how=values["how"]) else (2, {"ok": False, "message": says}, says)
-
-
 def _command_names(_context: Context) -> list[tuple[str, str]]:
     return [(each.name, each.help) for each in late("registry:all_commands")()]
 
@@ -73,7 +67,7 @@ COMMANDS = (
     command(
         "tour",
         "ten steps for a new user; next passes over one, off leaves",
-        take_tour,
+        Show(view="tour"),
         Word(
             "how",
             "off or next",

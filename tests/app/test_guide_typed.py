@@ -36,6 +36,8 @@ CODE = re.compile(r"`([^`]+)`")
 ASIDE = re.compile(r"\([^)]*\)")
 EXIT_CODE = re.compile(r"#.*exit code (\d+)")
 FIELD, EMPTY = re.compile(r"^ ❯ (.*)$", re.MULTILINE), "a command, or a goal"
+OPEN = re.compile(r"\besc (?:close|cancel|again)|─ Please confirm ─")
+"""What a dialog has."""
 MINUTES = "a minute"
 """What a line needs that `make endurance` has."""
 
@@ -133,6 +135,7 @@ class Reader:
         self.cockpit = cockpit
 
     def do(self, each: Typed) -> None:
+        """Type it; an end of a step closes what is open, once what runs has ended."""
         try:
             if each.kind == "key":
                 shown = self.cockpit.changes(KEYS.get(each.text, each.text))
@@ -140,31 +143,43 @@ class Reader:
                 shown = self._enter(each.text)
             else:
                 self.cockpit.until(lambda text: "RUNNING" not in text, "what runs ends")
-                for _ in range(2):  # a text that is not saved is asked about
-                    self.cockpit.press(KEYS["esc"].encode())
-                    self.cockpit.steady()
-                return
+                shown = self._escape()
         except TimeoutError as error:
             raise AssertionError(f"{each}: {error}") from None
         assert REFUSED not in shown, f"{each}:\n{shown}"
-        field = FIELD.search(shown)
-        assert each.kind != "key" or each.text in (":", "f") or not field or EMPTY in field[1], (
-            f"{each}:\n{shown}"
-        )
+        keyed = each.kind == "key" and each.text != ":" and not OPEN.search(shown)
+        if keyed and (field := FIELD.search(shown)):
+            assert EMPTY in field[1], f"{each} became text:\n{shown}"
+
+    def _escape(self) -> str:
+        """Close what is open and leave the bar; the screen."""
+        for _ in range(8):
+            self.cockpit.press(KEYS["esc"].encode())
+            shown = self.cockpit.steady()
+            if not OPEN.search(shown) and self._in_panes:
+                break
+        return shown
 
     def _enter(self, line: str) -> str:
-        if EMPTY in self.cockpit.text:
-            before = self._answer()
-            self.cockpit.changes(":")
-        else:
-            before = self._answer()
-        self.cockpit.changes(line)
+        if OPEN.search(self.cockpit.text):
+            self._escape()
+        before = self._answer()
+        if self._in_panes:
+            self.cockpit.press(b":")
+            self.cockpit.until(lambda _text: not self._in_panes, "the bar has the focus")
+        self.cockpit.press(line.encode())
+        self.cockpit.until(lambda text: line[-20:] in text, f"{line} is typed")
         known = {before, self._answer()}
         self.cockpit.press(b"\r")
         self.cockpit.until(
-            lambda text: self._answer() not in known or "esc close" in text, f"{line} is answered"
+            lambda text: self._answer() not in known or OPEN.search(text), f"{line} is answered"
         )
         return self.cockpit.steady()
+
+    @property
+    def _in_panes(self) -> bool:
+        """Whether letters are keys: the last line names them."""
+        return "run/pause" in self.cockpit.text.split("\n")[-1]
 
     @property
     def agent(self) -> str:
@@ -204,7 +219,6 @@ def test_the_lines_of_the_other_pages_are_typed_into_one_cockpit(tmp_path: Path)
                 reader.do(Typed(page, "agent pilot-1", "line"))
             for each in lines:
                 reader.do(each)
-                reader.do(Typed(each.where, "", "end"))
     finally:
         cockpit.end()
     assert not refusals(tmp_path / "workspace")
