@@ -161,12 +161,11 @@ class Reader:
         return shown
 
     def _enter(self, line: str) -> str:
-        if OPEN.search(self.cockpit.text):
+        if OPEN.search(self.cockpit.text) or not self._in_panes:
             self._escape()
         before = self._answer()
-        if self._in_panes:
-            self.cockpit.press(b":")
-            self.cockpit.until(lambda _text: not self._in_panes, "the bar has the focus")
+        self.cockpit.press(b":")
+        self.cockpit.until(lambda _text: not self._in_panes, "the bar has the focus")
         self.cockpit.press(line.encode())
         self.cockpit.until(lambda text: line[-20:] in text, f"{line} is typed")
         known = {before, self._answer()}
