@@ -170,10 +170,13 @@ class Reader:
         self.cockpit.until(lambda text: line[-20:] in text, f"{line} is typed")
         known = {before, self._answer()}
         self.cockpit.press(b"\r")
-        self.cockpit.until(
-            lambda text: self._answer() not in known or OPEN.search(text), f"{line} is answered"
-        )
+        self.cockpit.until(lambda text: self._answers(known) or OPEN.search(text), f"{line} is answered")
         return self.cockpit.steady()
+
+    def _answers(self, known: set[tuple[str, str]]) -> bool:
+        """Whether the bar says something new, or another agent is shown."""
+        agent, says = self._answer()
+        return (agent, says) not in known and (says[:1] in "✓·?✗" or agent not in dict(known))
 
     @property
     def _in_panes(self) -> bool:
