@@ -15,10 +15,11 @@ from engine.core import events as ev
 from engine.core.agents import Mode
 from engine.core.approvals import Scope
 from engine.core.plan import StepStatus
+from tests.rounds import sizes
 from widgets.dialogs.approvals import ApprovalDialog, PlanApprovalDialog
 from widgets.dialogs.inbox import InboxDialog
 
-SIZES = [(160, 45), (80, 24)]
+SIZES = sizes((80, 24), (160, 45))
 
 
 def asking(home: Path) -> Settings:

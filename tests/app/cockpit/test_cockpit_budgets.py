@@ -10,6 +10,7 @@ from flight import Flight, cockpit
 from engine.core import events as ev
 from engine.core.budgets import SpendingLimits
 from engine.core.goals import GoalStatus
+from tests.rounds import sizes
 from widgets.dialogs.limits import BudgetsDialog
 
 THREE = "create a directory named 'a', then create a directory named 'b', then create a directory named 'c'"
@@ -41,7 +42,7 @@ async def test_an_agent_that_a_budget_holds_says_which_and_goes_on_with_more_of_
     assert [said.limits for said in set_] == [SpendingLimits(actions=1), SpendingLimits(actions=2), None]
 
 
-@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (160, 45)))
 async def test_budgets_of_agent_and_workspace_are_set_by_word_and_key(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

@@ -13,6 +13,7 @@ from engine.models.choice import ModelChoice
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, plan_call
+from tests.rounds import sizes
 from widgets.base.dialog import TextDialog
 from widgets.base.facts import LongText
 from widgets.dialogs.metacognition import ContextDialog
@@ -32,7 +33,7 @@ def settings(server: MessagesServer, home: Path) -> Settings:
     return Settings(home=home, model=choice)
 
 
-@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (160, 45)))
 async def test_the_meter_shows_the_prompt_exactly_as_it_was_sent_last(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

@@ -11,6 +11,7 @@ from flight import Flight, cockpit
 from engine.core.improvement import CampaignStatus, ItemStatus, JobStatus
 from engine.improve.ports import JobRequest, JobResult, Progress
 from tests.engine.improve.running.words import OTHER, TEXT, WordAuditor, component, lay, plug
+from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog
@@ -23,7 +24,7 @@ def bar(flight: Flight) -> CommandBar:
     return flight.app.query_one("#command", CommandBar)
 
 
-@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (160, 45)))
 async def test_a_campaign_is_previewed_looked_at_applied_and_rolled_back(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -110,7 +111,7 @@ async def test_a_command_that_raises_leaves_the_cockpit_alive_with_an_id(flight:
     await flight.says("colour believed")
 
 
-@pytest.mark.parametrize("size", [(120, 35), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (120, 35)))
 async def test_the_backlog_is_approved_rejected_and_worked_on_by_key(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from flight import PATIENCE_S, Flight, cockpit
 
 from engine.core import commands as cmd
+from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.base.line_pane import LinePane
 from widgets.dialogs.memory_browser import MemoryBrowser
@@ -141,7 +142,7 @@ async def test_words_of_the_bar_write_to_the_memory_of_the_present_work(knowing:
         knowing.app.context.say("", "note")
 
 
-@pytest.mark.parametrize("size", [(100, 30), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (100, 30)))
 async def test_the_browser_says_what_to_do_where_nothing_is_remembered(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

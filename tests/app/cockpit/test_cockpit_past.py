@@ -12,6 +12,7 @@ from flight import Flight, cockpit
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.goals import GoalStatus
+from tests.rounds import sizes
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.preview import ComparisonDialog
 from widgets.panes.timeline import Timeline
@@ -245,7 +246,7 @@ async def test_a_reasoner_is_seen_as_it_was(tmp_path: Path) -> None:
         assert set(flight.state.held_beliefs) >= beliefs
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+@pytest.mark.parametrize("size", sizes((80, 24), (40, 10)))
 async def test_the_past_can_be_seen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with cockpit(tmp_path / "ws", mission="first-flight", size=size) as flight:
         await flight.press("s")

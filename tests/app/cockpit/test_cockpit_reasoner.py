@@ -11,6 +11,7 @@ from flight import Flight, cockpit
 from engine.core import events as ev
 from engine.core.goals import GoalStatus
 from engine.core.reasoner import GenerationStage
+from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.base.facts import LongText
 from widgets.dialogs.generated_plans import GeneratedPlansDialog
@@ -220,7 +221,7 @@ async def test_what_a_program_prints_is_inert(robot: Flight) -> None:
     assert robot.app.is_running
 
 
-@pytest.mark.parametrize("size", [(160, 45), (80, 24), (40, 12)])
+@pytest.mark.parametrize("size", sizes((80, 24), (160, 45), (40, 12)))
 async def test_every_size_shows_it(tmp_path: Path, size: tuple[int, int]) -> None:
     async with cockpit(tmp_path / "ws", mission="explorer", size=size) as flight:
         for key, words in (("1", "!reach(home)"), ("3", "session_cwd"), ("5", "A"), ("2", "move(Direction)")):

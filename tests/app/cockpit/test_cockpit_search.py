@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
+from tests.rounds import sizes
 from widgets.base.facts import LongText
 from widgets.dialogs.review import SearchDialog
 
@@ -21,7 +22,7 @@ async def _searched(flight: Flight, words: str) -> SearchDialog:
     return dialog
 
 
-@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (160, 45)))
 async def test_what_is_found_is_listed_and_read_whole(tmp_path: Path, size: tuple[int, int]) -> None:
     async with cockpit(tmp_path / "ws", size=size) as flight:
         await flight.type("believe pump primed")

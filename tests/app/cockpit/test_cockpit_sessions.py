@@ -21,6 +21,7 @@ from flight import Flight
 
 from app.projection.session_views import session_of
 from tests.messages_server import Reply, object_call
+from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog, WriteDialog
 from widgets.dialogs.session import SessionDialog
 
@@ -61,7 +62,7 @@ async def chooses(flight: Flight, dialog: SessionDialog, label: str) -> None:
     await flight.press(str(number))
 
 
-@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+@pytest.mark.parametrize("size", sizes((80, 24), (160, 45)))
 async def test_a_guided_session_goes_forth_and_back(tmp_path: Path, size: tuple[int, int]) -> None:
     async with staffed(tmp_path / "ws", [Reply(text="dog [/b]owners\x1b[31m in towns")], size=size) as flight:
         await register(flight, **WIZARD)

@@ -15,11 +15,12 @@ from textual import events
 from app.cockpit.controllers.turn import ShellPane
 from engine.core import events as ev
 from engine.core.agents import Mode, RunState
+from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.dialogs.turn import HandBackDialog, HandoverDialog, InterventionDialog
 from widgets.panes.command_bar import CommandBar
 
-SIZES = [(160, 45), (80, 24)]
+SIZES = sizes((80, 24), (160, 45))
 HAND_BACK = "ctrl+right_square_bracket"
 KEYS = """import os, sys, tty
 tty.setraw(0)

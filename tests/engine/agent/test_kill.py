@@ -19,7 +19,7 @@ from tests.rounds import rounds
 
 @pytest.mark.slow
 async def test_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -> None:
-    kills = rounds(8, full=1_000)
+    kills = rounds(4, full=1_000)
     tally = await kill_often(tmp_path, kills, 20261122)
 
     assert tally.kills == kills

@@ -16,7 +16,7 @@ from engine.core.goals import GoalStatus
 from engine.core.plan import StepStatus
 from engine.inquiry.waiting import waiting_for
 
-TINY = [act("write", path=f"f{n}", content="x") for n in range(60)]
+TINY = [act("write", path=f"f{n}", content="x") for n in range(30)]
 
 
 async def test_nothing_starts_after_an_acknowledged_pause_until_run(flight: Flight) -> None:
@@ -37,7 +37,7 @@ async def test_nothing_starts_after_an_acknowledged_pause_until_run(flight: Flig
             pauses += paused
         assert not (paused and event.kind == "action.started"), event.ref
     assert pauses >= 5
-    assert len(list(flight.sandbox.glob("f*"))) == 60
+    assert len(list(flight.sandbox.glob("f*"))) == 30
 
 
 async def test_each_step_runs_exactly_one_action(flight: Flight) -> None:

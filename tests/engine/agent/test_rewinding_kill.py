@@ -18,7 +18,7 @@ from engine.core import commands as cmd
 from tests.rewinding import tree_hash
 from tests.rounds import rounds
 
-KILLS = rounds(3, full=12)
+KILLS = rounds(2, full=12)
 MANY = "import os\nfor n in range(300): open(f'file{n}', 'w').write(str(n) * 50)"
 OTHER = "import os\nfor n in range(300): open(f'file{n}', 'w').write('other' * n)"
 

@@ -21,7 +21,7 @@ from tests.patience import PATIENCE_S as PATIENCE_S
 from tests.rounds import rounds
 
 AGENTS = ("ada", "ben", "cyd", "dov")
-GOALS = rounds(20, full=200)
+GOALS = rounds(12, full=200)
 CALLS = 3
 """Calls that one question to a model may take: the first, and two to put right what was wrong."""
 

@@ -27,7 +27,7 @@ from engine.inquiry import index_writer
 from tests.rounds import rounds
 from tests.trusting import trust_folder
 
-ROUNDS = rounds(20, full=300)
+ROUNDS = rounds(12, full=300)
 CANARY = "precious"
 PROGRAM = """import pathlib
 (pathlib.Path.home() / "kept").write_text("x")

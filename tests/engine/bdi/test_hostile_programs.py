@@ -33,7 +33,7 @@ WALK = 20_000
 PROCESSOR_S = 60
 """For the phases of one program, far beyond what any takes."""
 ADDRESS_BYTES = 1 << 30
-PROGRAMS = rounds(80, full=50_000)
+PROGRAMS = rounds(50, full=50_000)
 PATIENCE_S = rounds(300, full=20_000)
 
 RUNNER = """

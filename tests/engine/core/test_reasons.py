@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
@@ -20,7 +21,12 @@ ANY_OF = {"run.": {"run.hold", "run.cut", "run.cancel", "run.freeze"}}
 """Codes that are put together where they are made, by how they begin."""
 
 
-def _calls() -> Iterator[tuple[str, ast.Call]]:
+@functools.cache
+def _calls() -> tuple[tuple[str, ast.Call], ...]:
+    return tuple(_calls_in_packages())
+
+
+def _calls_in_packages() -> Iterator[tuple[str, ast.Call]]:
     root = Path(__file__).parents[3]
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):

@@ -47,7 +47,7 @@ asyncio.run(main())
 async def test_every_acknowledged_event_outlives_kill_9_at_random_moments(tmp_path, open_store):
     dice = random.Random(20261122)
     acknowledged: dict[int, tuple[str, str]] = {}
-    for _ in range(rounds(8, full=20)):
+    for _ in range(rounds(4, full=20)):
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-c", APPENDER, tmp_path, stdout=asyncio.subprocess.PIPE
         )

@@ -32,7 +32,7 @@ def slow(plans: int) -> str:
 
 
 ENDLESS = slow(500)
-LONG = slow(12)
+LONG = slow(4)
 
 
 async def under_way(flight: ReasonerFlight) -> ReasonerDeliberation:

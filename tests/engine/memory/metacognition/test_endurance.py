@@ -34,7 +34,7 @@ from tests.engine.memory.metacognition.meta_desk import MetaDesk, World, good, r
 from tests.engine.memory.metacognition.virtual_time import LoopClock
 from tests.rounds import rounds
 
-LOOPS, PLAN = rounds(300, full=2_000), 100
+LOOPS, PLAN = rounds(150, full=2_000), 50
 GROWTH_MB = 50
 FULL_S = float(rounds(2, full=5))
 """How long the disk has no room."""
@@ -173,7 +173,7 @@ async def test_many_loops_with_faults_end_well_and_leave_nothing_behind(tmp_path
     assert fold(events) == state
     ends = [said for event in events if isinstance(said := ev.payload_of(event), ev.BackgroundEnded)]
     outcomes = Counter(said.outcome for said in ends)
-    assert outcomes[JobOutcome.DONE] > rounds(30, full=300)
+    assert outcomes[JobOutcome.DONE] > rounds(12, full=300)
     assert outcomes[JobOutcome.TIMED_OUT] >= trouble.hung - 3
     assert any(said.message == "database is locked" for said in ends), outcomes
     assert state.meta.running == ()
