@@ -36,7 +36,7 @@ CODE = re.compile(r"`([^`]+)`")
 ASIDE = re.compile(r"\([^)]*\)")
 EXIT_CODE = re.compile(r"#.*exit code (\d+)")
 FIELD, EMPTY = re.compile(r"^ ❯ (.*)$", re.MULTILINE), "a command, or a goal"
-OPEN = re.compile(r"\besc (?:close|cancel|again)|─ Please confirm ─")
+OPEN = re.compile(r"\besc (?:close|cancel|again)|─ Please confirm ─|─ Manual intervention ─")
 """What a dialog has."""
 MINUTES = "a minute"
 """What a line needs that `make endurance` has."""
@@ -143,6 +143,7 @@ class Reader:
                 shown = self._enter(each.text)
             else:
                 self.cockpit.until(lambda text: "RUNNING" not in text, "what runs ends")
+                self.cockpit.until(self._came_to_its_turn, "the choices of an intervention are open")
                 shown = self._escape()
         except TimeoutError as error:
             raise AssertionError(f"{each}: {error}") from None
@@ -150,6 +151,11 @@ class Reader:
         keyed = each.kind == "key" and each.text != ":" and not OPEN.search(shown)
         if keyed and (field := FIELD.search(shown)):
             assert EMPTY in field[1], f"{each} became text:\n{shown}"
+
+    @staticmethod
+    def _came_to_its_turn(text: str) -> bool:
+        """Whether the dialog of an intervention is or was open, where it is the operator's turn."""
+        return "INTERVENTION" not in text or bool(OPEN.search(text)) or "i opens this again" in text
 
     def _escape(self) -> str:
         """Close what is open and leave the bar; the screen."""
