@@ -32,22 +32,22 @@ REFUSED = { cat requirements/refused.txt >&2; exit 1; }
 ifdef UNHASHED
 install = echo "UNHASHED is set: what the index serves is taken as it is" >&2; $(BIN)/python $(PIP) -e '.$(2)'
 else
-install = $(BIN)/python $(PIP) $(HASHED) $(1:%=-r requirements/%.txt) || $(REFUSED); \
+install = $(BIN)/python requirements/progress.py $(PIP:--quiet=) $(HASHED) $(1:%=-r requirements/%.txt) || $(REFUSED); \
   $(BIN)/python $(PIP) --no-index --no-deps --no-build-isolation -e .
 endif
 
 $(VENV)/.installed: pyproject.toml requirements/run.txt requirements/build.txt | $(VENV)/bin/python
-	@echo "installing Pilothouse into $(VENV) …" >&2
+	@echo "installing Pilothouse into $(VENV): once, and it may take some minutes …" >&2
 	@$(call install,run build)
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml requirements/test.txt | $(VENV)/bin/python
-	@echo "installing Pilothouse with its test tools into $(VENV) …" >&2
+	@echo "installing Pilothouse with its test tools into $(VENV): once, and it may take some minutes …" >&2
 	@$(call install,test,[test$(COMMA)lint])
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
-	@echo "installing what the benchmarks compare with into $(VENV) …" >&2
+	@echo "installing what the benchmarks compare with into $(VENV): once, and it may take some minutes …" >&2
 	@$(call install,bench,[test$(COMMA)lint$(COMMA)bench])
 	@touch $@
 

@@ -77,6 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+os.environ["PILOTHOUSE_NO_TOUR"] = "1"  # for programs that tests start, too
 # As often as the cockpit itself draws: sixty frames a second show the same things with more work.
 textual.screen.UPDATE_PERIOD = 1 / 25
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = settled  # type: ignore[attr-defined]

@@ -69,7 +69,11 @@ class Cockpit:
             with self._came:
                 self.ended = self.ended or not piece
                 self._seen = (self._seen + piece)[-KEPT:]
+                self.take(piece)
                 self._came.notify_all()
+
+    def take(self, piece: bytes) -> None:
+        """Do something with what came."""
 
     def shows(self, *texts: bytes, limit_s: float = PATIENCE_S) -> float:
         """Wait until all texts were printed since the last key; the moment when they were."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from textual.widgets import TextArea
 
+from app.cli.examples import copy_example
 from app.commands.settings import Settings
 from engine.agent.steering.rules import PRESETS
 from engine.core import commands as cmd
@@ -310,9 +311,8 @@ async def breakpoints(workspace: Path) -> None:
 
 async def campaign(workspace: Path) -> None:
     """A campaign on a project with three defects: what was tried, how it was judged, the difference."""
-    project = Path(__file__).parent / "engine/improve"
-    shutil.copytree(project / "sample", workspace / "sandbox" / "sample")
-    shutil.copytree(project / "held_out", workspace / ".pilothouse" / "held_out")
+    copy_example("sample", workspace)
+    shutil.copytree(Path(__file__).parent / "engine/improve/held_out", workspace / ".pilothouse" / "held_out")
     async with cockpit(workspace, size=(160, 45)) as flight:
         await flight.type("coord_improve --seed 3 sample")
         mastermind = await flight.engine.mastermind()

@@ -165,3 +165,19 @@ def test_an_audit_without_its_database_says_so() -> None:
     assert done.returncode == 69
     assert "not audited" in done.stderr
     assert "could not be reached" in done.stderr
+
+
+@pytest.mark.fast
+def test_an_install_says_how_far_it_is_and_ends_as_pip_does() -> None:
+    pip = "import sys; print('Collecting textual', flush=True); sys.stdin.read(); sys.exit(3)"
+    ours, its = os.openpty()
+    command = [sys.executable, str(FILES / "progress.py"), "-c", pip, str(FILES / "run.txt")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=its) as shown:
+        assert shown.stdin is not None
+        said = b""
+        while f"fetched 1 of {len(pins('run'))} packages".encode() not in said:
+            said += os.read(ours, 4096)
+        shown.stdin.close()
+        assert shown.wait() == 3
+    os.close(ours)
+    os.close(its)

@@ -62,6 +62,12 @@ def test_the_installed_command_flies_the_first_mission(installed: Path, tmp_path
     assert json.loads(done.stdout.splitlines()[-1])["status"] == "GOAL_ACHIEVED"
 
 
+def test_the_installed_command_has_the_examples(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, "examples", "copy", "sample", "ws", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ws/sandbox/sample/stats.py").is_file()
+
+
 def test_the_code_that_runs_is_the_wheels(installed: Path, tmp_path: Path) -> None:
     code = (
         "import engine, app.cockpit; from themes.loading import load_themes; "

@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "demo": "scenes that need no model: a crew, a model at work, a campaign",
     "run": "run one agent on a goal without a screen",
     "missions": "the shipped missions",
+    "examples": "files to begin with: a fleet, programs, a project, a recipe, a plug-in, an MCP server",
     "do": "one line, as typed in the command bar",
     "sessions": "the journal: what ran, whether it is whole, and repairing it",
     "open": "look at a session that came as one file, or make a workspace of it",

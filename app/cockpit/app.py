@@ -129,6 +129,8 @@ class Cockpit(TerminalApp[None]):
         keeps = attach is not Attach.READ_ONLY and not os.environ.get("TEXTUAL_DRIVER")
         self._watch = LoopWatch(workspace)
         self._guard: EndGuard | None = None
+        self._guides = keeps
+        """Whether it is the user of this machine who looks at it."""
         self._history = InputHistory(workspace, mine=mine, keeps=keeps)
         self._unsent = UnsentInputStore(workspace, mine=mine, keeps=keeps)
         self.controllers = Controllers(self, self.context, self._history, self._unsent, self._write_terminal)
@@ -262,13 +264,16 @@ class Cockpit(TerminalApp[None]):
         context.frame_hooks.append(lambda: self._unsent.update(agent=context.live.selected))
         context.app.set_interval(1 / FRAMES_PER_S, controllers.panes.frame, name="frame")
         context.app.set_interval(READ_EVERY_S, controllers.panes.look_at_memory, name="memory")
-        if not engine.agents and self._chosen_engine is not Attach.READ_ONLY:
+        new = not engine.agents
+        if new and self._chosen_engine is not Attach.READ_ONLY:
             await self._first_agent()
         self._announce_state()
         await self._drawn.wait()
         if isinstance(engine, Engine):
             context.run(self._let_others_in(engine), "engine server")
         context.run(controllers.review.begin_recap(), "recap")
+        if self._guides and not self.is_headless:
+            context.run(controllers.tour.begin_of_itself(new=new), "tour")
         controllers.approvals.offer_no_jail()
         controllers.approvals.announce_servers()
         streams = await engine.store.streams()
@@ -365,6 +370,8 @@ class Cockpit(TerminalApp[None]):
                 self.controllers.crew.announce_change()
             if event.kind == ContentsArchived.kind and (line := line_of(event)) is not None:
                 self.context.say(line.text, "note")
+        for watch in self.context.event_watchers:
+            watch(event)
         payload = self.context.live.take(event)
         if payload is not None:
             self.controllers.announcements.take(event.stream, payload)

@@ -100,6 +100,8 @@ class CockpitContext:
         """How the line in the bar begins that edits something, and the lines that it was made from."""
         self._notices: deque[tuple[str, str, str]] = deque(maxlen=NOTICES_KEPT)
         """What was said lately: when, of which kind, and what."""
+        self.event_watchers: list[Callable[[Event], None]] = []
+        """Given each new event."""
         self.watchers: list[Watcher] = []
         """Given each new event of an agent."""
         self._pop_ups: dict[str, Callable[[], object]] = {}

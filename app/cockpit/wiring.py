@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from app.cockpit.controllers.repair import Repair
     from app.cockpit.controllers.review import Review
     from app.cockpit.controllers.time_travel import TimeTravel
+    from app.cockpit.controllers.tour import Tour
 
 Controller = TypeVar("Controller")
 LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
@@ -80,6 +81,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "repair": ("repair:Repair", lambda own: (own.context,), ""),
     "review": ("review:Review", lambda own: (own.context,), "manual why"),
     "sessions": ("crew_sessions:CrewSessions", lambda own: (own.context, own.crew), ""),
+    "tour": ("tour:Tour", lambda own: (own.context, own.run), ""),
     "time": (
         "time_travel:TimeTravel",
         lambda own: (own.context, own.agents, own.layout),
@@ -111,6 +113,7 @@ VIEWS = {
     "fork": "time.fork",
     "adopt": "time.adopt",
     "undo": "time.undo",
+    "tour": "tour.show",
     "search": "review.open_search",
     "why": "review.answer",
     "mark": "review.mark",
@@ -153,6 +156,7 @@ class Controllers:
         review: Review
         sessions: CrewSessions
         time: TimeTravel
+        tour: Tour
 
     def __init__(
         self,

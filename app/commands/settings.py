@@ -55,6 +55,8 @@ class _CockpitTable(BaseModel, metaclass=LateModel):
     notify: Rule = Rule.DONE
     """`needs-you`: the bell and a notification when an agent needs the operator; `done`: when a goal ends,
     too; `off`: neither."""
+    tour: bool = True
+    """Whether the tour is offered to who has not seen it."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Keys by binding id, such as `cockpit.step = "f10"`."""
 
@@ -222,6 +224,7 @@ class Settings(EngineConfig):
     """What the operator chose: how a workspace is opened, and how the cockpit is."""
 
     theme: str | None = None
+    tour: bool = True
     keys: dict[str, str] = field(default_factory=dict)
     notify: Rule = Rule.DONE
     """What the operator is notified of."""
@@ -271,6 +274,7 @@ class Settings(EngineConfig):
         accepted = any(each.get("sandbox", {}).get("accept_paths") for each in accepting)
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or file.cockpit.theme,
+            tour=file.cockpit.tour,
             keys=file.cockpit.keys,
             notify=file.cockpit.notify,
             on_lost=file.serve.on_lost,

@@ -15,13 +15,22 @@ NETWORK = "PILOTHOUSE_NETWORK"
 
 def user_home(environ: Mapping[str, str] = os.environ) -> Path:
     """The directory of the user's own settings, keys and marks."""
+    return _directory(environ, "XDG_CONFIG_HOME", ".config")
+
+
+def state_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The directory of what is kept of the user's beside settings, and may be lost."""
+    return _directory(environ, "XDG_STATE_HOME", ".local/state")
+
+
+def _directory(environ: Mapping[str, str], variable: str, usual: str) -> Path:
     if chosen := environ.get("PILOTHOUSE_HOME"):
         return Path(chosen)
     try:
-        config = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+        base = environ.get(variable) or str(Path.home() / usual)
     except RuntimeError:  # no HOME, and a user that the system does not know
-        config = "/nonexistent"
-    return Path(config) / "pilothouse"
+        base = "/nonexistent"
+    return Path(base) / "pilothouse"
 
 
 def chosen_operator(environ: Mapping[str, str] = os.environ) -> str:

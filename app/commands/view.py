@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.commands.arguments import Rest, Word, agent_names, listed, lower, matching
+from app.commands.arguments import Rest, Word, agent_names, among, listed, lower, matching
 from app.commands.command import Answer, CommandHost, Context, Group, Show, Values, late
 
 
@@ -64,6 +64,18 @@ COMMANDS = (
         "the commands of this bar",
         Show(late("registry:show_help"), "help"),
         Rest("name", "a command", optional=True, shown="COMMAND", default="", offers=_command_names),
+    ),
+    command(
+        "tour",
+        "ten steps for a new user; next passes over one, off leaves",
+        Show(view="tour"),
+        Word(
+            "how",
+            "off or next",
+            True,
+            parse=among(("off", "next"), "tour takes off or next, not '{}'"),
+            default="",
+        ),
     ),
     command("quit exit q", "leave; agents stay where they are", quit_program),
 )

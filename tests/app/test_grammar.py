@@ -367,6 +367,8 @@ LINES = [
     ("mcp_trust files", TrustServer(server="files")),
     ("mcp_distrust files", DistrustServer(server="files")),
     ("theme dusk", ("theme", "dusk")),
+    ("tour", ("tour", "")),
+    ("tour off", ("tour", "off")),
     ("help", ("help", "")),
     ("? goal", ("help", "goal")),
     ("quit ", ("quit",)),
@@ -501,7 +503,7 @@ def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
         if verb.name in ANYTHING_GOES:
             continue
         wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
-        if verb.name in ("run", "budget", "stop", "thaw", "trust"):
+        if verb.name in ("run", "budget", "stop", "thaw", "trust", "tour"):
             wrong = f"{verb.name} away"
         with pytest.raises(GrammarError, match="· usage: "):
             read_line(wrong, context)

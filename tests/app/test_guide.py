@@ -32,7 +32,7 @@ DOCUMENTS = (
     *sorted((ROOT / "engine").glob("*/README.md")),
 )
 TOPICS = tuple(guide.topics())
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```(\w*)(?: needs [^\n]+)?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -48,9 +48,7 @@ def _blocks(path: Path) -> Iterator[tuple[str, str]]:
 def _lines(path: Path, start: str) -> Iterator[str]:
     """The lines of code blocks that begin with some words, without their comments."""
     for _language, text in _blocks(path):
-        yield from (
-            line.removeprefix("$ ") for line in text.splitlines() if line.removeprefix("$ ").startswith(start)
-        )
+        yield from (line for line in map(str.lstrip, text.splitlines()) if line.startswith(start))
 
 
 def _prose(path: Path) -> str:

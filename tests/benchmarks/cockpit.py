@@ -69,6 +69,7 @@ class Screen:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             usual = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+            usual["PILOTHOUSE_NO_TOUR"] = "1"
             # Readline puts the size of another terminal there.
             given = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
             os.execve(argv[0], list(argv), {**given, **usual})

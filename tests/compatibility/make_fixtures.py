@@ -30,6 +30,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from app.cli.examples import copy_example
 from app.cli.main import main
 from app.commands.command_runner import run_command_in
 from app.commands.settings import Settings
@@ -473,11 +474,7 @@ async def crew(workspace: Path) -> None:
 async def _improve(on: Ground, workspace: Path) -> None:
     line = on.line
     lay(workspace)
-    shutil.copytree(
-        Path(__file__).parents[1] / "engine/improve/sample",
-        workspace / "sandbox/sample",
-        ignore=shutil.ignore_patterns(*LEFT_OUT),
-    )
+    copy_example("sample", workspace)
     await line("coord_suggest !7 mastermind.toml say it shorter")
     await line("coord_suggest sample use fewer words", code=None)
     # A small campaign with a judge of its own: that of Python projects takes minutes.

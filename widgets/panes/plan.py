@@ -166,6 +166,11 @@ The part below shows the selected step's tool, arguments, where it came from, an
         return self._detail
 
     @property
+    def looks_elsewhere(self) -> bool:
+        """Whether another step is selected than the one that would run next."""
+        return self.selected not in ("", _pending(self._model))
+
+    @property
     def selected(self) -> str:
         """Id of the selected step, or the empty string."""
         return self._list.cursor

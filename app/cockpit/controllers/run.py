@@ -99,6 +99,11 @@ class RunControl:
         if (panel := self._context.showing(StopDialog)) is not None:
             panel.show(self._stop_model())
 
+    @property
+    def shows_receipts(self) -> bool:
+        """Whether there are receipts that were not put away."""
+        return bool(self._receipts)
+
     def action_close_receipt(self) -> None:
         """Put the receipts away."""
         self._show_receipts(())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.examples import copy_example
 from engine.core.improvement import Component, ComponentKind, Concern, Proposal, Ruling
 from engine.improve.code.findings import examine_project, findings_of_examined
 from engine.improve.code.plugin import mechanical_proposals
@@ -27,7 +28,7 @@ needs_jail = pytest.mark.skipif(isinstance(best_jail(SandboxPolicy()), JailRefus
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    shutil.copytree(HERE / "sample", tmp_path / "sandbox" / "sample")
+    copy_example("sample", tmp_path)
     return tmp_path
 
 

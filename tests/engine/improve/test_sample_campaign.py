@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.cli.examples import copy_example, load_examples
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core.campaigns import ApplyCandidate, ForMastermind, RollBack, StartJob
@@ -105,7 +106,7 @@ NOTHING = shutil.ignore_patterns("__pycache__", ".pytest_cache")
 
 
 def lay(workspace: Path) -> None:
-    shutil.copytree(HERE / "sample", workspace / "sandbox/sample", ignore=NOTHING)
+    copy_example("sample", workspace)
     shutil.copytree(HERE / "held_out", workspace / ".pilothouse/held_out", ignore=NOTHING)
 
 
@@ -216,7 +217,7 @@ def change(title: str, path: str, text: str) -> dict[str, Any]:
 async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown(
     opened: Opened, flown: Path
 ) -> None:
-    orders = (HERE / "sample/orders.py").read_text()
+    orders = load_examples()["sample"].files["sandbox/sample/orders.py"]
     mended = orders.replace(
         SLOW,
         SLOW.replace("seen = []", "seen = []\n    seen_set = set()")
