@@ -293,6 +293,8 @@ class CockpitContext:
         if self.engine is None:
             receipt = cmd.Receipt(ok=False, message=OPENING)
         else:
+            if isinstance(command, cmd.Stop):  # whose result is there once what it stops has stopped
+                self.say("stopping …", "note")
             receipt = await self.engine.submit(command, operator=self.settings.operator)
             if receipt.ok and isinstance(command, cmd.TakeShell):
                 self.shells.add(command.agent)

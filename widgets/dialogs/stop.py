@@ -16,6 +16,7 @@ from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 
 KILL, THAW = "kill", "thaw"
+RECEIPT = "Receipt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class StopDialog(BoxDialog[None]):
         self._scopes = Static(id="scopes")
         self._grades = LinePane(title="Grades", click_chooses=True, id="grades")
         empty = "Nothing was stopped yet. The result of a stop will appear here."
-        self._receipt = FactsPane(title="Receipt", empty=empty)
+        self._receipt = FactsPane(title=RECEIPT, empty=empty)
         self._receipt.letters = {key: grade for grade, key, _, _ in model.grades}
         self._grades.letters = self._receipt.letters
 
@@ -70,6 +71,7 @@ class StopDialog(BoxDialog[None]):
     def show(self, model: StopModel) -> None:
         """Show this model; whom is meant stays."""
         self._model = model
+        self._receipt.border_title = RECEIPT
         self._draw()
 
     def _draw(self) -> None:
@@ -88,16 +90,22 @@ class StopDialog(BoxDialog[None]):
         armed = self._armed
         self._arm(event.key == KILL and not armed)
         if event.key != KILL or armed:
-            self.request("stop", event.key, self._model.scopes[self._scope][0])
+            self._stop(event.key)
 
     def _arm(self, armed: bool) -> None:
-        self._armed = armed
-        self.say("K or a click again kills; any other key does not" if armed else "")
+        if armed != self._armed:
+            self._armed = armed
+            self.say("K or a click again kills; any other key does not" if armed else "")
 
     def action_again(self) -> None:
         """The key that stops at once does so here too."""
         self._arm(False)
-        self.request("stop", KILL, self._model.scopes[self._scope][0])
+        self._stop(KILL)
+
+    def _stop(self, grade: str) -> None:
+        # In the border: no other widget is laid out anew before it is seen.
+        self._receipt.border_title = "stopping …" if grade != THAW else "thawing …"
+        self.request("stop", grade, self._model.scopes[self._scope][0])
 
     def action_scope(self) -> None:
         """Mean the next ones."""
