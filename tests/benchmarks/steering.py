@@ -17,6 +17,7 @@ import json
 import os
 import random
 import re
+import select
 import subprocess
 import sys
 import tempfile
@@ -150,11 +151,11 @@ def _stopped_on_screen(count: int) -> tuple[list[float], list[float], list[float
                 _until(lambda number=number: (root / f"c{number}.daemon").exists(), screen)  # type: ignore[misc]
                 screen.press(b"X")
                 screen.drain(1.0)
-                _timed(screen, b"f", lambda: _all_stopped(processes(root)), *times[:2])
+                _timed(screen, b"f", "■".encode(), lambda: _all_stopped(processes(root)), *times[:2])
                 screen.drain(1.0)
                 screen.press(b"X")
                 screen.drain(1.0)
-                _timed(screen, b".", lambda: not processes(root), *times[2:])
+                _timed(screen, b".", b"STOPPED", lambda: not processes(root), *times[2:])
                 screen.drain(1.0)
                 screen.press(b"\x1b")
                 screen.drain(0.5)
@@ -184,10 +185,21 @@ def _until(holds: Callable[[], bool], screen: Screen) -> None:
         screen.drain(0.05)
 
 
+def _first(screen: Screen, *texts: bytes) -> float:
+    """The moment when the first of some texts was printed."""
+    seen, end = b"", time.monotonic() + SCREEN_S
+    while time.monotonic() < end:
+        if select.select([screen.fd], [], [], 0.05)[0]:
+            seen += os.read(screen.fd, 1 << 16)
+            if any(text in seen for text in texts):
+                return time.monotonic()
+    raise TimeoutError(f"none of {texts!r} appeared")
+
+
 def _timed(
-    screen: Screen, key: bytes, over: Callable[[], bool], marks: list[float], ends: list[float]
+    screen: Screen, key: bytes, said: bytes, over: Callable[[], bool], marks: list[float], ends: list[float]
 ) -> None:
-    """Press a key, and keep when the screen said so and when it was done."""
+    """Press a key, and keep when the screen said that it is done, or is being done, and when it was done."""
     ended: list[float] = []
 
     def look() -> None:
@@ -199,7 +211,7 @@ def _timed(
     watching = threading.Thread(target=look)
     watching.start()
     pressed = screen.press(key)
-    marks.append((screen.wait_for(b"stopping") - pressed) * 1000)
+    marks.append((_first(screen, b"stopping", said) - pressed) * 1000)
     while watching.is_alive():
         screen.drain(0.02)
     ends.append((ended[0] - pressed) * 1000)
