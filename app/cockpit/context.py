@@ -293,7 +293,7 @@ class CockpitContext:
         if self.engine is None:
             receipt = cmd.Receipt(ok=False, message=OPENING)
         else:
-            if isinstance(command, cmd.Stop):  # whose result is there once what it stops has stopped
+            if isinstance(command, cmd.Stop) and self.no_dialog:  # the dialog of stops says so itself
                 self.say("stopping …", "note")
             receipt = await self.engine.submit(command, operator=self.settings.operator)
             if receipt.ok and isinstance(command, cmd.TakeShell):

@@ -16,7 +16,6 @@ from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 
 KILL, THAW = "kill", "thaw"
-RECEIPT = "Receipt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +46,20 @@ class StopDialog(BoxDialog[None]):
     def __init__(self, model: StopModel) -> None:
         super().__init__()
         self._model = model
+        self._heading = f"Stop {clean_line(model.agent, limit=60)}"
         self._scope = 0
         self._armed = False
         self._scopes = Static(id="scopes")
         self._grades = LinePane(title="Grades", click_chooses=True, id="grades")
         empty = "Nothing was stopped yet. The result of a stop will appear here."
-        self._receipt = FactsPane(title=RECEIPT, empty=empty)
+        self._receipt = FactsPane(title="Receipt", empty=empty)
         self._receipt.letters = {key: grade for grade, key, _, _ in model.grades}
         self._grades.letters = self._receipt.letters
 
     def compose(self) -> ComposeResult:
         """Whom, how much, and the receipt."""
         parts = (self._scopes, self._grades, self.said, self._receipt)
-        title = f"Stop {clean_line(self._model.agent, limit=60)}"
-        yield self.box(*parts, title=title, classes="-question")
+        yield self.box(*parts, title=self._heading, classes="-question")
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -71,7 +70,7 @@ class StopDialog(BoxDialog[None]):
     def show(self, model: StopModel) -> None:
         """Show this model; whom is meant stays."""
         self._model = model
-        self._receipt.border_title = RECEIPT
+        self.set_title(self._heading, self.HINT)
         self._draw()
 
     def _draw(self) -> None:
@@ -103,8 +102,8 @@ class StopDialog(BoxDialog[None]):
         self._stop(KILL)
 
     def _stop(self, grade: str) -> None:
-        # In the border: no other widget is laid out anew before it is seen.
-        self._receipt.border_title = "stopping …" if grade != THAW else "thawing …"
+        # In the title: nothing is laid out anew before it is seen.
+        self.set_title("thawing …" if grade == THAW else "stopping …", self.HINT)
         self.request("stop", grade, self._model.scopes[self._scope][0])
 
     def action_scope(self) -> None:
