@@ -14,6 +14,7 @@ READING_ORDER = (
     "first-hour",
     "keys",
     "commands",
+    "steering",
     "goals",
     "recipes",
     "breakpoints",
