@@ -64,7 +64,7 @@ def row(name: str, ours: float, limit: float, unit: str, n: int, **more: Any) ->
     return {
         "name": name,
         "ours": round(ours, 3),
-        "baseline": limit,
+        "baseline": round(limit, 3),
         "ratio": round(ours / limit, 3) if limit else None,
         "unit": unit,
         "n": n,
