@@ -22,15 +22,14 @@ def run(options: argparse.Namespace) -> int:
         return print_error(
             "the benchmarks are part of the source tree: run this in a checkout, or make bench"
         )
-    rows = run_all(options.name)
-    if not rows:
-        return print_error(f"there is no benchmark '{options.name}'")
-    for row in rows:
+    none = True
+    for row in run_all(options.name):
+        none = False
         base = row["baseline"]  # what it is measured against may not be installed
         figures = (
             f"{row['ours']:>12,.1f} vs {base if isinstance(base, str) else f'{base:,.1f}':>12} {row['unit']}"
         )
         ratio = "" if row["ratio"] is None else f" ratio {row['ratio']:.2f}"
         print(f"{row['name']:<44} {figures:<44}{ratio}", file=sys.stderr)
-        print(json.dumps(row))
-    return 0
+        print(json.dumps(row), flush=True)
+    return print_error(f"there is no benchmark '{options.name}'") if none else 0

@@ -350,6 +350,8 @@ class CockpitContext:
         if self.engine is None:
             receipt = cmd.Receipt(ok=False, message=OPENING)
         else:
+            if isinstance(command, cmd.Stop) and self.no_dialog:  # the dialog of stops says so itself
+                self.say("stopping …", "note")
             receipt = await self.engine.submit(command, operator=self.settings.operator)
             if receipt.ok and isinstance(command, cmd.TakeShell):
                 self.shells.add(command.agent)

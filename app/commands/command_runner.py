@@ -205,7 +205,8 @@ async def run_request(host: CommandHost, request: Request) -> Answer:
         GrammarError: what it names does not exist.
     """
     answer = begin_request(host, request)
-    return (await answer if isawaitable(answer) else answer) or (0, {"ok": True, "message": ""}, "")
+    given = (await answer if isawaitable(answer) else answer) or (0, {"ok": True, "message": ""}, "")
+    return given[0], {"changed": request.changes and not given[0], **given[1]}, given[2]
 
 
 def begin_request(host: CommandHost, request: Request) -> Awaitable[Answer | None] | Answer | None:
@@ -349,6 +350,7 @@ class HeadlessHost:
         since, before = await engine.head(), await engine.view(command.agent) if waits else None
         receipt = await engine.submit(command, operator=self.operator)
         answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
+        answer["changed"] = receipt.ok and bool(receipt.data.get("changed", True))
         if receipt.ok and isinstance(command, (*LETS_ACT, *LETS_PLAN)):
             return await self._rested(command, receipt, answer, since, before)
         if not receipt.ok and isinstance(command, ACTS_ALONE):

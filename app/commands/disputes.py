@@ -62,6 +62,7 @@ async def dispute_answer(host: CommandHost, values: Values) -> Answer:
     why = find_why(await engine.record(), ref, Direction.WRONG, agent)
     answer = {
         "ok": True,
+        "changed": receipt.data.get("changed", True),
         "message": receipt.message,
         "event": receipt.event,
         "marked": ref,

@@ -15,6 +15,7 @@ READING_ORDER = (
     "demo",
     "keys",
     "commands",
+    "steering",
     "goals",
     "recipes",
     "breakpoints",

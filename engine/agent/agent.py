@@ -181,7 +181,9 @@ class Agent:
             self.append(payload, actor, received.ref)
             self._react(payload)
         self.wake()
-        return Receipt(ok=True, message=result.message, event=received.ref)
+        return Receipt(
+            ok=True, message=result.message, event=received.ref, data={"changed": bool(result.events)}
+        )
 
     def _react(self, payload: ev.Payload) -> None:
         """Do at once what a command asks beyond the state: to what runs now."""

@@ -234,3 +234,18 @@ def test_help_answers_scripts(capsys: pytest.CaptureFixture[str]) -> None:
         guide.topics()["time"],
         guide.page("time"),
     )
+
+
+def test_each_feature_of_steering_has_keys_lines_and_a_flight_that_there_are() -> None:
+    rows = re.findall(r"^\| (\d+) \| .+? \| (.+?) \| (.+?) \| (.+) \|$", guide.page("steering"), re.MULTILINE)
+    assert [int(number) for number, *_ in rows] == list(range(1, 58))
+    keys = {name for key in KEYS for name in shown_keys(key.keys).split()}
+    known = {word.split()[0] for each in built_in_commands() for word in (each.name, *each.aliases)}
+    in_code = re.compile(r"`([^`]+)`")
+    for _, pressed, lines, flown in rows:
+        # Behind a key that opens a dialog stands the dialog's own.
+        assert {in_code.findall(part)[0] for part in pressed.split(", ")} <= keys, pressed
+        assert {line.split()[0] for line in in_code.findall(lines)} <= known | {"pilothouse"}, lines
+        (path,) = in_code.findall(flown)
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert "partly" in flown or "NEEDS_TMUX" in text or "pseudo_terminal" in text, flown

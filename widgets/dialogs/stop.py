@@ -46,6 +46,7 @@ class StopDialog(BoxDialog[None]):
     def __init__(self, model: StopModel) -> None:
         super().__init__()
         self._model = model
+        self._heading = f"Stop {clean_line(model.agent, limit=60)}"
         self._scope = 0
         self._scopes = Static(id="scopes")
         self._grades = LinePane(title="Grades", click_chooses=True, id="grades")
@@ -57,8 +58,7 @@ class StopDialog(BoxDialog[None]):
     def compose(self) -> ComposeResult:
         """Whom, how much, and the receipt."""
         parts = (self._scopes, self._grades, self._receipt)
-        title = f"Stop {clean_line(self._model.agent, limit=60)}"
-        yield self.box(*parts, title=title, classes="-question")
+        yield self.box(*parts, title=self._heading, classes="-question")
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -69,6 +69,7 @@ class StopDialog(BoxDialog[None]):
     def show(self, model: StopModel) -> None:
         """Show this model; whom is meant stays."""
         self._model = model
+        self.set_title(self._heading, self.HINT)
         self._draw()
 
     def _draw(self) -> None:
@@ -89,7 +90,7 @@ class StopDialog(BoxDialog[None]):
             does = next(does for grade, _, _, does in self._model.grades if grade == KILL)
             self.app.push_screen(ConfirmDialog(question, does, "kill", "leave it"), self._sure)
         else:
-            self.request("stop", event.key, self._model.scopes[self._scope][0])
+            self._stop(event.key)
 
     def _sure(self, sure: bool | None) -> None:
         if sure:
@@ -97,7 +98,12 @@ class StopDialog(BoxDialog[None]):
 
     def action_again(self) -> None:
         """The key that stops at once does so here too."""
-        self.request("stop", KILL, self._model.scopes[self._scope][0])
+        self._stop(KILL)
+
+    def _stop(self, grade: str) -> None:
+        # In the title: nothing is laid out anew before it is seen.
+        self.set_title("thawing …" if grade == THAW else "stopping …", self.HINT)
+        self.request("stop", grade, self._model.scopes[self._scope][0])
 
     def action_scope(self) -> None:
         """Mean the next ones."""
