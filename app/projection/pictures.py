@@ -8,13 +8,12 @@ from datetime import datetime
 from math import cos, isfinite, pi, sin
 from typing import TYPE_CHECKING
 
-from app.projection.event_lines import short_duration
 from app.projection.steering_text import forecast_text, shown_amount
 from engine.agent.steering.budget_status import BudgetStatusLine
 from engine.core.budgets import BudgetKind, Spent
 from engine.core.journal import Event
 from engine.core.state import AgentState
-from engine.core.text import clean_line
+from engine.core.text import clean_line, short_duration
 from widgets.base.facts import Fact
 from widgets.dialogs.picture import BAR, DOTS, EDGE, POINT, RULE, Curve, Picture
 
