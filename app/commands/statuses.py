@@ -36,7 +36,8 @@ async def answer_of_closed(workspace: Path, line: str, agent: str) -> Answer | N
     async with closed_workspace(workspace, user_home()) as closed:
         if closed is None or (agent and agent not in closed.agents):
             return None
-        return await command.run.states(closed, agent or next(iter(closed.agents), ""))
+        code, answer, text = await command.run.states(closed, agent or next(iter(closed.agents), ""))
+        return code, {"changed": False, **answer}, text
 
 
 async def show_status(states: WorkspaceEngine | ClosedWorkspace, agent: str) -> Answer:

@@ -266,7 +266,12 @@ def _lacking(state: AgentState, goal: Goal, plan: Plan) -> tuple[Reason, ...]:
     for child in state.children(goal.id):
         for part in child.reason.values["lacking"] if child.lacking else ():
             counts[part.code] += part.values["n"]
-    return tuple(Reason(code, n=count) for code, count in sorted(counts.items()) if count)
+    lacking = (
+        Reason("goal.clauses-skipped", n=counts["goal.clauses-skipped"]),
+        Reason("goal.steps-forced", n=counts["goal.steps-forced"]),
+        Reason("goal.steps-skipped", n=counts["goal.steps-skipped"]),
+    )
+    return tuple(each for each in lacking if each.values["n"])
 
 
 class PlanDeliberation(Deliberation):

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.core import crew as ce
 from engine.core import crew_commands as cc
+from engine.core.agents import RECORDING
 from engine.core.command import Receipt
 from engine.core.text import clean_line
 from engine.crew.crew import Crew
@@ -43,6 +44,8 @@ def without_model(crew: CrewState, command: cc.ForCrew) -> str:
         return ""
     given = getattr(command, "given", None)
     metadata = getattr(command, "metadata", {}) | ({GIVEN: given} if given is not None else {})
+    if RECORDING in metadata:
+        return ""
     for name in (to,) if isinstance(to, str) else to:
         entry = crew.agents.get(name)
         asks = entry is not None and entry.spec.type is AgentType.GUIDED

@@ -20,6 +20,7 @@ from engine.core.metacognition import BackgroundJob, MetaState, MetaTask
 from engine.core.plan import Plan, PlanStep
 from engine.core.sandbox import Handover, Job, OfferedBelief
 from engine.core.state import AgentState
+from engine.planning.library.missions import load_missions
 from engine.tools.simple_coder_commands import COMMANDS
 from tests.app.recording_host import meaning
 
@@ -173,7 +174,7 @@ LINES = [
     ("under g2 1", _pilot(cmd.MoveGoal, goal="g2", parent="g1")),
     ("under g2 none", _pilot(cmd.MoveGoal, goal="g2")),
     ("priority 1 9", _pilot(cmd.ChangeGoal, goal="g1", priority=9)),
-    ("mission first-flight", ("mission", "first-flight")),
+    ("mission first-flight", _pilot(cmd.AdoptGoal, text=load_missions()["first-flight"].goal)),
     ("run", _pilot(cmd.Run)),
     ("run 3", _pilot(cmd.Run, max_loops=3)),
     ("until", _pilot(cmd.Run, until="g2")),

@@ -38,7 +38,7 @@ async def test_a_goal_with_a_skipped_clause_says_so_wherever_it_is_shown(tmp_pat
     goal = (await engine.view("p1")).goals["g1"]
     assert goal.status is GoalStatus.ACHIEVED
     assert goal.ending == ("partly", "achieved, 1 clause skipped")
-    assert row == f"◐ achieved, 1 clause skipped: {GOAL}|1/2"
+    assert row == f"◐ g1 achieved, 1 clause skipped: {GOAL}|1/2"
     (ended,) = await engine.store.last(1, "p1", kind=ev.GoalEnded.kind)
     line = line_of(ended)
     assert line is not None
@@ -50,7 +50,7 @@ async def test_a_goal_with_a_skipped_clause_says_so_wherever_it_is_shown(tmp_pat
 
 async def test_a_goal_with_a_result_given_by_hand_says_so(tmp_path: Path) -> None:
     engine, row = await achieved(tmp_path, "result s1 I made it myself")
-    assert row == f"◐ achieved, 1 step forced: {GOAL}|2/2"
+    assert row == f"◐ g1 achieved, 1 step forced: {GOAL}|2/2"
     plan = views.plan(await engine.view("p1"))
     assert [step.status for step in plan.steps] == ["forced", "completed"]
     await engine.close()

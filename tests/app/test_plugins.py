@@ -109,7 +109,11 @@ async def test_help_and_doctor_name_what_plugins_there_are(tmp_path: Path) -> No
     found = _plugins()
     assert not found["ok"]
     assert found["verbs"] == "counted, greet"
-    assert await run_command(tmp_path / "ws", "counted 3") == (0, {"upto": "3"}, "counted to 3")
+    assert await run_command(tmp_path / "ws", "counted 3") == (
+        0,
+        {"changed": True, "upto": "3"},
+        "counted to 3",
+    )
     code, _, text = await run_command(tmp_path / "ws", "counted fail")
     assert (code, text) == (2, "the plugin 'counted' failed: RuntimeError: oh no")
     code, _, text = await run_command(tmp_path / "ws", "counted")

@@ -70,7 +70,7 @@ RACES: dict[str, Race] = {
     "WhyDialog": Race(("w", "f", "q"), (), "causes"),
     "SearchDialog": Race(("/", "mkdir", ENTER, "q"), (), "Search everything"),
     "InboxDialog": Race(("A", "q"), (), "what needs you"),
-    "HelpDialog": Race(("?", "/", "zoom", ENTER, "q"), (), "filter · esc close"),
+    "HelpDialog": Race(("?", "/", "zoom", ENTER, "q"), (), " Help "),
     "GuideScreen": Race(("\x1bOP", "\x1b[B", ESC), (), "The first hour"),
     "palette": Race(("\x10", "recap", ESC), (), "earch for commands"),
     "FleetDialog": Race(("F", "/", "pilot", ENTER, ESC, ESC), (), "Fleet"),
@@ -96,6 +96,7 @@ ELSEWHERE = {
     "open by themselves, and are deaf at first": {
         *("ApprovalDialog", "GeneratedPlansDialog", "HandoverDialog", "PermissionDialog")
     },
+    "open over another dialog, or by a line": {"PictureDialog", "ThemesDialog"},
     "need agents that are at work": {"LeaveDialog", "SessionDialog", "BuilderDialog", "WriteDialog"},
 }
 """Dialogs without a race, and why."""

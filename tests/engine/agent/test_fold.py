@@ -448,6 +448,7 @@ def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_set
 
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
+    without_state |= {"sandbox.network_granted"}
     without_state |= {"workspace.budget_set", "mcp.trusted", "mcp.distrusted"}
     without_state |= {"journal.break_accepted", "journal.restored", "journal.redacted"}
     without_state |= {"journal.archived", "journal.unarchived", "access.used"}

@@ -42,6 +42,8 @@ def starting(path: Path) -> list[str]:
 
 EXCEPTED = {
     "app/cli/serve.py": "systemctl, with the name of the unit that was installed",
+    "app/cli/terminal.py": "tmux, for its options; with the name of none that an agent chose",
+    "widgets/base/external_editor.py": "the editor that the user's environment names",
     "app/cli/launcher.py": "this program again, in a session of its own",
     "app/gateways/notifying.py": "the program that the user's own settings name, without secrets",
     "app/gateways/web/process.py": "the server of web pages, of this program",

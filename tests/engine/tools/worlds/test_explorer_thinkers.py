@@ -278,7 +278,7 @@ async def test_an_experiment_that_was_cut_off_goes_on_with_what_is_missing(tmp_p
     [
         (("at_once = 2", "at_once = 0"), "at_once"),
         (("at_once = 2", "timeout_s = inf"), "timeout_s"),
-        (("[0.1, 0.5]", "[0.1, 5]"), "temperatures.1: Input should be less than or equal to 2"),
+        (("[0.1, 0.5]", "[0.1, 5]"), "temperatures.1: it should be less than or equal to 2"),
         (("[0.1, 0.5]", "[0.1, 0.1]"), "stands there twice"),
         (('thinker = "local"', ""), "thinkers.0.thinker"),
     ],
