@@ -124,6 +124,6 @@ async def test_a_picture_fits_every_terminal_and_its_text_can_be_copied(size: tu
         await pilot.pause()
         pane = dialog.query_one(FactsPane)
         assert max(width_of(pane.line(at)) for at in range(*pane.line_total())) <= pane.text_width
-        await pilot.press("G")
+        await pilot.press("P")
         await pilot.pause()
         assert not dialog.is_attached

@@ -87,7 +87,7 @@ class CampaignDialog(ListDialog[CampaignModel]):
         DialogKey("x", "request('cancel')", "cancel", why_not="nothing of it is under way"),
         DialogKey("left_square_bracket,n", "turn(-1)"),
         DialogKey("right_square_bracket,N", "turn(1)"),
-        DialogKey("G", "picture", "picture"),
+        DialogKey("P", "picture", "picture"),
         DialogKey("backspace,left", "back"),
         DialogKey("q", "close"),
     )

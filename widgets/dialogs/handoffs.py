@@ -95,7 +95,7 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
         DialogKey("o", "request('error')", "error", why_not="it has no error"),
         DialogKey("minus", "request('lower')", why_not="only what is open has a priority"),
         DialogKey("f", "fleet", "fleet"),
-        DialogKey("G", "picture", "picture"),
+        DialogKey("P", "picture", "picture"),
         DialogKey("q", "close"),
     )
 

@@ -33,7 +33,7 @@ class BudgetsDialog(RowsDialog):
         DialogKey("e", "edit", "change", shown="enter"),
         DialogKey("plus", "ask('more')", "a quarter more"),
         DialogKey("D,delete", "ask('lift')", "no limit"),
-        DialogKey("G", "ask('picture')", "picture"),
+        DialogKey("P", "ask('picture')", "picture"),
         DialogKey("dollar_sign,q", "close"),
     )
     DEFAULT_CSS = "BudgetsDialog > Vertical { height: 96%; }"

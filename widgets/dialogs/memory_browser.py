@@ -67,7 +67,7 @@ class MemoryBrowser(BoxDialog[None]):
         DialogKey("E", "change('evict')", "evict"),
         DialogKey("delete,D", "change('forget')", "forget", shown="D"),
         DialogKey("W", "everywhere", "all work"),
-        DialogKey("G", "picture", "picture"),
+        DialogKey("P", "picture", "picture"),
         DialogKey("M,q", "close"),
     )
     DEFAULT_CSS = """

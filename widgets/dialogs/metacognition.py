@@ -25,7 +25,7 @@ class MetaDialog(RowsDialog):
         DialogKey("f", "ask('force')", "do it now"),
         DialogKey("v", "ask('veto')", "veto"),
         DialogKey("x", "ask('cancel')", "cancel job"),
-        DialogKey("G", "ask('picture')", "events per second"),
+        DialogKey("P", "ask('picture')", "events per second"),
         DialogKey("ctrl+g", "guide", "guide"),
         DialogKey("m,q", "close"),
     )

@@ -102,7 +102,7 @@ class PictureDialog(BoxDialog[None]):
 
     AUTO_FOCUS = "FactsPane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
-    KEYS = (DialogKey("G,q", "close"),)
+    KEYS = (DialogKey("P,q", "close"),)
     DEFAULT_CSS = "PictureDialog > Vertical { height: 96%; max-width: 140; }"
 
     def __init__(self, picture: Picture, look: Callable[[], Awaitable[Picture]]) -> None:

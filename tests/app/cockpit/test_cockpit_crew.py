@@ -183,7 +183,7 @@ async def test_the_timeline_cancels_retries_hurries_and_takes_over(manned: Manne
     await flight.press("escape", "f7")
     await flight.dialog(HandoffsDialog)
     await flight.shows("D", "parent", " └ D", "child", "a task for parent", "✗", "BUDGET")
-    await flight.press("G")
+    await flight.press("P")
     await flight.shows("▶ parent", "parent → child: 1 at work", "you → broken: 1 failed")
     await flight.press("escape")
     await flight.dialog(HandoffsDialog)

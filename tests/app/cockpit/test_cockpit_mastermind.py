@@ -170,7 +170,7 @@ async def test_a_job_that_ends_while_a_campaign_is_opened_does_not_take_its_plac
         campaigns.on_backlog_dialog_campaign("i1")
         campaigns.job_over("j2")
         await flight.dialog(CampaignDialog)
-        await flight.press("G")
+        await flight.press("P")
         await flight.shows("Gains in ", "interval")
 
 

@@ -81,7 +81,7 @@ async def test_the_browser_finds_follows_links_shows_history_and_forgets(knowing
     await knowing.press("M")
     await knowing.dialog(MemoryBrowser)
     await knowing.shows("create_venv took 4 s", "in w")
-    await knowing.press("G")
+    await knowing.press("P")
     await knowing.shows("Memories", "recalled")
     await knowing.press("escape")
     await knowing.press("slash", *"proxy port", "enter")

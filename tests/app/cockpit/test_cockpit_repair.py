@@ -26,7 +26,7 @@ async def broken(workspace: Path) -> int:
     return int(count)
 
 
-@pytest.mark.parametrize(("key", "kind"), [("r", "journal.restored"), ("b", "journal.break_accepted")])
+@pytest.mark.parametrize(("key", "kind"), [("r", "journal.restored"), ("a", "journal.break_accepted")])
 async def test_the_offers_are_made_and_done(tmp_path: Path, key: str, kind: str) -> None:
     count = await broken(tmp_path / "ws")
     async with cockpit(tmp_path / "ws", ready=False) as flight:

@@ -48,7 +48,6 @@ async def test_the_tour_follows_what_is_pressed_to_its_end(tmp_path: Path) -> No
         step = next(key for key, text in flight.steps.items() if "README" in text)
         await flight.type(f"edit {step} write README.md short")
         await on_step(flight, 5)
-        await flight.press("escape")
         await flight.until(lambda: isinstance(flight.app.focused, type(flight.plan.steps)))
         await flight.press("space")
         await on_step(flight, 6)
@@ -77,7 +76,6 @@ async def test_the_tour_follows_what_is_pressed_to_its_end(tmp_path: Path) -> No
 async def test_the_tour_is_left_and_resumed_and_asks_for_work_where_there_is_none(flight: Flight) -> None:
     await flight.type("tour")
     await flight.until(lambda: "type: goal" in line(flight), "that there is no work")
-    await flight.press("escape")
     await flight.until(lambda: isinstance(flight.app.focused, type(flight.plan.steps)))
     await flight.press("escape")
     await flight.says("the tour is off")
