@@ -53,7 +53,7 @@ async def test_other_lines_are_left_to_an_engine(line: str, tmp_path: Path) -> N
 async def test_what_an_opening_may_change_is_left_to_an_engine(tmp_path: Path) -> None:
     assert await answer_of_closed(tmp_path, "status", "") is None
     assert list(tmp_path.iterdir()) == []
-    await _made(tmp_path, MADE, "guided start bmc-wizard a bakery")
+    await _made(tmp_path, MADE, "mission demo-review")
     assert await answer_of_closed(tmp_path, "status", "nobody") is None
     assert await answer_of_closed(tmp_path, "status", "pilot-1") is None  # a run was cut off
     await run_command(tmp_path, "status")

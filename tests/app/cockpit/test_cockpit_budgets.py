@@ -56,7 +56,7 @@ async def test_budgets_of_agent_and_workspace_are_set_by_word_and_key(
         await flight.press("enter", "5", "enter")
         await flight.until(lambda: flight.state.budget == SpendingLimits(usd=5), "five dollars")
         await flight.shows("$0 of $5, $5 left")
-        await flight.press("P")
+        await flight.press("G")
         await flight.shows("0 s of 10 min, 10 min left")
         await flight.press("D")
         await flight.shows("budget of the workspace: no limit of seconds")

@@ -30,7 +30,9 @@ async def test_a_build_asks_whether_the_folder_is_trusted_and_goes_on(
             ),
             "the build",
         )
-        await flight.shows("✓ dry run", "pricing 1.0.0", "type: operator, by steps")
+        await flight.shows("pricing 1.0.0", "type: operator, by steps")
+        await flight.press("end")
+        await flight.shows("✓ dry run")
         assert "type: operator" in str(dialog.model.texts)
         await flight.press("home")
         await flight.shows("description: A workflow for prices.")

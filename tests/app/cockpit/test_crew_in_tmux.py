@@ -65,7 +65,7 @@ def test_fifty_agents_in_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
     terminal.shows("50 agents")
     terminal.keys("Home", "4")
     terminal.shows("hr-1 is answered", "✗ agent-7")
-    terminal.type("dlook-at-it, sasd")  # in one burst
+    terminal.type("Ilook-at-it, sasd")  # in one burst
     terminal.shows("task for agent-7: ", "look-at-it, sasd")
     terminal.keys("Escape", "Escape")
     terminal.keys("C-q")

@@ -73,8 +73,7 @@ def test_the_operator_does_by_hand_what_the_agent_cannot(
     terminal.shows("run python install.py", "PAUSED")
     terminal.keys("Space")
     terminal.shows("Manual intervention")
-    terminal.keys("Escape")
-    terminal.shows("still waits")
+    terminal.closes("still waits")
     terminal.keys("t")
     terminal.shows("YOU HOLD THE SHELL", "$ ")
     for line, sees in (
@@ -101,16 +100,14 @@ def test_the_operator_does_by_hand_what_the_agent_cannot(
         "added: MODE", "python3 serve.py", "your note: licence entered",
     )  # fmt: skip
     # What opens by itself takes no choice at first; what is asked for does.
-    terminal.keys("Escape")
-    terminal.shows("the agent waits until you say")
+    terminal.closes("the agent waits until you say")
     terminal.keys("t")
     terminal.shows("What is the agent to know?")
     terminal.keys("Down", "Down", "Space")
     terminal.shows("– variables of the shell")
     terminal.keys("Enter")
     terminal.shows("result by hand")
-    terminal.keys("Escape")
-    terminal.shows("still waits")
+    terminal.closes("still waits")
     terminal.keys("i")
     terminal.shows("result by hand")
     terminal.keys("h")

@@ -204,8 +204,8 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
         terminal.keys("Enter")
         terminal.until(lambda: judged(workspace) >= 3, "a judgement of the model's first", LONG_S, every=0.3)
         # Stop, and go on.
-        say(terminal, "campaign", "Campaign k1 on sums", "c cancel")
-        terminal.keys("c")
+        say(terminal, "campaign", "Campaign k1 on sums", "x cancel")
+        terminal.keys("x")
         terminal.shows("■ cancelled", "o resume")
         asked, before = thinker.asked, dict(state(workspace).verdicts)
         terminal.keys("o")

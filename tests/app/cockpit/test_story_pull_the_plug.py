@@ -188,10 +188,11 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
         terminal.fly(f"--workspace {workspace}")
         terminal.shows("goal half a li", "thinker", "PAUSED", "pusher    asks you", "worker    asks you")
         terminal.shows("the end of the journal was torn")
+        terminal.keys("Escape")
+        time.sleep(0.3)  # an escape and a key at once may be another key
         terminal.keys("n")
         terminal.shows("Manual intervention", "push.py", "whether it took effect is unknown")
-        terminal.keys("Escape")
-        terminal.shows("still waits", "● break")
+        terminal.closes("still waits", "● break")
         assert pushed.pushes == [b"release"], "a push is never repeated by itself"
         clear_line(terminal)
         enter(terminal, f"rewind {first}")

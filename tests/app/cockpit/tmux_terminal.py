@@ -116,6 +116,16 @@ class Terminal:
     def shows(self, *words: str) -> None:
         self.until(lambda: all(word in self.screen for word in words), f"on the screen: {words}")
 
+    def closes(self, *words: str) -> None:
+        """Escape from what has opened by itself, which is deaf at first, until the screen holds all words."""
+
+        def closed() -> bool:
+            self.keys("Escape")
+            time.sleep(0.4)
+            return all(word in self.screen for word in words)
+
+        self.until(closed, f"on the screen behind escape: {words}")
+
     def ends(self) -> int:
         """Wait for the end of the cockpit; answers its exit code."""
         self.until(lambda: self.exit_file.exists() and self.exit_file.read_text().strip(), "the end")
