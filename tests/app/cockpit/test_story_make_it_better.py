@@ -206,9 +206,9 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
         # Stop, and go on.
         say(terminal, "campaign", "Campaign k1 on sums", "x cancel")
         terminal.keys("x")
-        terminal.shows("■ cancelled", "o resume")
+        terminal.shows("■ cancelled", "r resume")
         asked, before = thinker.asked, dict(state(workspace).verdicts)
-        terminal.keys("o")
+        terminal.keys("r")
         terminal.until(lambda: judged(workspace) > len(before), "another judgement", LONG_S, every=0.3)
         # Pull the plug, and go on.
         os.kill(terminal.pid, signal.SIGKILL)
@@ -218,8 +218,8 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
         terminal.fly(f"--workspace {workspace}")
         terminal.shows("PAUSED", "pilot-1")
         terminal.keys("C")
-        terminal.shows("Campaign k1 on sums", "interrupted", "o resume")
-        terminal.keys("o")
+        terminal.shows("Campaign k1 on sums", "interrupted", "r resume")
+        terminal.keys("r")
         terminal.until(
             lambda: campaign(workspace).status is CampaignStatus.NEEDS_OPERATOR, "its end", LONG_S, every=0.3
         )
