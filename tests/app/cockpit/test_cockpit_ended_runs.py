@@ -26,7 +26,7 @@ async def test_ended_runs_are_one_line_that_leads_to_each_of_them_also_after_reo
     async with cockpit(tmp_path / "ws") as flight:
         await register(flight, **SORTER)
         for _ in range(2):
-            name = await handed(flight, "sorter", given={"answer": "sorted"})
+            name = await handed(flight, "sorter", given={"output": "sorted"})
             await flight.until(lambda name=name: not handoff(flight, name).open, "its end")
         await flight.shows("2 ended runs")
         assert "sorter-1" not in flight.text
