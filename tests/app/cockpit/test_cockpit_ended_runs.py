@@ -38,7 +38,7 @@ async def test_ended_runs_are_one_line_that_leads_to_each_of_them_also_after_reo
         await flight.press("end", "enter")
         await flight.no_dialog()
         await flight.until(lambda: flight.app.context.agent == "sorter-1", "the run")
-        await flight.shows("sorter-1", "2 ended runs", "the shop.")
+        await flight.shows("sorter-1", "2 ended runs", "shop.")
         await flight.until(lambda: flight.app.context.projector.story_read, "its story")
         assert flight.app.context.projector.mind().rows
         receipt = await flight.engine.submit(cmd.AdoptGoal(agent="sorter-1", text="go on"))
