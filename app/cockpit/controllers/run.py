@@ -36,6 +36,7 @@ class RunControl:
         self._intervene = intervene
         self._exit = leave_app
         self._receipts: tuple[StopReceipt, ...] = ()
+        self._leaving = False
         """Those that have not been put away, the newest of each agent."""
         self._last_interrupt = -SECOND_PRESS_S
         self._engine_closed: asyncio.Future[None] | None = None
@@ -217,7 +218,10 @@ class RunControl:
         self.leave(128 + number)
 
     def leave(self, code: int) -> None:
-        """Close the engine, and leave with this exit code."""
+        """Close the engine, and leave with this exit code; who asks again has asked already."""
+        if self._leaving:
+            return
+        self._leaving = True
         self._context.run(self._close_and_exit(code), "leave")
 
     async def _close_and_exit(self, code: int) -> None:

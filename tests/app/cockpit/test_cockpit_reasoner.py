@@ -120,8 +120,12 @@ async def test_keys_in_the_goals_hold_an_intention_back_and_drop_it_after_asking
     await robot.until(lambda: "counted(3)" in robot.state.held_beliefs, "the count")
     (intention,) = robot.state.intentions
     await robot.press("1")
-    while not robot.goals.cursor.startswith("intention"):
-        await robot.press("down")
+
+    def rows() -> list[str]:
+        return [row.key for row in robot.goals.rows if row.key.startswith("intention")]
+
+    await robot.until(rows, "its row")
+    robot.goals.move_cursor(rows()[0])
     await robot.press("p")
     await robot.until(lambda: robot.state.intentions[intention].state == "suspended", "held back")
     await robot.shows("‖", "suspended")
