@@ -17,7 +17,7 @@ from engine.models.endpoint import Endpoint
 from tests.engine.agent.engine_flight import Flight, act
 from tests.messages_server import Reply, Seen, serving
 from tests.trusting import trust_folder
-from widgets.base.dialog import UNMEANT_S
+from widgets.base.dialog import DEAF_S
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -98,7 +98,7 @@ def leave(terminal: Terminal) -> None:
     """Close what is open, and leave the bar."""
     for _ in range(2):
         terminal.keys("Escape")
-        time.sleep(UNMEANT_S)  # an escape and a key at once are another key
+        time.sleep(DEAF_S)  # an escape and a key at once are another key
     terminal.until(lambda: "esc" not in terminal.screen, "no dialog")
 
 
@@ -106,7 +106,7 @@ def stop(terminal: Terminal, key: str, *sees: str) -> None:
     """Stop by a grade of the panel."""
     terminal.keys("X")
     terminal.shows("freeze  ")
-    time.sleep(2 * UNMEANT_S)
+    time.sleep(2 * DEAF_S)
     terminal.keys(key)
     terminal.shows(*sees)
     leave(terminal)
@@ -123,7 +123,7 @@ def test_what_steers_an_agent_by_lines_and_keys(terminal: Terminal, tmp_path: Pa
     for line, sees in LINES:
         enter(terminal, line.format(*steps), sees)
         if line == "undo":
-            time.sleep(2 * UNMEANT_S)  # what has just opened takes no key
+            time.sleep(2 * DEAF_S)  # what has just opened takes no key
             terminal.keys("y")
             terminal.shows("undone")
     for line, sees in VIEWS:

@@ -14,6 +14,7 @@ from engine.agent.reasoner.saved_mind import make_reasoner, restore, save
 from engine.bdi.saved_state import SavedStateError
 from engine.core import commands as cmd
 from engine.core import events as ev
+from engine.core.agents import RunState
 from engine.core.fold import with_checksum, without_checksum
 from engine.core.journal import Event
 from engine.core.ports import SystemClock
@@ -120,6 +121,8 @@ async def test_a_wrong_kept_mind_is_passed_over(fly: Fly, doctored: Callable[[di
     flight = await fly("!c(0). +!c(N) <- +n(N); !c(N + 1).")
     await flight.do(cmd.Run)
     await flight.until(lambda s: s.mind and s.mind.cycles > 60)
+    await flight.do(cmd.Pause)  # a mind that is in the middle of a part of its cycle is not kept
+    await flight.until(lambda s: s.run is RunState.PAUSED)
     await flight.engine.close()
     store = await SqliteJournal.open(flight.workspace, clock=SystemClock())
     found = await store.load_snapshot(f"pilot{MIND}", None, MIND_FORMAT)
