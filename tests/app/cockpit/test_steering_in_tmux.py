@@ -119,7 +119,7 @@ def test_what_steers_an_agent_by_lines_and_keys(terminal: Terminal, tmp_path: Pa
     terminal.fly(f"--workspace {workspace}")
     terminal.shows("PAUSED", "write a.txt")
     terminal.keys("s")
-    terminal.shows("✓ write a.txt")
+    terminal.shows("✓ s2 write a.txt")
     for line, sees in LINES:
         enter(terminal, line.format(*steps), sees)
         if line == "undo":
@@ -135,7 +135,7 @@ def test_what_steers_an_agent_by_lines_and_keys(terminal: Terminal, tmp_path: Pa
         leave(terminal)
     enter(terminal, "step over", "asks")
     leave(terminal)
-    enter(terminal, "approve", "✓ write b.txt")
+    enter(terminal, "approve", "✓ s3  write b.txt")
     enter(terminal, "approvals allow", "nothing is asked")
     enter(terminal, "run", "RUNNING")
     leave(terminal)
