@@ -169,7 +169,7 @@ def test_what_a_model_was_told_is_seen_cut_off_and_added_to(terminal: Terminal, 
         terminal.keys("c")
         terminal.shows("Context")
         leave(terminal)
-        enter(terminal, "guide now: look at the log first", "guid")
+        enter(terminal, "guide now: look at the log first", "in the next prompt")
         leave(terminal)
         terminal.keys("C-q")
         assert terminal.ends() == 0
