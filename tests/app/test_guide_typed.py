@@ -167,11 +167,14 @@ class Reader:
         return shown
 
     def _enter(self, line: str) -> str:
-        if OPEN.search(self.cockpit.text) or not self._in_panes:
-            self._escape()
-        before = self._answer()
-        self.cockpit.press(b":")
-        self.cockpit.until(lambda _text: not self._in_panes, "the bar has the focus")
+        for _ in range(8):  # a dialog may still be on its way
+            if OPEN.search(self.cockpit.text) or not self._in_panes:
+                self._escape()
+            before = self._answer()
+            self.cockpit.press(b":")
+            self.cockpit.steady()
+            if not self._in_panes:
+                break
         self.cockpit.press(line.encode())
         self.cockpit.until(lambda text: line[-20:] in text, f"{line} is typed")
         known = {before, self._answer()}
