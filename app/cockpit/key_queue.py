@@ -62,7 +62,7 @@ class KeyQueue:
     @property
     def idle(self) -> bool:
         """Whether all that was typed has been handed on, and done as far as keys wait for it."""
-        return self._settling is None and not self._waiting
+        return not self._app.is_running or (self._settling is None and not self._waiting)
 
     @property
     def waits(self) -> bool:
