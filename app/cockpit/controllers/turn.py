@@ -14,6 +14,7 @@ from app.projection import pane_views as views
 from app.projection.event_lines import step_text
 from engine.api.workspace_engine import OperatorTerminal
 from engine.core import commands as cmd
+from engine.core import events as ev
 from engine.core.journal import JournalError
 from engine.core.plan import Op, PlanStep, step_line
 from engine.core.state import AgentState
@@ -75,6 +76,7 @@ class Turn:
         self._shells: dict[str, ShellPane] = {}
         """Open shells by agent; the selected agent's is in place, the others continue out of sight."""
         context.frame_hooks.append(self._look_at_shells)
+        context.watchers.append(self._watch)
         self._taking = ""
         """The agent whose turn or shell the operator is about to take."""
         self._arriving = False
@@ -378,13 +380,21 @@ class Turn:
             if state.shell_taken:
                 self._context.shells.add(state.agent_id)
             else:
-                self._context.open_later(self._take_shell(state.agent_id), "take shell")
+                self._context.open_later(self._take_shell(state.agent_id, later=state.acting), "take shell")
 
-    async def _take_shell(self, agent: str) -> None:
+    async def _take_shell(self, agent: str, *, later: bool) -> None:
+        """Take the shell, and wait until it has the keys, unless it opens later or not at all."""
         self._taking = agent
-        if (await self._context.submit(cmd.TakeShell(agent=agent))).ok:
-            await self._context.until(lambda: isinstance(self._context.app.focused, TerminalPane))
+        if (await self._context.submit(cmd.TakeShell(agent=agent))).ok and not later:
+            await self._context.until(
+                lambda: not self._taking or isinstance(self._context.app.focused, TerminalPane)
+            )
         self._taking = ""
+
+    def _watch(self, agent: str, payload: ev.Payload) -> None:
+        ended = isinstance(payload, ev.ActionHeld | ev.ActionWithdrawn | ev.ActionFinished | ev.ActionCancelled)
+        if ended and agent == self._taking:
+            self._taking = ""
 
     def action_return_shell(self) -> None:
         """Ask for a note, then hand the shell back."""
