@@ -7,6 +7,7 @@ program's own.
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from app.cli.beside import answer_in_engine
 from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
+from app.commands.embedder import embedder_alone
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
@@ -59,7 +61,8 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
     clock = Ports().clock
     store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
     try:
-        memory = await MemoryReader.look(workspace, store, clock=clock)
+        embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
+        memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
         try:
             tell = _search if what == "search" else _stats
             return await tell(memory, options, seconds(clock.now()))
@@ -85,8 +88,9 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
         f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
         for row in rows
     ]
-    text = "\n".join([*(lines or ["nothing was found"]), *_note(memory)])
-    return 0, {"results": rows, "note": memory.note}, text
+    note = _note(memory)
+    text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
+    return 0, {"results": rows, "note": note}, text
 
 
 def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
@@ -111,10 +115,10 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
     counts: MemoryStatistics = await memory.ask_by_name(
         "compute_memory_statistics", {"workflow_id": options.workflow}, as_of=options.as_of
     )
-    vectors = memory.status.vectors
-    answer = {**asdict(counts), "vectors": vectors, "embedder": memory.status.embedder, "note": memory.note}
+    vectors, embedder, note = memory.status.vectors, memory.status.embedder, _note(memory)
+    answer = {**asdict(counts), "vectors": vectors, "embedder": embedder, "note": note}
     lines = [
-        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({memory.status.embedder})",
+        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({embedder or 'no embedder'})",
         *_counts("level", counts.by_level),
         *_counts("type", counts.by_type),
         *_counts("workflow", counts.by_workflow),
@@ -126,7 +130,7 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
             f"{counts.unconsolidated_episodic} episodic wait to be brought together"
         )
     lines += [f"goes in {short_duration(max(0, round(at - now)))}: {ident}" for ident, at in counts.expiring]
-    return 0, answer, "\n".join([*lines, *_note(memory)])
+    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
 
 
 def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
@@ -134,8 +138,8 @@ def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
     return [f"by {name}: {words}"] if words else []
 
 
-def _note(memory: MemoryReader) -> list[str]:
-    return [f"({memory.note})"] if memory.note else []
+def _note(memory: MemoryReader) -> str:
+    return "; ".join(filter(None, (memory.note, clean_line(memory.status.note))))
 
 
 async def remember(submit: Callable[[cmd.Command], Awaitable[cmd.Receipt]], options: MemoryOptions) -> Answer:
@@ -173,6 +177,12 @@ async def _add_beside(options: MemoryOptions, client: EngineClient) -> Answer:
     return await remember(client.submit, options)
 
 
+async def _embedder_beside(words: tuple[str, str], client: EngineClient) -> Answer:
+    line = " ".join(("embedder", *filter(None, words)))
+    given = await client.ask_once("line", line=line, agent="", dry=False, cwd=str(Path.cwd()))
+    return given["code"], given["answer"], given["text"]
+
+
 async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
     """Remember something by an engine of this program's own; see `remember`.
 
@@ -193,6 +203,13 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     what = memory.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
     add = what.add_parser("add", parents=[common], help="remember something as the operator")
     search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
+    embedder = what.add_parser("embedder", parents=[common], help="how memories are embedded, or who does it")
+    embedder.add_argument(
+        "text", nargs="?", default="", metavar="minilm|none|URL", help="from now on, in all your workspaces"
+    )
+    embedder.add_argument(
+        "--model", default="", metavar="NAME", help="the model that the endpoint is asked for"
+    )
     stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
     add.add_argument("text", metavar="TEXT", help="what is remembered")
     add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
@@ -216,6 +233,10 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask or add to the memory of agents."""
     workspace, asked = workspace_of(options), filled(MemoryOptions, options)
+    if options.what == "embedder":
+        words = (options.text, options.model)
+        beside, alone = partial(_embedder_beside, words), partial(embedder_alone, *words)
+        return run_answer(options, answer_in_engine(workspace, beside, alone))
     if options.what == "add":
         beside, alone = partial(_add_beside, asked), partial(add_memory, workspace, asked)
         return run_answer(options, answer_in_engine(workspace, beside, alone))

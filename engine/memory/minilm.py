@@ -35,7 +35,7 @@ class MiniLM:
         self._turn = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> list[Vector]:  # noqa: ARG002 - the port's
+    async def embed(self, texts: Sequence[str], kind: Kind) -> list[Vector]:
         """See `Embedder`; between two batches another caller may have its turn."""
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         vectors: list[Vector] = [array("f")] * len(texts)

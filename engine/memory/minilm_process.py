@@ -1,4 +1,4 @@
-"""The process in which MiniLM runs: a line of JSON with texts in, a line with what went wrong and vectors out."""
+"""The process in which MiniLM runs: a line of JSON with texts in; a line with what is wrong, and vectors, out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def load(path: Path) -> Callable[[list[str]], bytes]:
     def embed(texts: list[str]) -> bytes:
         rows = [pieces.encode(text, PIECES) for text in texts]
         shape = (len(rows), max(map(len, rows)))
-        numbers, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        numbers: Any = np.zeros(shape, np.int64)
+        mask: Any = np.zeros(shape, np.int64)
         for at, row in enumerate(rows):
             numbers[at, : len(row)] = row
             mask[at, : len(row)] = 1

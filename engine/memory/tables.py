@@ -21,7 +21,7 @@ from engine.core.journal import canonical
 from engine.core.memory import CognitiveState, MemoryItem, ThoughtChain, Workflow
 from engine.memory.errors import MemoryNotFound
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever a table changes; a database of another format is built again from the journal."""
 
 V = TypeVar("V")
@@ -175,10 +175,6 @@ _OTHERS = (
         content, description, reasoning, tags, scope, content = '', tokenize = '{TOKENIZER}'
     )""",
     "create virtual table vocabulary using fts5vocab(words, 'row')",
-    # Of each text that was ever remembered.
-    """create table vectors(
-        number integer primary key, digest text not null unique, signature blob not null, vector blob not null
-    ) strict""",
 )
 
 

@@ -81,7 +81,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _spaced(char: str) -> str:
-    """A character as it counts: none for a control character, apart from its neighbours where it is a word."""
+    """A character as it counts: a control character not at all, one that is a word between blanks."""
     if char in "\t\n\r":
         return " "
     if char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Co"):

@@ -68,6 +68,7 @@ class MemoryBrowser(BoxDialog[None]):
         DialogKey("delete,D", "change('forget')", "forget", shown="D"),
         DialogKey("W", "everywhere", "all work"),
         DialogKey("P", "picture", "picture"),
+        DialogKey("L", "request('likeness')", "likeness"),
         DialogKey("M,q", "close"),
     )
     DEFAULT_CSS = """
