@@ -14,14 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.beside import answer_in_engine
-from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
-from app.commands.embedder import embedder_alone
+from app.cli.options import (
+    Answer,
+    Parser,
+    common_options,
+    filled,
+    flag,
+    positive,
+    print_error,
+    run_answer,
+    workspace_of,
+)
+from app.commands.embedder import describe, keep_alone
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import served
 from engine.core import commands as cmd
 from engine.core.ports import Ports
+from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
@@ -33,6 +44,9 @@ from engine.value import asdict, dataclass
 
 NOTES = {"title": "Operator's notes", "idempotency_key": "operator's notes"}
 """The workflow of what is added to none."""
+PROGRESS_S, EMBEDDED_S = 1.0, 5.0
+"""How often it is told how far embedding is, and how long that of one text is waited for."""
+served_as_do = partial(served, kind="do")
 TEXT_LIMIT = 200
 """Characters of a memory that a line shows."""
 
@@ -183,6 +197,21 @@ async def _embedder_beside(words: tuple[str, str], client: EngineClient) -> Answ
     return given["code"], given["answer"], given["text"]
 
 
+async def _embedder_alone(workspace: Path, words: tuple[str, str], tell: Callable[[str], object]) -> Answer:
+    """The same without one; then all that is not embedded is."""
+    try:
+        choice = await keep_alone(*words)
+    except MemoryFault as error:
+        return 1, {"ok": False, "message": str(error)}, str(error)
+    if choice is None or not (workspace / DATA_DIRECTORY / DATABASE).exists():
+        return describe(choice, None)
+    async with open_engine(workspace, Settings.load(workspace).engine_config(), served_as_do) as engine:
+        assert engine.memory is not None
+        while not await engine.memory.embedded(PROGRESS_S):
+            tell(describe(choice, engine.memory.status)[2])
+        return describe(choice, engine.memory.status)
+
+
 async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
     """Remember something by an engine of this program's own; see `remember`.
 
@@ -190,8 +219,11 @@ async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
         JournalError: the workspace cannot be opened; where another process holds it, the message says which.
     """
     config = Settings.load(workspace).engine_config()
-    async with open_engine(workspace, config, partial(served, kind="do")) as engine:
-        return await remember(engine.submit, options)
+    async with open_engine(workspace, config, served_as_do) as engine:
+        answer = await remember(engine.submit, options)
+        if engine.memory is not None and not answer[0]:
+            await engine.memory.embedded(EMBEDDED_S)
+        return answer
 
 
 # ------------------------------------------------------------------ the subcommand
@@ -235,7 +267,8 @@ def run(options: argparse.Namespace) -> int:
     workspace, asked = workspace_of(options), filled(MemoryOptions, options)
     if options.what == "embedder":
         words = (options.text, options.model)
-        beside, alone = partial(_embedder_beside, words), partial(embedder_alone, *words)
+        tell = print_error if not flag(options, "quiet") else len
+        beside, alone = partial(_embedder_beside, words), partial(_embedder_alone, workspace, words, tell)
         return run_answer(options, answer_in_engine(workspace, beside, alone))
     if options.what == "add":
         beside, alone = partial(_add_beside, asked), partial(add_memory, workspace, asked)

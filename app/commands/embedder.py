@@ -7,7 +7,6 @@ import json
 import os
 import re
 import tomllib
-from pathlib import Path
 
 from app.commands.command import Answer, CommandHost, Values, answer_message
 from app.commands.settings import FILE, MemoryTable, user_table
@@ -125,16 +124,14 @@ async def embed_by(engine: WorkspaceEngine, what: str, model: str = "") -> Answe
     return describe(memory.embedder, memory.status)
 
 
-async def embedder_alone(what: str, model: str) -> Answer:
-    """The same where no engine runs."""
-    try:
-        choice = await asyncio.to_thread(choice_of, what or _present(), model)
-        if what:
-            await asyncio.to_thread(keep, choice)
-    except EmbedderError as error:
-        return answer_message(False, str(error))
-    return describe(choice, None)
+async def keep_alone(what: str, model: str) -> EmbedderChoice | None:
+    """Write it down where no engine runs; the choice that holds.
 
-
-def _present() -> str:
-    return str(user_table(Path(user_home())).get("memory", {}).get("embedder", NONE))
+    Raises:
+        EmbedderError: it cannot be used, or not be written.
+    """
+    present = user_table(user_home()).get("memory", {}).get("embedder", NONE)
+    choice = await asyncio.to_thread(choice_of, what or str(present), model)
+    if what:
+        await asyncio.to_thread(keep, choice)
+    return choice

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FILE = "pilothouse.toml"
 OWN = ("web", "notify", "memory")
-"""Tables that count in the user's own file only: a workspace opens no port, runs no program, sends no text."""
+"""Tables that count in the user's own file only: a workspace opens no port, runs nothing, sends no text."""
 SIZE_LIMIT = 256 * 1024
 DENY_AFTER = "deny_after"
 """In `[approvals]`: how long an approval may wait before it is denied by itself."""

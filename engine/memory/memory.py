@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -157,6 +158,19 @@ class Memory:
         """
         self.embedder = choice
         await (await self._opened()).use_embedder(choice)
+
+    async def embedded(self, seconds: float) -> bool:
+        """Wait until all texts are embedded or could not be, for so long at most; whether that is so.
+
+        Raises:
+            MemoryFault: memory could not be opened.
+        """
+        opened = await self._opened()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await opened.embedded()
+                return True
+        return False
 
     @property
     def status(self) -> MemoryStatus:

@@ -1,4 +1,4 @@
-"""The process in which MiniLM runs: a line of JSON with texts in; a line with what is wrong, and vectors, out."""
+"""The process in which MiniLM runs: a line of JSON with texts in; what is wrong, and vectors, out."""
 
 from __future__ import annotations
 

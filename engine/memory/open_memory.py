@@ -144,6 +144,8 @@ class MemoryReader:
             if self._likeness is not None:
                 self._likeness.close()
             self._likeness = self._finder.likeness = fresh
+            if fresh is not None:
+                fresh.refresh()
 
         await asyncio.get_running_loop().run_in_executor(self._reading_thread, replaced)
 
@@ -322,7 +324,12 @@ class OpenedMemory(MemoryReader):
             return status
         note = f"{upkeep.waiting:,} texts wait to be embedded; words find them" if upkeep.waiting else ""
         note = f"{upkeep.fault}; words alone count" if upkeep.fault else note
-        return replace(status, waiting=upkeep.waiting, note=status.note or note)
+        return replace(status, vectors=upkeep.embedded, waiting=upkeep.waiting, note=status.note or note)
+
+    async def embedded(self) -> None:
+        """Return once all texts are embedded, or could not be."""
+        if self._upkeep is not None:
+            await self._upkeep.settled()
 
     def _wake(self) -> None:
         if self._upkeep is not None:

@@ -38,13 +38,21 @@ class VectorUpkeep:
         self._woken = asyncio.Event()
         self.waiting = 0
         """About how many texts wait."""
+        self.embedded = 0
+        """How many have a vector."""
         self.fault = ""
         """Why texts could not be embedded the last time; empty when they were."""
+        self._settled = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="memory vectors")
 
     def wake(self) -> None:
         """Look again, as there may be new texts."""
+        self._settled.clear()
         self._woken.set()
+
+    async def settled(self) -> None:
+        """Return once all texts are embedded, or could not be."""
+        await self._settled.wait()
 
     async def close(self) -> None:
         """End; what was not embedded is when the workspace is opened again."""
@@ -67,17 +75,19 @@ class VectorUpkeep:
                 embedded = await self._page(self._writer)
             except (EmbedderError, sqlite3.Error, OSError, ImportError) as error:
                 self.fault = str(error)
+                self._settled.set()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RETRY_MOST_S)
             else:
                 self.fault, pause = "", RETRY_S
-                if not embedded:
+                if not embedded and not self._woken.is_set():
+                    self._settled.set()
                     await self._woken.wait()
 
     async def _page(self, writer: VectorWriter) -> bool:
         """Embed some texts; whether there were any."""
         lacking = await self._do(writer.lacking)
-        self.waiting = await self._do(lambda: writer.rows - writer.row)
+        self.waiting, self.embedded = await self._do(lambda: writer.rows - writer.row), writer.count
         if not lacking:
             await self._do(writer.drop_others)
             return False

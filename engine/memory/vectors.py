@@ -65,6 +65,9 @@ class VectorWriter:
         self._number = _number_of(self._connection, embedder)[0]
         self.row = 0
         """Memories up to this row have a vector, or cannot have one."""
+        counted = "select count(signs) from signs where embedder = ?"
+        self.count = int(self._connection.execute(counted, (self._number,)).fetchone()[0])
+        """Texts that have a vector."""
 
     def _opened(self) -> sqlite3.Connection:
         note_open(self._path)
@@ -117,6 +120,7 @@ class VectorWriter:
                     halves = np.frombuffer(vector, np.float32).astype(np.float16).tobytes()
                     connection.execute("insert into vectors values(?, ?)", (row.lastrowid, halves))
             connection.execute("commit")
+            self.count += sum(vector is not None for vector in vectors.values())
         except BaseException:
             if connection.in_transaction:
                 connection.execute("rollback")
