@@ -37,6 +37,7 @@ from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
+from engine.memory.memories import Found
 from engine.memory.open_memory import MemoryReader
 from engine.memory.search import SearchMatch
 from engine.memory.upkeep import MemoryStatistics
@@ -95,16 +96,18 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
         "memory_level": options.level,
     }
     asked |= {"memory_type": options.type, "tags": tuple(options.tags), "limit": options.limit}
-    matches: Sequence[SearchMatch] = await memory.ask_by_name("search", asked, as_of=options.as_of)
-    rows = [_as_row(match, now) for match in matches]
+    found: Found = await memory.ask_by_name("search", {**asked, "nearest": True}, as_of=options.as_of)
+    rows = [_as_row(match, now) for match in found]
     lines = [
         f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {short_duration(row['age_s']):>6}  "
         f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
         for row in rows
     ]
+    if rows and not found.relevant:
+        lines.insert(0, "nothing fits; the nearest:")
     note = _note(memory)
     text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
-    return 0, {"results": rows, "note": note}, text
+    return 0, {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}, text
 
 
 def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
@@ -113,6 +116,9 @@ def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
         "score": round(match.score, 4),
         "semantic": round(match.semantic, 4),
         "keyword": round(match.keyword, 4),
+        "words": list(match.words),
+        "link": str(match.link.type) if match.link else "",
+        "superseded": match.superseded,
         "id": memory.id,
         "workflow": memory.workflow,
         "level": str(memory.level),

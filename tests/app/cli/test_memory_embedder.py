@@ -147,9 +147,7 @@ def test_all_else_in_the_settings_stays(before: str, after: str) -> None:
     assert settings_with(before, {"embedder": "none"}) == after
 
 
-@pytest.mark.parametrize(
-    "text", ["memory.embedder = 'minilm'", "memory = {}", "[["]
-)
+@pytest.mark.parametrize("text", ["memory.embedder = 'minilm'", "memory = {}", "[["])
 def test_settings_that_are_written_in_another_way_are_left_alone(text: str) -> None:
     with pytest.raises(ValueError):
         settings_with(text, {"embedder": "none"})
