@@ -55,6 +55,8 @@ NAMED = 4_000
 """Characters of a memory in which words of the query are looked for to say why it was found."""
 POOL = 100
 """Candidates that each half brings at least."""
+WORDS_POOL = 30
+"""Candidates where words count alone."""
 SCAN = 2_000
 """Memories up to which a search by likeness looks only at those that pass the filters."""
 SEMANTIC_FLOOR = 0.1
@@ -258,7 +260,7 @@ class MemorySearcher:
         vector: Vector | None,
     ) -> list[_Score]:
         """All that is found, best first, without what links lead to."""
-        size = max(POOL, end)
+        size = max(POOL if vector is not None else WORDS_POOL, end)
         condition, values = filters.condition(reading, first=False)
         terms = self._tokens.words_of(asked.text)
         never = self._holding(reading, asked.without)
