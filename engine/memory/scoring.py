@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -200,8 +199,10 @@ def ended_importance(importance: float, status: str) -> float:
 
 
 _TELLING = frozenset((MemoryType.FACT, MemoryType.USER_INPUT, MemoryType.CORRECTION, MemoryType.INSIGHT))
-_BEFORE_A_VALUE = frozenset("is are was were be equals called named at on costs takes = :".split())
-_DENYING = frozenset("not no never longer isn't aren't doesn't don't didn't can't cannot won't".split())
+_BEFORE = "is are was were be equals called named at on costs takes = :"
+_BEFORE_A_VALUE = frozenset(_BEFORE.split())
+_DENIALS = "not no never longer isn't aren't doesn't don't didn't can't cannot won't"
+_DENYING = frozenset(_DENIALS.split())
 _HELPING = frozenset(("do", "does", "did", "can", "will"))
 _PART = re.compile(r"[\w'.-]*\w|[=:]")
 
@@ -217,12 +218,8 @@ def contradict(one: MemoryItem, other: MemoryItem) -> bool:
     plain = [[word for word in words if word not in _DENYING | _HELPING] for words in (first, second)]
     if plain[0] == plain[1]:
         return _DENYING.isdisjoint(first) != _DENYING.isdisjoint(second)
-    same = len(os.path.commonprefix([first, second]))
-    behind = min(
-        len(os.path.commonprefix([first[: same - 1 : -1], second[: same - 1 : -1]])),
-        len(first) - same,
-        len(second) - same,
-    )
+    same = _alike(first, second)
+    behind = _alike(first[: same - 1 : -1], second[: same - 1 : -1]) if same else 0
     values = (len(first) - same - behind, len(second) - same - behind)
     return (
         same >= 2
@@ -230,6 +227,14 @@ def contradict(one: MemoryItem, other: MemoryItem) -> bool:
         and 1 <= min(values) <= max(values) <= 3
         and first[same - 1] in _BEFORE_A_VALUE
     )
+
+
+def _alike(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many words two lists begin with in common."""
+    same = 0
+    while same < min(len(first), len(second)) and first[same] == second[same]:
+        same += 1
+    return same
 
 
 def suggested_link(source: MemoryItem, target: MemoryItem) -> LinkType:

@@ -236,7 +236,7 @@ class MemorySearcher:
 
         The likeness of what the words bring up is looked up as well; what only likeness brings up counts for
         nothing by its words. Without the query's vector words count alone. Where no memory holds a phrase, or
-        all hold a word that none shall, the words are looked for without that.
+        all hold a word that none shall, the nearest are those with any of the words.
         """
         asked, end = parsed(query, reading.now), limit + offset
         filters = filters.narrowed(asked)
@@ -245,6 +245,7 @@ class MemorySearcher:
             loose = " ".join((asked.text, *asked.without))
             asked = replace(asked, text=loose, phrases=(), without=())
             scores = self._scored(reading, asked, filters, weights, end, vector)
+            scores = [score._replace(clear=False) for score in scores]
         if not (asked.phrases or asked.without):
             scores = _with_links(reading, scores, end, filters)
         words = self._tokens.words_of(asked.text)
@@ -283,8 +284,8 @@ class MemorySearcher:
             weights = Weights(0.0, 1.0)
         if asked.around is not None and terms:
             made = replace(filters, created=filters.created or asked.around).newest(reading, size)
-            timely = _candidates(reading, "row", made, condition, values)
-            keyword |= {one: 0.0 for one in timely if one not in keyword and one.row not in never}
+            then = _candidates(reading, "row", made, condition, values)
+            keyword |= {one: 0.0 for one in then if one not in keyword and one.row not in never}
         least = CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
         if _total(reading) < FEW:
             least = 10 * BEHIND
