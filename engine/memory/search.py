@@ -55,6 +55,8 @@ NAMED = 4_000
 """Characters of a memory in which words of the query are looked for to say why it was found."""
 POOL = 100
 """Candidates that each half brings at least."""
+WORDS_POOL = 30
+"""Candidates where words count alone."""
 SCAN = 2_000
 """Memories up to which a search by likeness looks only at those that pass the filters."""
 SEMANTIC_FLOOR = 0.1
@@ -234,7 +236,7 @@ class MemorySearcher:
 
         The likeness of what the words bring up is looked up as well; what only likeness brings up counts for
         nothing by its words. Without the query's vector words count alone. Where no memory holds a phrase, or
-        all hold a word that none shall, the words are looked for without that.
+        all hold a word that none shall, the nearest are those with any of the words.
         """
         asked, end = parsed(query, reading.now), limit + offset
         filters = filters.narrowed(asked)
@@ -243,6 +245,7 @@ class MemorySearcher:
             loose = " ".join((asked.text, *asked.without))
             asked = replace(asked, text=loose, phrases=(), without=())
             scores = self._scored(reading, asked, filters, weights, end, vector)
+            scores = [score._replace(clear=False) for score in scores]
         if not (asked.phrases or asked.without):
             scores = _with_links(reading, scores, end, filters)
         words = self._tokens.words_of(asked.text)
@@ -258,7 +261,7 @@ class MemorySearcher:
         vector: Vector | None,
     ) -> list[_Score]:
         """All that is found, best first, without what links lead to."""
-        size = max(POOL, end)
+        size = max(POOL if vector is not None else WORDS_POOL, end)
         condition, values = filters.condition(reading, first=False)
         terms = self._tokens.words_of(asked.text)
         never = self._holding(reading, asked.without)
@@ -281,8 +284,8 @@ class MemorySearcher:
             weights = Weights(0.0, 1.0)
         if asked.around is not None and terms:
             made = replace(filters, created=filters.created or asked.around).newest(reading, size)
-            timely = _candidates(reading, "row", made, condition, values)
-            keyword |= {one: 0.0 for one in timely if one not in keyword and one.row not in never}
+            then = _candidates(reading, "row", made, condition, values)
+            keyword |= {one: 0.0 for one in then if one not in keyword and one.row not in never}
         least = CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
         if _total(reading) < FEW:
             least = 10 * BEHIND

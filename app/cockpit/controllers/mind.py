@@ -136,7 +136,8 @@ class Mind:
                     notice=Notice("This agent has no work yet: give it a goal. W looks in all work.")
                 )
             asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
-            verb, more = "query_memories", {"sort_by": "created_at"}
+            verb = "query_memories"
+            more: dict[str, object] = {"sort_by": "created_at"}
             if search.query:
                 verb, more = "hybrid_search_memories", {"query": search.query, "nearest": True}
             hits = tuple(await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of))
