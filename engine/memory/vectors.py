@@ -25,7 +25,7 @@ PAGE = 64
 CHUNK = 65_536
 """Vectors whose signs are compared at a time, so that what is between stays in the processor's cache."""
 CANDIDATES, CANDIDATES_LEAST, CANDIDATES_MOST = 5, 500, 2_000
-"""How many are compared as a whole: for each result, at least, and of many vectors a hundredth, up to a limit.
+"""How many are compared as a whole: for each result, at least, and a hundredth of many, up to a limit.
 
 Among a hundred of 4,000 sentences were 0.975 of the nearest ten.
 """
