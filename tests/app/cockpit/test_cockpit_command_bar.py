@@ -38,6 +38,13 @@ async def test_a_goal_is_adopted_and_planned_without_running(flight: Flight) -> 
     assert not (flight.engine.root / "made").exists()
 
 
+async def test_plain_words_are_a_goal_which_is_said_before_enter(flight: Flight) -> None:
+    await flight.press("colon", *"create a directory 'made'")
+    await flight.shows("enter: a goal for pilot-1")
+    await flight.press("enter")
+    await flight.says("goal g1 adopted")
+
+
 async def test_tab_completes_and_goes_through_what_is_offered(flight: Flight) -> None:
     await flight.press("colon", *"agent_de", "tab")
     await flight.until(lambda: bar(flight).input.value == "agent_delete ")
