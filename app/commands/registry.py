@@ -49,7 +49,8 @@ NOUNS = (
 """The modules of the nouns, in the order of help."""
 LINE_LIMIT = 1_000_000
 _IMPROVES = re.compile(
-    r"\s*(make\s.*\b(better|faster|shorter|smaller|simpler|cheaper|safer)\b|(speed\s+up|optimi[sz]e|tune)\s)", re.I
+    r"\s*(make\s.*\b(better|faster|shorter|smaller|simpler|cheaper|safer)\b|(speed\s+up|optimi[sz]e|tune)\s)",
+    re.I,
 )
 """How a request for an improvement begins; such a line is shown as it is understood, and not done."""
 SHORTEST_SLIP = 3

@@ -154,7 +154,9 @@ def parse_args(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"this is no valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
+        raise ValueError(
+            f"this is no valid JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
     except RecursionError as error:
         raise ValueError("the arguments are nested too deeply") from error
     if not isinstance(value, dict):

@@ -18,11 +18,12 @@ from engine.core.approvals import Answer, Policy, Source
 from engine.core.breakpoints import write_break
 from engine.core.budgets import SpendingLimits
 from engine.core.journal import Event
-from engine.core.plan import Plan, PlanStep
+from engine.core.plan import Plan, PlanStep, step_line
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
+from engine.core.text import clean_line
 from engine.value import asdict, dataclass, replace
 
 
@@ -41,6 +42,9 @@ class CommandContext:
 
 Compensation = Callable[[Any, CommandContext], tuple[cmd.Command, str]]
 """Makes the command that makes up for one, without its agent, with words about it."""
+
+CALL_CHARS = 200
+"""Characters of a call in words."""
 
 # ------------------------------------------------------------------ plans, beliefs and turns: put back
 
@@ -131,7 +135,15 @@ def _change_text(then: PlanStep | None, done: PlanStep | None) -> str:
     if done is None and then is not None:
         return f"put step {then.id} ({then.description}) back"
     assert then is not None
+    assert done is not None
+    if step_line(done) != step_line(then):
+        return f"step {then.id}: {_call_text(done)} → {_call_text(then)}"
     return f"step {then.id} is again: {then.description} [{then.status}]"
+
+
+def _call_text(step: PlanStep) -> str:
+    words = (step.command or step.op.value, *map(str, step.args.values()))
+    return clean_line(" ".join(words), limit=CALL_CHARS)
 
 
 # ------------------------------------------------------------------ the other commands
