@@ -405,7 +405,7 @@ class Turn:
             )
         self._taking = ""
 
-    def _watch(self, agent: str, _payload: ev.Payload) -> None:
+    def _watch(self, agent: str, payload: ev.Payload) -> None:
         state = self._context.live.state
         if state is not None and agent == self._taking == state.agent_id:
             self._refused = self._refused or (self._wanted and not state.shell_taken)

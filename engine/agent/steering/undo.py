@@ -18,7 +18,7 @@ from engine.core.approvals import Answer, Policy, Source
 from engine.core.breakpoints import write_break
 from engine.core.budgets import SpendingLimits
 from engine.core.journal import Event
-from engine.core.plan import Plan, PlanStep, step_line
+from engine.core.plan import Plan, PlanStep
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
@@ -136,13 +136,13 @@ def _change_text(then: PlanStep | None, done: PlanStep | None) -> str:
         return f"put step {then.id} ({then.description}) back"
     assert then is not None
     assert done is not None
-    if step_line(done) != step_line(then):
-        return f"step {then.id}: {_call_text(done)} → {_call_text(then)}"
+    if (now := _call_text(done)) != (was := _call_text(then)):
+        return f"step {then.id}: {now} → {was}"
     return f"step {then.id} is again: {then.description} [{then.status}]"
 
 
 def _call_text(step: PlanStep) -> str:
-    words = (step.command or step.op.value, *map(str, step.args.values()))
+    words = (step.command or step.op.value, *(f"{name}={value}" for name, value in step.args.items()))
     return clean_line(" ".join(words), limit=CALL_CHARS)
 
 
