@@ -39,7 +39,7 @@ from app.commands.registry import (
     preview_asked,
     read_line,
 )
-from app.commands.settings import Settings
+from app.commands.settings import load_and_say
 from app.commands.user import chosen_operator
 from app.projection.event_lines import ending_jobs_text
 from app.projection.improve_text import Preview as Preview
@@ -135,7 +135,7 @@ async def run_command(
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
     try:
-        config = Settings.load(workspace, trust=trust).engine_config(accept=accept)
+        config = load_and_say(workspace, trust=trust).engine_config(accept=accept)
         async with open_engine(workspace, config, serving) as engine:
             by = chosen_operator() or "cli"
             return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet, operator=by)
