@@ -43,6 +43,7 @@ async def test_it_opens_by_itself_after_two_retries(tmp_path: Path) -> None:
         assert flight.state.mode is Mode.INTERVENTION
         waits = [chosen.delay_s for chosen in await flight.journal(ev.RecoveryChosen) if chosen.delay_s]
         assert len(waits) == 2
+        assert flight.message.startswith("the agent needs you")  # and no `running` any more
         await flight.press("escape")
         await flight.no_dialog()
         await flight.shows("INTERVENTION", "your turn (i)", "asks you", "✗ 1 error")
