@@ -128,7 +128,7 @@ async def test_a_memory_is_opened_from_the_pane_and_put_into_mind_from_the_brows
 async def test_words_of_the_bar_write_to_the_memory_of_the_present_work(knowing: Flight) -> None:
     await knowing.type("remember the index answers slowly before noon")
     await knowing.says("store_memory done")
-    found = await knowing.engine.recall("search", {"query": "slow index"})
+    found = [*await knowing.engine.recall("search", {"query": "slow index"})]
     ident = found[0].memory.id
     assert found[0].memory.workflow == await work_begun(knowing)
     for line, said in (
