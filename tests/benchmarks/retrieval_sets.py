@@ -2,7 +2,7 @@
 
 No public set is part of the repository. Each is read from `FOLDER/NAME`; where it is not there, `Missing`
 says how to get it. A question belongs to the training half or to the test half by the hash of its text, so
-whoever tunes on the one half cannot have seen the other.
+whoever tunes on the one half has not seen the other; the repository's own test half is what was written last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -28,11 +28,13 @@ class Question(NamedTuple):
 
     text: str
     answers: frozenset[str]
+    training: bool
+    """Whether weights may be chosen on it."""
 
-    @property
-    def training(self) -> bool:
-        """Whether weights may be chosen on it."""
-        return hashlib.sha256(self.text.encode()).digest()[0] % 2 == 0
+    @classmethod
+    def of(cls, text: str, answers: Iterable[str] = ()) -> Question:
+        """In the half that the hash of its text says."""
+        return cls(text, frozenset(answers), hashlib.sha256(text.encode()).digest()[0] % 2 == 0)
 
 
 class Haystack(NamedTuple):
@@ -44,7 +46,7 @@ class Haystack(NamedTuple):
 
     def asked(self, foreign: Sequence[Question]) -> Haystack:
         """With as many questions that nothing here answers."""
-        nothing = [Question(one.text, frozenset()) for one in foreign[: len(self.questions)]]
+        nothing = [Question.of(one.text) for one in foreign[: len(self.questions)]]
         return self._replace(questions=(*self.questions, *nothing))
 
 
@@ -89,7 +91,7 @@ def _conversation(name: str, talk: dict[str, object], asked: list[dict[str, obje
         named = re.findall(r"D\d+:\d+", " ".join(map(str, one.get("evidence") or ())))
         answers = frozenset(named) & texts.keys()
         if answers and one["category"] != _UNANSWERABLE:
-            questions.append(Question(str(one["question"]), frozenset(answers)))
+            questions.append(Question.of(str(one["question"]), answers))
     return Haystack(name, texts, tuple(questions))
 
 
@@ -137,18 +139,25 @@ def _judged(
         for query, rows in groupby(sorted(judgements), key=lambda row: row[0])
     }
     return Haystack(
-        name, texts, tuple(Question(asked[query], found) for query, found in answers.items() if found)
+        name, texts, tuple(Question.of(asked[query], found) for query, found in answers.items() if found)
     )
 
 
 def own_pairs(_: Path) -> RetrievalSet:
     """The repository's own: office, code, machines; half of the questions share no word with their answer."""
     table = tomllib.loads(PAIRS.read_text(encoding="utf-8"))
-    pairs = [pair for kind in ("paraphrase", "mixed", "keyword") for pair in table[kind]]
-    texts = {text: text for text in [answer for _, answer in pairs] + table["distractors"]}
-    questions = tuple(Question(query, frozenset([answer])) for query, answer in pairs)
-    nothing = [Question(text, frozenset()) for text in table.get("nothing", ())]
-    return RetrievalSet("own pairs", (Haystack("own", texts, questions).asked(nothing),))
+    kinds = ("paraphrase", "mixed", "keyword")
+    halves = {
+        training: [pair for kind in kinds for pair in rows[kind]]
+        for training, rows in ((True, table), (False, table["held_out"]))
+    }
+    texts = {answer: answer for pairs in halves.values() for _, answer in pairs}
+    texts |= {text: text for text in table["distractors"]}
+    questions = [
+        Question(query, frozenset([answer]), half) for half, pairs in halves.items() for query, answer in pairs
+    ]
+    nothing = [Question(text, frozenset(), at % 2 == 0) for at, text in enumerate(table["nothing"])]
+    return RetrievalSet("own pairs", (Haystack("own", texts, (*questions, *nothing)),))
 
 
 READERS: dict[str, Callable[[Path], RetrievalSet]] = {
