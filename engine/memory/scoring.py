@@ -32,7 +32,7 @@ CAPACITY = 20
 """Memories that a workflow's working memory holds at most."""
 
 CONSOLIDATED_TTL_S = 86_400
-"""Seconds for which a memory stays at most once it went into another."""
+"""Seconds for which a record of what was done stays at most once it went into another memory."""
 
 KEY_TYPES = frozenset({MemoryType.QUESTION, MemoryType.PLAN, MemoryType.INSIGHT})
 """Types that draw the focus."""
@@ -166,6 +166,41 @@ def next_level(memory: MemoryItem) -> MemoryLevel | None:
     if memory.level is MemoryLevel.SEMANTIC and skilled and uses >= 10 and sure >= 0.9:
         return MemoryLevel.PROCEDURAL
     return None
+
+
+PASSING = frozenset(
+    {
+        MemoryType.ACTION_LOG,
+        MemoryType.TOOL_OUTPUT,
+        MemoryType.ARTIFACT_CREATION,
+        MemoryType.REASONING_STEP,
+        MemoryType.CHECKPOINT,
+    }
+)
+"""Types that record what was done; all others hold what was learnt."""
+
+IMPORTANT_FROM = 7.0
+"""Importance from which on a memory counts as learnt whatever its type, and is never forgotten."""
+
+
+def learnt(memory: MemoryItem) -> bool:
+    """Whether it holds what was learnt, or matters as much; else it records what was done."""
+    return memory.type not in PASSING or memory.importance >= IMPORTANT_FROM
+
+
+def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
+    """The level at which a memory stays when its time is over; None where it goes.
+
+    What was learnt settles once, and stays from then on as long as it is used. What was stored for a time of
+    its own goes after that, and so does a record of what was done that nobody used.
+    """
+    level, time = memory.level, TTL_S[memory.level]
+    if level is MemoryLevel.WORKING or memory.ttl != time:
+        return None
+    used = memory.accessed_at is not None and memory.accessed_at >= now - time
+    if level is MemoryLevel.EPISODIC:
+        return MemoryLevel.SEMANTIC if used or learnt(memory) else None
+    return level if used or memory.importance >= IMPORTANT_FROM else None
 
 
 def consolidated_importance(importances: Sequence[float]) -> float:
