@@ -20,7 +20,7 @@ from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
 from engine.core.store.places import is_untouched
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
-from engine.memory import fold, memories, note_writer, upkeep
+from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
 from engine.memory.embedding import EMBEDDER, NOTE
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
@@ -38,7 +38,7 @@ SPILL_BYTES = 16_384
 """Bytes from which a result or an artifact becomes a blob."""
 HEAD_CHARACTERS = 2_000
 """Characters of a blob that stay in its event."""
-_REQUESTS = (note_writer, upkeep, memories)
+_REQUESTS = (note_writer, upkeep, memories, judgements)
 """The modules that define requests; importing them makes these known by name."""
 
 

@@ -21,7 +21,7 @@ from engine.core.journal import canonical
 from engine.core.memory import CognitiveState, MemoryItem, ThoughtChain, Workflow
 from engine.memory.errors import MemoryNotFound
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever a table changes; a database of another format is built again from the journal."""
 
 V = TypeVar("V")
@@ -142,6 +142,7 @@ USAGES = Table("usages", values.Usage, ("memory",))
 LINKS = Table("links", values.MemoryLink, ("source", "target", "type"), "target", "created_at")
 STATES = Table("states", values.CognitiveState, ("workflow",))
 REFLECTIONS = Table("reflections", values.Reflection, ("id",), "workflow")
+JUDGEMENTS = Table("judgements", values.Judgement, ("query", "memory", "workflow"))
 TAGGINGS = Table("taggings", values.Tagging, ("owner", "tag"), "tag, owner")
 
 TABLES: tuple[Table[Any], ...] = (
@@ -156,6 +157,7 @@ TABLES: tuple[Table[Any], ...] = (
     LINKS,
     STATES,
     REFLECTIONS,
+    JUDGEMENTS,
     TAGGINGS,
 )
 
