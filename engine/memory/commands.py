@@ -99,7 +99,7 @@ chain = get_thought_chain
     source_memory_id! target_memory_id! link_type="related" strength=1.0 description
 search = hybrid_search_memories
   find memories by words and likeness
-    {filters} query! limit=10 offset=0 semantic_weight=0.6 keyword_weight=0.4
+    {filters} query! limit=10 offset=0 semantic_weight=0.4 keyword_weight=0.6
 like = search_semantic_memories
   find memories that are like a text
     {filters} query! limit=5 threshold=0.75

@@ -12,9 +12,8 @@ from typing import Any
 from engine.core import memory_events as ev
 from engine.core.journal import Event, Payload
 from engine.core.memory import CognitiveState, MemoryItem, Tagging, Usage
-from engine.memory.embedding import DIMENSION, hashed, pack, signature
 from engine.memory.errors import MemoryUnavailable
-from engine.memory.scoring import embedded_text, expiry, scope_words, text_digest
+from engine.memory.scoring import expiry, scope_words, text_digest
 from engine.memory.tables import (
     ACTIONS,
     ARTIFACTS,
@@ -114,14 +113,6 @@ class Rows:
                 " ".join(scope_words(memory.workflow, memory.level, memory.type)),
             ),
         )
-        known = self.connection.execute("select 1 from vectors where digest = ?", (memory.digest,))
-        if not known.fetchone():
-            vector = hashed(embedded_text(memory.description, memory.content))
-            signs = signature(vector).to_bytes(DIMENSION // 8, "big")
-            self.connection.execute(
-                "insert into vectors(digest, signature, vector) values(?, ?, ?)",
-                (memory.digest, signs, pack(vector)),
-            )
 
 
 def without(state: CognitiveState, gone: Collection[str]) -> CognitiveState:

@@ -353,6 +353,10 @@ class HybridSearch(_Filtered):
     semantic_weight: rq.Share = Weights().semantic
     keyword_weight: rq.Share = Weights().keyword
 
+    @property
+    def meant(self) -> str:
+        return self.query
+
     def answer(self, view: View) -> tuple[SearchMatch, ...]:
         self.check(view)
         if not self.semantic_weight + self.keyword_weight:
@@ -360,8 +364,11 @@ class HybridSearch(_Filtered):
                 "semantic_weight", "semantic_weight and keyword_weight cannot both be 0: raise one of them."
             )
         weights = Weights(self.semantic_weight, self.keyword_weight)
-        matches = view.finder.hybrid(view.reading, self.query, self.filters, weights, self.limit, self.offset)
-        return tuple(matches)
+        return tuple(
+            view.finder.hybrid(
+                view.reading, self.query, self.filters, weights, self.limit, self.offset, view.vector
+            )
+        )
 
 
 class SemanticSearch(_Filtered):
@@ -372,9 +379,17 @@ class SemanticSearch(_Filtered):
     limit: rq.Limit = 5
     threshold: rq.Share = 0.75
 
+    @property
+    def meant(self) -> str:
+        return self.query
+
     def answer(self, view: View) -> tuple[SearchMatch, ...]:
         self.check(view)
-        return tuple(view.finder.semantic(view.reading, self.query, self.filters, self.limit, self.threshold))
+        return tuple(
+            view.finder.semantic(
+                view.reading, self.query, self.filters, self.limit, self.threshold, view.vector
+            )
+        )
 
 
 SORTED_BY = {
@@ -450,6 +465,6 @@ class SuggestLinks(Request[tuple[SuggestedLink, ...]]):
         matches = similar(view, memory, self.max_links + len(known), self.threshold)
         fresh = [match for match in matches if match.memory.id not in known][: self.max_links]
         return tuple(
-            SuggestedLink(match.memory, scoring.suggested_link(memory, match.memory), match.semantic)
+            SuggestedLink(match.memory, scoring.suggested_link(memory, match.memory), match.score)
             for match in fresh
         )

@@ -22,7 +22,6 @@ from engine.core.store.places import is_untouched
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
-from engine.memory.embedding import EMBEDDER, NOTE
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.notes import Noted
 from engine.memory.requests import Request, View, named
@@ -131,7 +130,8 @@ class MemoryReader:
     @property
     def status(self) -> MemoryStatus:
         """How memory is doing."""
-        return MemoryStatus(EMBEDDER, len(self._finder.index), note=NOTE)
+        likeness = self._finder.likeness
+        return MemoryStatus() if likeness is None else MemoryStatus(likeness.embedder, note=likeness.note)
 
     async def _read(self, work: Callable[[Reading], R], now: float = 0.0, seq: int | None = None) -> R:
         """Run something in the reading thread, on one state of the database."""
@@ -145,7 +145,6 @@ class MemoryReader:
         try:
             connection.execute("begin")
             try:
-                self._finder.refresh(connection)
                 return work(Reading(connection, now, None if seq is None else _version_at(connection, seq)))
             finally:
                 connection.execute("rollback")

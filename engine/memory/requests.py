@@ -17,6 +17,7 @@ from engine.core.journal import canonical
 from engine.core.text import NESTING_LIMIT, too_deep
 from engine.memory.commands import NAMES, RECORDED_PREFIX
 from engine.memory.errors import MemoryInputError
+from engine.memory.likeness import Vector
 from engine.memory.search import MemorySearcher
 from engine.memory.tables import Reading
 from engine.memory.writer import Unit
@@ -94,6 +95,8 @@ class View:
 
     reading: Reading
     finder: MemorySearcher
+    vector: Vector | None = None
+    """That of the text which the request looks for; None where words count alone."""
 
 
 class Request(BaseModel, Generic[R_co], metaclass=LateModel):
@@ -118,6 +121,11 @@ class Request(BaseModel, Generic[R_co], metaclass=LateModel):
             if "verb" not in own:
                 cls.verb = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
             _requests[cls.verb] = cls
+
+    @property
+    def meant(self) -> str:
+        """The text whose likeness counts for the answer; empty for none."""
+        return ""
 
     def answer(self, view: View) -> R_co:
         """The result of a request that only reads."""

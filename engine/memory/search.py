@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
-from engine.memory.embedding import SignatureIndex, Vector, cosine, hashed
-from engine.memory.scoring import Candidate, relevance, scope_words
+from engine.memory.likeness import Likeness, Vector
+from engine.memory.scoring import Candidate, embedded_text, relevance, scope_words
 from engine.memory.tables import TOKENIZER, Reading
 from engine.value import dataclass
 
@@ -123,8 +123,8 @@ class Filters:
 class Weights:
     """What the halves of a hybrid search count for; they are taken relative to their sum."""
 
-    semantic: float = 0.6
-    keyword: float = 0.4
+    semantic: float = 0.4
+    keyword: float = 0.6
 
     def blend(self, likeness: float, words: float) -> float:
         """One score of a memory's two."""
@@ -188,25 +188,13 @@ class _Score(NamedTuple):
 
 
 class MemorySearcher:
-    """Looks through words and vectors; used in the reading thread only."""
+    """Looks through words, and through vectors where there are any; used in the reading thread only."""
 
-    def __init__(self) -> None:
+    def __init__(self, likeness: Likeness | None = None) -> None:
         self._tokens = Tokens()
-        self.index = SignatureIndex()
-        """The signs of the vectors of all texts."""
-        self._indexed = 0
-        """Number of the last vector in it."""
+        self.likeness = likeness
         self._counted = 0
         self._counts_kept: dict[str, int] = {}
-
-    def refresh(self, connection: sqlite3.Connection) -> None:
-        """Take in the vectors that were written since."""
-        rows = connection.execute(
-            "select number, digest, signature from vectors where number > ? order by number", (self._indexed,)
-        ).fetchall()
-        if rows:
-            self.index.add((row[1], int.from_bytes(row[2], "big")) for row in rows)
-            self._indexed = rows[-1][0]
 
     def close(self) -> None:
         """Close the scratch database."""
@@ -215,28 +203,35 @@ class MemorySearcher:
     # -------------------------------------------------------------- what is asked
 
     def hybrid(
-        self, reading: Reading, query: str, filters: Filters, weights: Weights, limit: int, offset: int = 0
+        self,
+        reading: Reading,
+        query: str,
+        filters: Filters,
+        weights: Weights,
+        limit: int,
+        offset: int = 0,
+        vector: Vector | None = None,
     ) -> list[SearchMatch]:
         """The best memories by words and likeness, best first.
 
         The likeness of what the words bring up is looked up as well; what only likeness brings up counts for
-        nothing by its words. Where a query has no vector, words count alone.
+        nothing by its words. Without the query's vector words count alone.
         """
-        vector = hashed(query)
         end = limit + offset
-        by_words = self._by_words(reading, query, filters, max(POOL, end)) if weights.keyword else []
+        liked = self.likeness if vector is not None and weights.semantic else None
+        wordless = liked is not None and not weights.keyword
+        by_words = [] if wordless else self._by_words(reading, query, filters, max(POOL, end))
+        if liked is None or vector is None:
+            return _whole(reading, by_words[offset:end])
         keyword = {score.candidate: score.keyword for score in by_words}
-        semantic: dict[Candidate, float] = {}
-        if any(vector) and weights.semantic:
-            near = self._by_likeness(reading, vector, filters, max(POOL, end), SEMANTIC_FLOOR)
-            semantic = {score.candidate: score.semantic for score in near}
-            rest = [candidate for candidate in keyword if candidate not in semantic]
-            semantic |= {score.candidate: score.semantic for score in self._compared(reading, vector, rest)}
-        else:
-            weights = Weights(0.0, 1.0)
+        near = self._by_likeness(reading, liked, vector, filters, max(POOL, end), SEMANTIC_FLOOR)
+        semantic = {score.candidate: score.semantic for score in near}
+        rest = [candidate for candidate in keyword if candidate not in semantic]
+        cosines = liked.cosines(vector, [candidate.digest for candidate in rest])
+        semantic |= {candidate: cosines.get(candidate.digest, 0.0) for candidate in rest}
         both = []
         for candidate in keyword | semantic:
-            likeness, match = max(0.0, semantic.get(candidate, 0.0)), keyword.get(candidate, 0.0)
+            likeness, match = max(0.0, semantic[candidate]), keyword.get(candidate, 0.0)
             both.append(_Score(candidate, weights.blend(likeness, match), likeness, match))
         return _whole(reading, _best(both)[offset:end])
 
@@ -245,12 +240,29 @@ class MemorySearcher:
         return _whole(reading, self._by_words(reading, query, filters, limit))
 
     def semantic(
-        self, reading: Reading, text: str, filters: Filters, limit: int, floor: float
+        self,
+        reading: Reading,
+        text: str,
+        filters: Filters,
+        limit: int,
+        floor: float,
+        vector: Vector | None = None,
     ) -> list[SearchMatch]:
-        """The memories whose texts are most like this one, best first; none below the floor."""
-        vector = hashed(text)
-        scores = self._by_likeness(reading, vector, filters, limit, floor) if any(vector) else []
-        return _whole(reading, scores)
+        """The memories whose texts are most like this one, best first; none below the floor.
+
+        Without the text's vector, texts are as like as they have words in common.
+        """
+        if self.likeness is not None and vector is not None:
+            return _whole(reading, self._by_likeness(reading, self.likeness, vector, filters, limit, floor))
+        words = self._tokens.words_of(text).keys()
+        found = []
+        for match in self.keyword(reading, text, filters, max(POOL, limit)):
+            whole = embedded_text(match.memory.description, match.memory.content)
+            other = self._tokens.words_of(whole).keys()
+            likeness = len(words & other) / math.sqrt(len(words) * len(other) or 1)
+            if likeness >= floor:
+                found.append(SearchMatch(match.memory, likeness, keyword=likeness))
+        return sorted(found, key=lambda match: -match.score)[:limit]
 
     # -------------------------------------------------------------- words
 
@@ -326,37 +338,21 @@ class MemorySearcher:
     # -------------------------------------------------------------- likeness
 
     def _by_likeness(
-        self, reading: Reading, vector: Vector, filters: Filters, limit: int, floor: float
+        self, reading: Reading, liked: Likeness, vector: Vector, filters: Filters, limit: int, floor: float
     ) -> list[_Score]:
         condition, values = filters.condition(reading, first=False)
-        scores: list[_Score] = []
-        seen = 0
-        for digests in self.index.nearest(vector, max(POOL, limit), filters.few(reading)):
-            near = list(_candidates(reading, "digest", digests, condition, values))
-            scores += [score for score in self._compared(reading, vector, near) if score.semantic >= floor]
-            seen += len(near)
+        among, size = filters.few(reading), max(POOL, limit)
+        while True:
+            near = liked.nearest(vector, size, among)
+            cosines = {digest: cosine for digest, cosine in near if cosine >= floor}
+            scores = [
+                _Score(candidate, cosines[candidate.digest], semantic=cosines[candidate.digest])
+                for candidate in _candidates(reading, "digest", list(cosines), condition, values)
+            ]
             # A few that are filtered away are no reason to go through eight times as many.
-            if 2 * seen >= limit:
-                break
-        return _best(scores)[:limit]
-
-    def _compared(self, reading: Reading, vector: Vector, candidates: Sequence[Candidate]) -> list[_Score]:
-        """The candidates that have a vector, with their likeness."""
-        blobs = self._blobs(reading, {candidate.digest for candidate in candidates})
-        likeness = {digest: cosine(vector, blob) for digest, blob in blobs.items()}
-        return [
-            _Score(candidate, likeness[candidate.digest], semantic=likeness[candidate.digest])
-            for candidate in candidates
-            if candidate.digest in likeness
-        ]
-
-    def _blobs(self, reading: Reading, digests: Iterable[str]) -> dict[str, bytes]:
-        out: dict[str, bytes] = {}
-        for some in _portions(list(digests)):
-            marks = ", ".join("?" * len(some))
-            sql = f"select digest, vector from vectors where digest in ({marks})"
-            out |= {row[0]: row[1] for row in reading.rows(sql, *some)}
-        return out
+            if 2 * len(scores) >= limit or len(cosines) < size:
+                return _best(scores)[:limit]
+            size *= 8
 
 
 def _idf(total: int, count: int) -> float:

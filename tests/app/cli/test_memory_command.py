@@ -31,7 +31,7 @@ async def test_what_was_added_is_found_with_score_level_type_age_and_id(tmp_path
     assert (code, answer["note"]) == (0, "")
     assert (row["content"], row["level"], row["type"]) == ("the pump must be primed", "episodic", "warning")
     assert 0 < row["score"] <= 1
-    assert row["semantic"] > 0
+    assert row["keyword"] > 0
     for word in (f"{row['score']:.2f}", "episodic", "warning", row["id"], "the pump must be primed"):
         assert word in text
 
@@ -47,7 +47,7 @@ async def test_stats_count_and_say_what_goes_next(tmp_path: Path) -> None:
     await _with_some(tmp_path)
     _code, answer, text = await query_memory(tmp_path, "stats", MemoryOptions())
     assert dict(answer["by_type"]) == {"warning": 1, "fact": 1, "reasoning_step": 1}
-    assert sum(count for _, count in answer["by_workflow"]) == answer["total"] == answer["vectors"] == 3
+    assert sum(count for _, count in answer["by_workflow"]) == answer["total"] == 3
     assert len(answer["expiring"]) == 3
     assert "goes in 7d" in text
 
