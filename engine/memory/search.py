@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
+from engine.core.memory import MemoryItem, MemoryLevel, MemoryLink, MemoryType
 from engine.memory.likeness import Likeness, Vector
 from engine.memory.scoring import Candidate, embedded_text, relevance, scope_words
 from engine.memory.tables import TOKENIZER, Reading
@@ -142,6 +142,16 @@ class SearchMatch:
     """Cosine of the vectors."""
     keyword: float = 0.0
     """How well the words match, with a share of the memory's relevance."""
+    words: tuple[str, ...] = ()
+    """Words of the query that it holds."""
+    link: MemoryLink | None = None
+    """By which another match led to it."""
+    superseded: str = ""
+    """The newer memory that contradicts it."""
+    timely: bool = False
+    """Whether it was made when the query says."""
+    relevance: float = 0.0
+    """How much it matters at its age, 0 to 10."""
 
 
 class Tokens:

@@ -115,3 +115,15 @@ async def test_the_browser_opens_at_any_size() -> None:
             await pilot.resize_terminal(*size)
             await pilot.press("slash", "a", "escape", "tab", "tab")
         assert app.is_running
+
+
+async def test_one_key_says_right_and_one_wrong_of_what_is_shown() -> None:
+    app = BrowserApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("plus", "down", "minus")
+        await pilot.pause()
+        assert [asked for asked in app.asked if asked[0] == "judge"] == [
+            ("judge", "m7", True),
+            ("judge", "m5", False),
+        ]
