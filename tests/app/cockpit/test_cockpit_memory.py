@@ -107,6 +107,27 @@ async def test_the_browser_finds_follows_links_shows_history_and_forgets(knowing
     await knowing.no_dialog()
 
 
+async def test_the_operator_says_of_what_was_found_whether_it_is_right(knowing: Flight) -> None:
+    ids = await facts(knowing)
+    await knowing.press("M")
+    await knowing.dialog(MemoryBrowser)
+    await knowing.shows("create_venv took 4 s", "in w")
+    await knowing.press("plus")
+    await knowing.says("look for something first")
+    await knowing.press("slash", *"proxy port", "enter")
+    browser = knowing.app.screen
+    assert isinstance(browser, MemoryBrowser)
+    await knowing.until(lambda: browser.detail and browser.detail.id == ids[1], "its detail")
+    await knowing.shows("found by", "just now, relevance")
+    await knowing.press("plus")
+    await knowing.shows("✓ m")
+    await knowing.press("minus")
+    await knowing.shows("✗ m")
+    (judged,) = await knowing.engine.recall("list_judgements", {})
+    assert (judged.query, judged.memory, judged.right) == ("proxy port", ids[1], False)
+    assert judged.workflow == await work_begun(knowing)
+
+
 async def test_a_memory_is_opened_from_the_pane_and_put_into_mind_from_the_browser(knowing: Flight) -> None:
     ids = await facts(knowing)
     await knowing.type("memory proxy")
