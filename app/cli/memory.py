@@ -150,12 +150,11 @@ async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> An
         lines.append("nothing was judged yet: press + or - on a memory that was found in the memory browser")
     elif figures.queries:
         lines.append(
-            f"recall@{FIRST} {figures.recall:.2f}, MRR {figures.mrr:.2f} over {_many(figures.queries, 'query', 'queries')}"
+            f"recall@{FIRST} {figures.recall:.2f}, MRR {figures.mrr:.2f}; queries with a right answer: "
+            f"{figures.queries}"
         )
     if figures.wrong:
-        lines.append(
-            f"{figures.wrong_first} of {_many(figures.wrong, 'memory', 'memories')} judged wrong are among the first {FIRST}"
-        )
+        lines.append(f"judged wrong: {figures.wrong}; still among the first {FIRST}: {figures.wrong_first}")
     answer = {"judgements": rows, "figures": asdict(figures), "note": memory.note}
     return 0, answer, "\n".join([*lines, *_note(memory)])
 
@@ -163,10 +162,6 @@ async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> An
 def _place(memory: str, found: Sequence[str]) -> int:
     """Where a memory stands among what was found, from 1; 0 where it does not."""
     return found.index(memory) + 1 if memory in found else 0
-
-
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"
 
 
 def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:

@@ -129,6 +129,7 @@ class MemoryBrowser(BoxDialog[None]):
         self._list.set_rows(model.found)
         self._tell()
         if not self.opened and model.found:
+            self._list.move_cursor(model.found[0].key)
             self._open(model.found[0].key)
 
     def _tell(self) -> None:
