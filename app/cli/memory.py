@@ -7,13 +7,25 @@ program's own.
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from app.cli.beside import answer_in_engine
-from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
+from app.cli.options import (
+    Answer,
+    Parser,
+    common_options,
+    filled,
+    flag,
+    positive,
+    print_error,
+    run_answer,
+    workspace_of,
+)
+from app.commands.embedder import describe, keep_alone
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
@@ -21,6 +33,7 @@ from app.gateways.socket_server import served
 from engine.core import commands as cmd
 from engine.core.memory import Judgement
 from engine.core.ports import Ports
+from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
@@ -33,6 +46,9 @@ from engine.value import asdict, dataclass
 
 NOTES = {"title": "Operator's notes", "idempotency_key": "operator's notes"}
 """The workflow of what is added to none."""
+PROGRESS_S, EMBEDDED_S = 1.0, 5.0
+"""How often it is told how far embedding is, and how long that of one text is waited for."""
+served_as_do = partial(served, kind="do")
 TEXT_LIMIT = 200
 """Characters of a memory that a line shows."""
 
@@ -61,7 +77,8 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
     clock = Ports().clock
     store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
     try:
-        memory = await MemoryReader.look(workspace, store, clock=clock)
+        embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
+        memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
         try:
             tell = {"search": _search, "stats": _stats, "judge": _judge}[what]
             return await tell(memory, options, seconds(clock.now()))
@@ -87,8 +104,9 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
         f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
         for row in rows
     ]
-    text = "\n".join([*(lines or ["nothing was found"]), *_note(memory)])
-    return 0, {"results": rows, "note": memory.note}, text
+    note = _note(memory)
+    text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
+    return 0, {"results": rows, "note": note}, text
 
 
 def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
@@ -113,10 +131,10 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
     counts: MemoryStatistics = await memory.ask_by_name(
         "compute_memory_statistics", {"workflow_id": options.workflow}, as_of=options.as_of
     )
-    vectors = memory.status.vectors
-    answer = {**asdict(counts), "vectors": vectors, "embedder": memory.status.embedder, "note": memory.note}
+    vectors, embedder, note = memory.status.vectors, memory.status.embedder, _note(memory)
+    answer = {**asdict(counts), "vectors": vectors, "embedder": embedder, "note": note}
     lines = [
-        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({memory.status.embedder})",
+        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({embedder or 'no embedder'})",
         *_counts("level", counts.by_level),
         *_counts("type", counts.by_type),
         *_counts("workflow", counts.by_workflow),
@@ -128,7 +146,7 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
             f"{counts.unconsolidated_episodic} episodic wait to be brought together"
         )
     lines += [f"goes in {short_duration(max(0, round(at - now)))}: {ident}" for ident, at in counts.expiring]
-    return 0, answer, "\n".join([*lines, *_note(memory)])
+    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
 
 
 async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
@@ -169,8 +187,8 @@ def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
     return [f"by {name}: {words}"] if words else []
 
 
-def _note(memory: MemoryReader) -> list[str]:
-    return [f"({memory.note})"] if memory.note else []
+def _note(memory: MemoryReader) -> str:
+    return "; ".join(filter(None, (memory.note, clean_line(memory.status.note))))
 
 
 async def remember(submit: Callable[[cmd.Command], Awaitable[cmd.Receipt]], options: MemoryOptions) -> Answer:
@@ -208,6 +226,27 @@ async def _add_beside(options: MemoryOptions, client: EngineClient) -> Answer:
     return await remember(client.submit, options)
 
 
+async def _embedder_beside(words: tuple[str, str], client: EngineClient) -> Answer:
+    line = " ".join(("embedder", *filter(None, words)))
+    given = await client.ask_once("line", line=line, agent="", dry=False, cwd=str(Path.cwd()))
+    return given["code"], given["answer"], given["text"]
+
+
+async def _embedder_alone(workspace: Path, words: tuple[str, str], tell: Callable[[str], object]) -> Answer:
+    """The same without one; then all that is not embedded is."""
+    try:
+        choice = await keep_alone(*words)
+    except MemoryFault as error:
+        return 1, {"ok": False, "message": str(error)}, str(error)
+    if choice is None or not (workspace / DATA_DIRECTORY / DATABASE).exists():
+        return describe(choice, None)
+    async with open_engine(workspace, Settings.load(workspace).engine_config(), served_as_do) as engine:
+        assert engine.memory is not None
+        while not await engine.memory.embedded(PROGRESS_S):
+            tell(describe(choice, engine.memory.status)[2])
+        return describe(choice, engine.memory.status)
+
+
 async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
     """Remember something by an engine of this program's own; see `remember`.
 
@@ -215,8 +254,11 @@ async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
         JournalError: the workspace cannot be opened; where another process holds it, the message says which.
     """
     config = Settings.load(workspace).engine_config()
-    async with open_engine(workspace, config, partial(served, kind="do")) as engine:
-        return await remember(engine.submit, options)
+    async with open_engine(workspace, config, served_as_do) as engine:
+        answer = await remember(engine.submit, options)
+        if engine.memory is not None and not answer[0]:
+            await engine.memory.embedded(EMBEDDED_S)
+        return answer
 
 
 # ------------------------------------------------------------------ the subcommand
@@ -228,6 +270,13 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     what = memory.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
     add = what.add_parser("add", parents=[common], help="remember something as the operator")
     search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
+    embedder = what.add_parser("embedder", parents=[common], help="how memories are embedded, or who does it")
+    embedder.add_argument(
+        "text", nargs="?", default="", metavar="minilm|none|URL", help="from now on, in all your workspaces"
+    )
+    embedder.add_argument(
+        "--model", default="", metavar="NAME", help="the model that the endpoint is asked for"
+    )
     stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
     judge = what.add_parser("judge", parents=[common], help="how well search does on what was judged")
     add.add_argument("text", metavar="TEXT", help="what is remembered")
@@ -252,6 +301,11 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask or add to the memory of agents."""
     workspace, asked = workspace_of(options), filled(MemoryOptions, options)
+    if options.what == "embedder":
+        words = (options.text, options.model)
+        tell = print_error if not flag(options, "quiet") else len
+        beside, alone = partial(_embedder_beside, words), partial(_embedder_alone, workspace, words, tell)
+        return run_answer(options, answer_in_engine(workspace, beside, alone))
     if options.what == "add":
         beside, alone = partial(_add_beside, asked), partial(add_memory, workspace, asked)
         return run_answer(options, answer_in_engine(workspace, beside, alone))

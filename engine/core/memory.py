@@ -440,8 +440,8 @@ class MemoryStatus:
     """Whose vectors are compared; empty for none."""
     vectors: int = 0
     """Texts that have one."""
-    waiting: bool = False
-    """Whether texts wait to be embedded."""
+    waiting: int = 0
+    """About how many texts wait to be embedded."""
     note: str = ""
     """Why likeness says less than it could; empty when all is well."""
     open: bool = True
@@ -451,5 +451,5 @@ class MemoryStatus:
 
     @property
     def degraded(self) -> bool:
-        """True when a search goes by words and spelling alone."""
+        """True when a search goes by words alone."""
         return bool(self.note)

@@ -33,3 +33,7 @@ class Likeness(Protocol):
     def cosines(self, query: Vector, digests: Sequence[str]) -> dict[str, float]:
         """The cosine of those of these texts that have a vector."""
         ...
+
+    def vector(self, digest: str) -> Vector | None:
+        """That of a text; None where it has none."""
+        ...

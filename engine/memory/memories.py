@@ -242,7 +242,9 @@ def similar(view: View, memory: MemoryItem, limit: int, threshold: float) -> tup
         Filters(workflow=memory.workflow),
         scoring.embedded_text(memory.description, memory.content),
     )
-    matches = view.finder.semantic(view.reading, text, filters, limit + 1, threshold)
+    liked = view.finder.likeness
+    vector = liked.vector(memory.digest) if liked is not None else None
+    matches = view.finder.semantic(view.reading, text, filters, limit + 1, threshold, vector)
     return tuple(match for match in matches if match.memory.id != memory.id)[:limit]
 
 

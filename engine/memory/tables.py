@@ -177,10 +177,6 @@ _OTHERS = (
         content, description, reasoning, tags, scope, content = '', tokenize = '{TOKENIZER}'
     )""",
     "create virtual table vocabulary using fts5vocab(words, 'row')",
-    # Of each text that was ever remembered.
-    """create table vectors(
-        number integer primary key, digest text not null unique, signature blob not null, vector blob not null
-    ) strict""",
 )
 
 

@@ -70,6 +70,7 @@ class MemoryBrowser(BoxDialog[None]):
         DialogKey("minus", "judge(False)", "wrong", shown="-"),
         DialogKey("W", "everywhere", "all work"),
         DialogKey("P", "picture", "picture"),
+        DialogKey("L", "request('likeness')", "likeness"),
         DialogKey("M,q", "close"),
     )
     DEFAULT_CSS = """

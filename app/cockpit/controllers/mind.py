@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
+from app.commands.embedder import WORDS_ALONE, embed_by
 from app.projection import memory_views, pictures
 from app.projection import metacognition_views as views
 from engine.agent.steering.left_out import left_out
@@ -17,6 +18,7 @@ from engine.core.events import payload_of
 from engine.core.journal import JournalError
 from engine.core.state import AgentState
 from engine.core.thinking import ModelCalled
+from engine.memory.embedder_choice import MINILM
 from engine.memory.errors import MemoryFault, MemoryNotFound
 from engine.memory.metacognition.schedule import root_goal
 from widgets.base.facts import Section
@@ -77,6 +79,16 @@ class Mind:
 
     async def _recalls(self) -> Picture:
         return pictures.recalls(self._found, self._context.shown_time)
+
+    @in_background("embedder")
+    async def on_memory_browser_likeness(self) -> None:
+        """Have memories embedded from now on, where nothing does; else say how far that is."""
+        engine = self._context.engine
+        if engine is not None:
+            code, _, text = await embed_by(engine, "")
+            if text == WORDS_ALONE:
+                code, _, text = await embed_by(engine, MINILM)
+            self._context.say(text, "error" if code else "note")
 
     def on_memory_browser_open(self, memory_id: str) -> None:
         """Read a memory at once: the operator goes from one to the next."""

@@ -392,7 +392,9 @@ class Turn:
         self._taking = ""
 
     def _watch(self, agent: str, payload: ev.Payload) -> None:
-        ended = isinstance(payload, ev.ActionHeld | ev.ActionWithdrawn | ev.ActionFinished | ev.ActionCancelled)
+        ended = isinstance(
+            payload, ev.ActionHeld | ev.ActionWithdrawn | ev.ActionFinished | ev.ActionCancelled
+        )
         if ended and agent == self._taking:
             self._taking = ""
 
