@@ -93,7 +93,7 @@ class ConsolidationCandidates(Request[tuple[MemoryItem, ...]]):
 class ConsolidateMemories(Request[MemoryItem]):
     """Several memories go into one; its numbers follow from theirs, and they are no sources again.
 
-    What was learnt keeps its own time, as a question may be about exactly that; records of what was done go soon.
+    What was learnt keeps its own time, as a question may be about it; records of what was done go soon.
     """
 
     workflow_id: rq.Ident

@@ -1,9 +1,9 @@
-"""What upkeep costs: the share of later questions that memory still answers, over a simulated month of one agent.
+"""What upkeep costs: the share of later questions that memory still answers, over an agent's simulated month.
 
 The agent acts, and some actions bring a fact that it stores as its tool does. Some facts are asked for later,
-a day or weeks after; how important the agent took a fact says only a little about that. What a question brings
-up is opened, as an agent opens it. All is drawn from a seed. The jobs of upkeep run as often as by default and
-without a model. The baseline is the same month with no upkeep and nothing that expires.
+a day or weeks after; how important the agent took a fact says only a little about that. What a question
+brings up is opened, as an agent opens it. All is drawn from a seed. The jobs of upkeep run as often as by
+default and without a model. The baseline is the same month with no upkeep and nothing that expires.
 """
 
 from __future__ import annotations
@@ -32,13 +32,38 @@ FIRST = 5
 
 _THINGS = [
     f"{kind} {number}"
-    for kind in ("pump", "valve", "sensor", "queue", "server", "tenant", "invoice run", "greenhouse", "antenna")
+    for kind in (
+        "pump",
+        "valve",
+        "sensor",
+        "queue",
+        "server",
+        "tenant",
+        "invoice run",
+        "greenhouse",
+        "antenna",
+    )
     for number in range(1, 60)
 ]
 _TRAITS = {
-    "is looked after by": ("Irena", "Tomas", "Beate", "Jorge", "Yasmin", "Pilar", "the night shift", "nobody"),
+    "is looked after by": (
+        "Irena",
+        "Tomas",
+        "Beate",
+        "Jorge",
+        "Yasmin",
+        "Pilar",
+        "the night shift",
+        "nobody",
+    ),
     "runs version": ("1.4", "2.0", "2.1.7", "3.3", "0.9 beta"),
-    "fails when": ("it rains", "the disk is full", "two jobs overlap", "its clock drifts", "a cable is loose"),
+    "fails when": (
+        "it rains",
+        "the disk is full",
+        "two jobs overlap",
+        "its clock drifts",
+        "a cable is loose",
+    ),
     "must be restarted": ("every night", "after an update", "by hand", "with the blue key", "on Sundays"),
     "is connected to": ("port 8443", "the spare line", "rack nine", "the old gateway", "cabinet four"),
     "was last checked": ("in March", "after the flood", "by the vendor", "last summer", "before the audit"),
@@ -116,7 +141,9 @@ async def _lived(desk: MemoryDesk, actions: int, learnt: list[Fact], upkeep: boo
             done += 1
             desk.clock.seconds += DAY / (actions // DAYS)
             await _act(memory, workflow, done)
-            for fact in todays[at * len(todays) // (actions // DAYS) : (at + 1) * len(todays) // (actions // DAYS)]:
+            for fact in todays[
+                at * len(todays) // (actions // DAYS) : (at + 1) * len(todays) // (actions // DAYS)
+            ]:
                 stored = StoreMemory(
                     workflow_id=workflow,
                     content=fact.text,
@@ -145,7 +172,11 @@ async def _lived(desk: MemoryDesk, actions: int, learnt: list[Fact], upkeep: boo
 async def _act(memory: Memory, workflow: str, number: int) -> None:
     act = _ACTS[number % len(_ACTS)]
     start = RecordActionStart(
-        workflow_id=workflow, action_type="tool_use", tool_name=act.split()[0], title=act, reasoning=f"step {number}"
+        workflow_id=workflow,
+        action_type="tool_use",
+        tool_name=act.split()[0],
+        title=act,
+        reasoning=f"step {number}",
     )
     action = await memory.do(start)
     await memory.do(RecordActionCompletion(action_id=action.id, summary=f"{act} took {number % 7} seconds"))

@@ -1,8 +1,8 @@
 """Questions and the texts that answer them: public sets from a folder, and the repository's own pairs.
 
-No public set is part of the repository. Each is read from `FOLDER/NAME`; where it is not there, `Missing`
-says how to get it. A question belongs to the training half or to the test half by the hash of its text, so
-whoever tunes on the one half has not seen the other; the repository's own test half is what was written last.
+No public set is part of the repository. Each is read from `FOLDER/NAME`; where it is not there, an error says
+how to get it. A question belongs to the training half or to the test half by the hash of its text, so whoever
+tunes on the one half has not seen the other; the repository's own test half is what was written last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 PAIRS = Path(__file__).parents[1] / "engine" / "memory" / "retrieval_pairs.toml"
 
 
-class Missing(Exception):
+class MissingSetError(Exception):
     """A set that is not in the folder; the text says how to get it."""
 
 
@@ -62,13 +62,15 @@ def locomo(folder: Path) -> RetrievalSet:
     paths = sorted(folder.glob("**/[0-9]*.json"))
     whole = sorted(folder.glob("**/locomo10.json"))
     if not paths and not whole:
-        raise Missing(
+        raise MissingSetError(
             "the repository snap-research/locomo, data/locomo10.zip unpacked or data/locomo10.json "
             "(CC BY-NC 4.0, for evaluation only)"
         )
     found = [json.loads(path.read_text(encoding="utf-8")) for path in whole or paths]
     samples = (
-        [(one["conversation"], one["qa"]) for one in found[0]] if whole else [(one, one["qa"]) for one in found]
+        [(one["conversation"], one["qa"]) for one in found[0]]
+        if whole
+        else [(one, one["qa"]) for one in found]
     )
     stacks = [_conversation(str(at), talk, asked) for at, (talk, asked) in enumerate(samples)]
     # A question about one pair of speakers has no answer in the talk of another.
@@ -99,7 +101,9 @@ def cranfield(folder: Path) -> RetrievalSet:
     """1,400 abstracts on aerodynamics, 225 questions."""
     paths = [folder / name for name in ("cran.all.1400", "cran.qry", "cranqrel")]
     if not all(path.exists() for path in paths):
-        raise Missing("cran.all.1400, cran.qry and cranqrel of the Cranfield collection (free for research)")
+        raise MissingSetError(
+            "cran.all.1400, cran.qry and cranqrel of the Cranfield collection (free for research)"
+        )
     texts = {ident: _joined(parts, "W") for ident, parts in _smart(paths[0])}
     # Judgements name a question by its place in the file, and not by the number that stands there.
     asked = {str(at): _joined(parts, "W") for at, (_, parts) in enumerate(_smart(paths[1]), 1)}
@@ -112,7 +116,7 @@ def cisi(folder: Path) -> RetrievalSet:
     """1,460 abstracts on information science, 76 questions with judgements."""
     paths = [folder / name for name in ("CISI.ALL", "CISI.QRY", "CISI.REL")]
     if not all(path.exists() for path in paths):
-        raise Missing("CISI.ALL, CISI.QRY and CISI.REL of the CISI collection (free for research)")
+        raise MissingSetError("CISI.ALL, CISI.QRY and CISI.REL of the CISI collection (free for research)")
     texts = {ident: _joined(parts, "TW") for ident, parts in _smart(paths[0])}
     asked = {ident: _joined(parts, "W") for ident, parts in _smart(paths[1])}
     judged = [line.split() for line in paths[2].read_text().splitlines() if line.strip()]
@@ -154,7 +158,9 @@ def own_pairs(_: Path) -> RetrievalSet:
     texts = {answer: answer for pairs in halves.values() for _, answer in pairs}
     texts |= {text: text for text in table["distractors"]}
     questions = [
-        Question(query, frozenset([answer]), half) for half, pairs in halves.items() for query, answer in pairs
+        Question(query, frozenset([answer]), half)
+        for half, pairs in halves.items()
+        for query, answer in pairs
     ]
     nothing = [Question(text, frozenset(), at % 2 == 0) for at, text in enumerate(table["nothing"])]
     return RetrievalSet("own pairs", (Haystack("own", texts, (*questions, *nothing)),))
@@ -174,7 +180,7 @@ def read_sets(folder: Path) -> tuple[list[RetrievalSet], list[str]]:
     for name, read in READERS.items():
         try:
             there.append(read(folder / name))
-        except Missing as error:
+        except MissingSetError as error:
             missing.append(f"{name}: put into {folder / name}: {error}")
     return _with_foreign(there), missing
 

@@ -116,7 +116,9 @@ def test_the_command_line_answers_in_json(tmp_path: Path, capsys: Any) -> None:
     assert "no workflow" in capsys.readouterr().err
 
 
-async def test_judgements_are_listed_with_their_place_and_the_figures_of_todays_search(tmp_path: Path) -> None:
+async def test_judgements_are_listed_with_their_place_and_the_figures_of_todays_search(
+    tmp_path: Path,
+) -> None:
     await _with_some(tmp_path)
     code, answer, text = await query_memory(tmp_path, "judge", MemoryOptions())
     assert (code, answer["judgements"]) == (0, [])
@@ -129,7 +131,10 @@ async def test_judgements_are_listed_with_their_place_and_the_figures_of_todays_
             receipt = await engine.submit(cmd.Remember(verb="judge_memory", arguments=said))
             assert receipt.ok
     code, answer, text = await query_memory(tmp_path, "judge", MemoryOptions())
-    assert [(row["query"], row["place"]) for row in answer["judgements"]][0::2] == [("pump", 1), ("primed", 1)]
+    assert [(row["query"], row["place"]) for row in answer["judgements"]][0::2] == [
+        ("pump", 1),
+        ("primed", 1),
+    ]
     assert answer["figures"] == {"queries": 2, "recall": 0.5, "mrr": 0.5, "wrong": 1, "wrong_first": 1}
     assert "recall@5 0.50, MRR 0.50; queries with a right answer: 2" in text
     assert "judged wrong: 1; still among the first 5: 1" in text
