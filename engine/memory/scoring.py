@@ -26,7 +26,7 @@ TTL_S = {
     MemoryLevel.SEMANTIC: 2_592_000,
     MemoryLevel.PROCEDURAL: 7_776_000,
 }
-"""Seconds a memory of each level is kept unless it says otherwise."""
+"""Seconds a record of each level is kept; see `time_to_live`."""
 
 CAPACITY = 20
 """Memories that a workflow's working memory holds at most."""
@@ -188,19 +188,24 @@ def learnt(memory: MemoryItem) -> bool:
     return memory.type not in PASSING or memory.importance >= IMPORTANT_FROM
 
 
-def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
-    """The level at which a memory stays when its time is over; None where it goes.
+def time_to_live(memory: MemoryItem) -> int:
+    """Seconds for which a memory is kept unless it says otherwise: what was learnt at least as long as facts."""
+    if memory.level is MemoryLevel.EPISODIC and learnt(memory):
+        return TTL_S[MemoryLevel.SEMANTIC]
+    return TTL_S[memory.level]
 
-    What was learnt settles once, and stays from then on as long as it is used. What was stored for a time of
-    its own goes after that, and so does a record of what was done that nobody used.
+
+def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
+    """The level at which a memory stays when its time is over, as it was used or matters; None where it goes.
+
+    What was stored for a time of its own goes after that.
     """
-    level, time = memory.level, TTL_S[memory.level]
-    if level is MemoryLevel.WORKING or memory.ttl != time:
+    if memory.level is MemoryLevel.WORKING or memory.ttl not in (time_to_live(memory), TTL_S[memory.level]):
         return None
-    used = memory.accessed_at is not None and memory.accessed_at >= now - time
-    if level is MemoryLevel.EPISODIC:
-        return MemoryLevel.SEMANTIC if used or learnt(memory) else None
-    return level if used or memory.importance >= IMPORTANT_FROM else None
+    used = memory.accessed_at is not None and memory.accessed_at >= now - memory.ttl
+    if not used and memory.importance < IMPORTANT_FROM:
+        return None
+    return max(memory.level, MemoryLevel.SEMANTIC, key=tuple(MemoryLevel).index)
 
 
 def consolidated_importance(importances: Sequence[float]) -> float:

@@ -190,7 +190,7 @@ SWEEP = 500
 class DeleteExpiredMemories(Request[int]):
     """Memories whose time is over go, at most 500 at a time; answers how many.
 
-    What was learnt or used stays, and is given its time a day before it would be missed.
+    What was used or matters stays, and is given new time a day before it would be missed.
     """
 
     def write(self, unit: Unit) -> int:

@@ -84,18 +84,20 @@ async def test_each_level_has_its_time(desk: MemoryDesk, level: str, kept_s: flo
     assert await desk.found("matter") == [forever.id]
 
 
-async def test_what_was_learnt_settles_and_then_stays_as_long_as_it_is_used(desk: MemoryDesk) -> None:
+async def test_what_was_learnt_stays_longer_and_then_as_long_as_it_is_used(desk: MemoryDesk) -> None:
     fact = await desk.store_memory("the gate matters")
     short = await desk.store_memory("the fence matters", ttl=60)
-    for days, level in ((6.5, "semantic"), (29.5, "semantic")):
-        desk.clock.seconds += days * DAY
-        await desk.ask("delete_expired_memories")
-        assert await desk.found("matters") == [fact.id]
+    weighty = await desk.store_memory("the wall matters", importance=7.0)
+    for level in ("episodic", "semantic"):
+        desk.clock.seconds += 29.5 * DAY
+        assert fact.id in await desk.found("matters")
         assert (await desk.recall(fact.id)).level == level
         await desk.use(fact.id, 1)
+        await desk.ask("delete_expired_memories")
+    assert short.id not in await desk.found("matters")
     desk.clock.seconds += 31 * DAY
     assert await desk.ask("delete_expired_memories") == 1
-    assert short.id not in await desk.found("matters")
+    assert await desk.found("matters") == [weighty.id]
 
 
 async def test_a_record_that_was_used_stays(desk: MemoryDesk) -> None:
