@@ -205,7 +205,7 @@ def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
     used = memory.accessed_at is not None and memory.accessed_at >= now - memory.ttl
     if not used and memory.importance < IMPORTANT_FROM:
         return None
-    return max(memory.level, MemoryLevel.SEMANTIC, key=tuple(MemoryLevel).index)
+    return max(memory.level, MemoryLevel.SEMANTIC, key=lambda level: level.rank)
 
 
 def consolidated_importance(importances: Sequence[float]) -> float:
