@@ -15,6 +15,7 @@ Kind = Literal["query", "passage"]
 INSTALL = "pip install 'pilothouse[embed]'"
 BATCH = 8
 """Texts that are embedded at a time; what is asked meanwhile waits for one such batch."""
+OTHER_SIZE = "answers vectors of another size than before"
 TEXT_LIMIT = 4_000
 """Characters of a text that are embedded; models read some hundred words."""
 
@@ -37,7 +38,7 @@ class Embedder(Protocol):
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector; 0 where that shows in the first answer."""
+        """Numbers of a vector, as it was answered last; 0 before the first answer."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> list[Vector]:
         """The vector of each text, of length 1.

@@ -91,11 +91,10 @@ class EndpointEmbedder:
         if any(vector is None for vector in vectors):
             raise self._fault("answered a vector that holds no numbers", of_text=True)
         good = [vector for vector in vectors if vector is not None]
-        sizes = {len(vector) for vector in good}
-        wanted = self.dim or min(sizes)
-        if sizes != {wanted} or wanted > DIMENSIONS:
-            raise self._fault(f"answered vectors of {max(sizes)} numbers, not {min(wanted, DIMENSIONS)}")
-        self.dim = wanted
+        sizes = sorted({len(vector) for vector in good})
+        if len(sizes) > 1 or sizes[0] > DIMENSIONS:
+            raise self._fault(f"answered vectors of {sizes[0]} to {sizes[-1]} numbers")
+        self.dim = sizes[0]
         return good
 
     def _fault(self, what: str, *, of_text: bool = False) -> EmbedderError:

@@ -23,7 +23,7 @@ from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
 from engine.memory.embedder_choice import EmbedderChoice
-from engine.memory.embedding import TEXT_LIMIT, Embedder, EmbedderError
+from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.likeness import Vector
 from engine.memory.notes import Noted
@@ -182,8 +182,10 @@ class MemoryReader:
             self._embedder_fault = str(error) or f"the embedder did not answer within {QUERY_S:g} s"
             self._embedder_rests_until = loop.time() + QUERY_AGAIN_S
             return None
-        self._embedder_fault = ""
-        return vector
+        known = self._likeness.dim if self._likeness is not None else 0
+        odd = known not in (0, len(vector))
+        self._embedder_fault = f"{embedder.id} {OTHER_SIZE}: {len(vector)} numbers" if odd else ""
+        return None if odd else vector
 
     async def ask_by_name(self, verb: str, arguments: Mapping[str, Any], *, as_of: int | None = None) -> Any:
         """Answer a request by its name, short or original, and its arguments; see `Memory.recall`."""

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from engine.memory.embedding import Embedder, EmbedderError
+from engine.memory.embedding import OTHER_SIZE, Embedder, EmbedderError
 from engine.memory.likeness import Vector
 from engine.memory.vectors import VectorWriter
 
@@ -100,7 +100,7 @@ class VectorUpkeep:
             vectors = [await self._single(text) for text in texts]
         dim = await self._do(lambda: writer.dim) or next((len(each) for each in vectors if each), 0)
         if any(vector is not None and len(vector) != dim for vector in vectors):
-            raise EmbedderError(f"{self._embedder.id} answers vectors of another size than before: {dim}")
+            raise EmbedderError(f"{self._embedder.id} {OTHER_SIZE}: {self._embedder.dim} numbers")
         await self._do(partial(writer.keep, dim, dict(zip(digests, vectors, strict=True))))
         return True
 

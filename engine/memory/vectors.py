@@ -180,8 +180,11 @@ class StoredLikeness:
         self.note = ""
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._of = self._dim = self._last = 0
-        self._count = 0
+        self._place = 0
+        """The inode of the file that is open; one that takes its place is opened instead."""
+        self._of = self._last = self._count = 0
+        self.dim = 0
+        """Numbers of a vector; 0 where there is none yet."""
         self._numbers: Any = None
         # A row for each 64 signs and a column for each vector, as each row is gone through at once.
         self._signs: Any = None
@@ -193,16 +196,22 @@ class StoredLikeness:
     def refresh(self) -> bool:
         """Take in vectors that were written since; whether there are any."""
         try:
-            if self._connection is None:
-                if not self._path.is_file() or not is_plain(self._path) or is_untouched(self._path) is False:
+            place = self._path.lstat().st_ino
+            if place != self._place:
+                self.close()
+                if not is_plain(self._path) or is_untouched(self._path) is False:
                     return False
-                self._connection = connect(self._path, writing=False)
+                self._connection, self._place = connect(self._path, writing=False), place
+                self._of = self._last = self._count = 0
+            assert self._connection is not None
             if not self._of and _format(self._connection) == FORMAT:
-                self._of, self._dim = _number_of(self._connection, self.embedder)
+                self._of, self.dim = _number_of(self._connection, self.embedder)
             if self._of:
                 self._load(self._connection)
             self.note = ""
-        except (sqlite3.Error, ImportError, ValueError) as error:
+        except FileNotFoundError:
+            self._count = 0
+        except (sqlite3.Error, OSError, ImportError, ValueError) as error:
             self.note = f"{self._path.name} cannot be read ({error}); words alone count"
             self._count = 0
         return self._count > 0
@@ -210,7 +219,7 @@ class StoredLikeness:
     def _load(self, connection: sqlite3.Connection) -> None:
         import numpy as np
 
-        width = -(-self._dim // 64)
+        width = -(-self.dim // 64)
         fresh = connection.execute(
             "select number, signs from signs where number > ? and +embedder = ? and length(signs) = ? "
             "order by number",
@@ -254,7 +263,7 @@ class StoredLikeness:
         return array("f", np.frombuffer(rows[0][1], np.float16).astype(np.float32).tobytes())
 
     def _fits(self, query: Vector) -> bool:
-        return self.refresh() and len(query) == self._dim
+        return self.refresh() and len(query) == self.dim
 
     def _candidates(self, query: Vector, count: int) -> tuple[str, list[int]]:
         """The vectors whose signs are most like those of the query, by their numbers."""
@@ -278,7 +287,7 @@ class StoredLikeness:
         rows = self._rows(column, keys)
         if not rows:
             return {}
-        numbers = np.frombuffer(b"".join([row[1] for row in rows]), np.float16).reshape(len(rows), self._dim)
+        numbers = np.frombuffer(b"".join([row[1] for row in rows]), np.float16).reshape(len(rows), self.dim)
         cosines = numbers.astype(np.float32) @ np.frombuffer(query, np.float32)
         return dict(zip((row[0] for row in rows), cosines.tolist(), strict=True))
 
@@ -294,7 +303,7 @@ class StoredLikeness:
                 rows += self._connection.execute(
                     "select s.digest, v.numbers from signs s cross join vectors v on v.number = s.number "
                     f"where {of} = ? and {column} in ({marks}) and length(v.numbers) = ?",
-                    (self._of, *some, 2 * self._dim),
+                    (self._of, *some, 2 * self.dim),
                 )
         except sqlite3.Error as error:
             self.note = f"{self._path.name} cannot be read ({error}); words alone count"
@@ -303,6 +312,7 @@ class StoredLikeness:
 
     def close(self) -> None:
         """Close its connection."""
+        self._place = 0
         if self._connection is not None:
             self._connection.close()
             self._connection = None
