@@ -39,6 +39,7 @@ from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
 from engine.memory.judgements import FIRST, measured
+from engine.memory.memories import Found
 from engine.memory.open_memory import MemoryReader
 from engine.memory.search import SearchMatch
 from engine.memory.upkeep import MemoryStatistics
@@ -97,16 +98,18 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
         "memory_level": options.level,
     }
     asked |= {"memory_type": options.type, "tags": tuple(options.tags), "limit": options.limit}
-    matches: Sequence[SearchMatch] = await memory.ask_by_name("search", asked, as_of=options.as_of)
-    rows = [_as_row(match, now) for match in matches]
+    found: Found = await memory.ask_by_name("search", {**asked, "nearest": True}, as_of=options.as_of)
+    rows = [_as_row(match, now) for match in found]
     lines = [
         f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {short_duration(row['age_s']):>6}  "
         f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
         for row in rows
     ]
+    if rows and not found.relevant:
+        lines.insert(0, "nothing fits; the nearest:")
     note = _note(memory)
     text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
-    return 0, {"results": rows, "note": note}, text
+    return 0, {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}, text
 
 
 def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
@@ -115,6 +118,9 @@ def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
         "score": round(match.score, 4),
         "semantic": round(match.semantic, 4),
         "keyword": round(match.keyword, 4),
+        "words": list(match.words),
+        "link": str(match.link.type) if match.link else "",
+        "superseded": match.superseded,
         "id": memory.id,
         "workflow": memory.workflow,
         "level": str(memory.level),
@@ -154,8 +160,8 @@ async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> An
     judged: Sequence[Judgement] = await memory.ask_by_name("list_judgements", {}, as_of=options.as_of)
     found = {}
     for query, workflow in dict.fromkeys((one.query, one.workflow) for one in judged):
-        asked = {"query": query, "workflow_id": workflow, "limit": options.limit}
-        matches: Sequence[SearchMatch] = await memory.ask_by_name("search", asked, as_of=options.as_of)
+        asked = {"query": query, "workflow_id": workflow, "limit": options.limit, "nearest": True}
+        matches: Found = await memory.ask_by_name("search", asked, as_of=options.as_of)
         found[query, workflow] = [match.memory.id for match in matches]
     figures = measured(judged, found)
     rows = [{**asdict(one), "place": _place(one.memory, found[one.query, one.workflow])} for one in judged]
@@ -173,8 +179,9 @@ async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> An
         )
     if figures.wrong:
         lines.append(f"judged wrong: {figures.wrong}; still among the first {FIRST}: {figures.wrong_first}")
-    answer = {"judgements": rows, "figures": asdict(figures), "note": memory.note}
-    return 0, answer, "\n".join([*lines, *_note(memory)])
+    note = _note(memory)
+    answer = {"judgements": rows, "figures": asdict(figures), "note": note}
+    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
 
 
 def _place(memory: str, found: Sequence[str]) -> int:

@@ -32,6 +32,7 @@ from engine.memory.tables import (
     Table,
     encoded,
 )
+from engine.memory.words import indexed
 
 
 class Rows:
@@ -106,10 +107,7 @@ class Rows:
             "insert into words(rowid, content, description, reasoning, tags, scope) values(?, ?, ?, ?, ?, ?)",
             (
                 row,
-                memory.content,
-                memory.description,
-                memory.reasoning,
-                " ".join(memory.tags),
+                *map(indexed, (memory.content, memory.description, memory.reasoning, " ".join(memory.tags))),
                 " ".join(scope_words(memory.workflow, memory.level, memory.type)),
             ),
         )

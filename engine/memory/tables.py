@@ -137,6 +137,7 @@ MEMORIES = Table(
     "workflow, type, importance",
     "expires_at",
     "digest",
+    "created_at",
 )
 USAGES = Table("usages", values.Usage, ("memory",))
 LINKS = Table("links", values.MemoryLink, ("source", "target", "type"), "target", "created_at")
@@ -161,7 +162,7 @@ TABLES: tuple[Table[Any], ...] = (
     TAGGINGS,
 )
 
-TOKENIZER = "porter unicode61 remove_diacritics 2"
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 
 _OTHERS = (
     "create table meta(key text primary key, value text not null) strict",
@@ -174,7 +175,7 @@ _OTHERS = (
     "create index operations_by_key on operations(kind, key, workflow) where key <> ''",
     # Old texts stay, so that a search as of an earlier event finds them; a dead row is passed over.
     f"""create virtual table words using fts5(
-        content, description, reasoning, tags, scope, content = '', tokenize = '{TOKENIZER}'
+        content, description, reasoning, tags, scope, content = '', tokenize = "{TOKENIZER}"
     )""",
     "create virtual table vocabulary using fts5vocab(words, 'row')",
 )

@@ -106,8 +106,9 @@ async def _ours(
         for more in arguments:
             out.append([])
             for question in stack.questions:
-                matches = await memory.do(HybridSearch(query=question.text, limit=PLACES, **more))
-                out[-1].append([(names[match.memory.id], match.score) for match in matches])
+                found = await memory.do(HybridSearch(query=question.text, limit=PLACES, nearest=True, **more))
+                # What counts for abstention is what it says itself.
+                out[-1].append([(names[match.memory.id], float(found.relevant)) for match in found])
         return out
     finally:
         await memory.close()

@@ -131,8 +131,8 @@ class Mind:
             asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
             verb, more = "query_memories", {"sort_by": "created_at"}
             if search.query:
-                verb, more = "hybrid_search_memories", {"query": search.query}
-            hits = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
+                verb, more = "hybrid_search_memories", {"query": search.query, "nearest": True}
+            hits = tuple(await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of))
             judged = await self._judged(search.query, str(asked["workflow_id"]))
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))

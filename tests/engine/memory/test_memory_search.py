@@ -120,7 +120,7 @@ async def test_a_search_as_of_an_event_finds_what_was_there(desk: MemoryDesk) ->
 )
 async def test_no_query_raises(hostile_desk: MemoryDesk, query: str) -> None:
     for verb in ("hybrid_search_memories", "search_semantic_memories"):
-        assert isinstance(await hostile_desk.ask(verb, query=query), tuple)
+        assert len(await hostile_desk.ask(verb, query=query)) <= 1
 
 
 @pytest.fixture
