@@ -189,7 +189,7 @@ def learnt(memory: MemoryItem) -> bool:
 
 
 def time_to_live(memory: MemoryItem) -> int:
-    """Seconds for which a memory is kept unless it says otherwise: what was learnt at least as long as facts."""
+    """Seconds for which a memory is kept unless it says otherwise."""
     if memory.level is MemoryLevel.EPISODIC and learnt(memory):
         return TTL_S[MemoryLevel.SEMANTIC]
     return TTL_S[memory.level]

@@ -129,19 +129,22 @@ class Mind:
                     notice=Notice("This agent has no work yet: give it a goal. W looks in all work.")
                 )
             asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
-            verb, more = "query_memories", {"sort_by": "created_at"}
+            verb = "query_memories"
+            more: dict[str, object] = {"sort_by": "created_at"}
             if search.query:
                 verb, more = "hybrid_search_memories", {"query": search.query, "nearest": True}
-            hits = tuple(await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of))
+            answer = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
             judged = await self._judged(search.query, str(asked["workflow_id"]))
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
-        memory = engine.memory_status
+        memory, hits = engine.memory_status, tuple(answer)
         self._found = hits
         self._asked = (
             {"query": search.query, "workflow_id": str(asked["workflow_id"])} if search.query else {}
         )
         note = memory.note if memory is not None and search.query else ""
+        if search.query and hits and not answer.relevant:
+            note = " · ".join(filter(None, ("nothing fits; these are the nearest", note)))
         work = await self._work_named(workflow)
         return model(
             work=work,

@@ -49,7 +49,7 @@ async def test_stats_count_and_say_what_goes_next(tmp_path: Path) -> None:
     assert dict(answer["by_type"]) == {"warning": 1, "fact": 1, "reasoning_step": 1}
     assert sum(count for _, count in answer["by_workflow"]) == answer["total"] == 3
     assert len(answer["expiring"]) == 3
-    assert "goes in 7d" in text
+    assert "goes in 30d" in text
 
 
 async def test_looking_goes_on_beside_an_engine_and_adding_says_who_holds_it(tmp_path: Path) -> None:
