@@ -41,6 +41,7 @@ from tests.engine.crew import pictured
 from tests.engine.crew.builder.folders import build
 from tests.messages_server import MessagesServer, Reply, call, object_call
 from widgets.base.dialog import TextDialog, WriteDialog
+from widgets.dialogs.approvals import ApprovalDialog
 from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.fleet import FleetDialog
@@ -274,6 +275,7 @@ async def inbox(workspace: Path) -> None:
             await engine.submit(cmd.Run(agent=agent))
         for agent in goals:
             await flight.until(lambda agent=agent: _question_of(flight, agent), "the question")  # type: ignore[misc]
+        await flight.dialog(ApprovalDialog)
         await flight.press("escape", "A")
         await flight.dialog(InboxDialog)
         await _keep(flight, "inbox")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -59,21 +61,30 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
         "version": __version__,
         "python": sys.version.split()[0],
         "sandbox": _sandbox(report),
-        "root": await asyncio.to_thread(_root, workspace / SANDBOX_DIRECTORY),
+        "workspace": await _asked(_workspace, workspace),
+        "root": await _asked(_root, workspace / SANDBOX_DIRECTORY),
         "settings": {"ok": not problems, "reason": "; ".join(problems)},
         "trust": {"ok": not left_out, "reason": left_out or "all that is in the folder is yours or trusted"},
         **terminal_report(),
-        "logs": _logs(workspace),
+        "logs": await _asked(_logs, workspace),
         "sqlite": _sqlite(),
         "model": await _model(settings.model, ask_it=ask_model),
         "memory": await _memory(settings.embedder, ask_it=ask_model),
-        "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
+        "snapshots": await _asked(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
-        "loop": await asyncio.to_thread(_loop, workspace),
+        "loop": await _asked(_loop, workspace),
         "plugins": await asyncio.to_thread(_plugins),
     }
-    good = answer["journal"]["ok"] and answer["model"]["ok"]
+    good = all(answer[name]["ok"] for name in ("workspace", "journal", "model"))
     return (0 if good else 1), answer, _text(answer, report)
+
+
+async def _asked(look: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+    """What a look at files says; a file that may not be read is named."""
+    try:
+        return await asyncio.to_thread(look, *args)
+    except PermissionError as error:
+        return {"ok": False, "reason": f"{error.filename} cannot be used ({error.strerror})"}
 
 
 def _report(policy: SandboxPolicy) -> SandboxReport:
@@ -92,6 +103,20 @@ def _sandbox(report: SandboxReport) -> dict[str, Any]:
         },
         "policy": report.policy.explain(),
     }
+
+
+def _workspace(workspace: Path) -> dict[str, Any]:
+    """The directory, and whether an engine can write there."""
+    place = next(
+        place for place in (workspace / DATA_DIRECTORY, workspace, *workspace.parents) if place.exists()
+    )
+    facts = {"place": str(workspace)}
+    if not place.is_dir():
+        return {"ok": False, **facts, "reason": f"{place} is no directory: choose another with --workspace"}
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        return {"ok": False, **facts, "reason": f"{place} cannot be written: check who may write there"}
+    new = "" if workspace.exists() else "it is not there yet: what acts first makes it"
+    return {"ok": True, **facts, "reason": new}
 
 
 def _root(root: Path) -> dict[str, Any]:
@@ -196,7 +221,7 @@ async def _journal(workspace: Path) -> dict[str, Any]:
         store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
     except JournalMissing:
         return {"ok": True, "reason": "no journal here yet"}
-    except JournalError as error:
+    except (JournalError, PermissionError) as error:
         return {"ok": False, "reason": str(error)}
     try:
         check = await verify(store)

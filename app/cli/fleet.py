@@ -34,7 +34,7 @@ from app.commands.headless import (
     open_engine,
     print_problems,
 )
-from app.commands.settings import Settings
+from app.commands.settings import load_and_say
 from app.gateways.engine_client import EngineClient
 from app.gateways.remote_engine import RemoteEngine
 from app.gateways.socket_server import served
@@ -198,7 +198,7 @@ async def run_fleet(
         remote = await RemoteEngine.of(client)
         result = await Fleet(remote, members, options, out, err).run()
         return {**result, "journal_head": (await client.ask("head"))["hash"]}
-    config = Settings.load(options.workspace, trust=options.trust).engine_config(accept=options.accept)
+    config = load_and_say(options.workspace, trust=options.trust).engine_config(accept=options.accept)
     async with open_engine(options.workspace, config, partial(served, kind="run")) as engine:
         result = await Fleet(engine, members, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from app.cli.options import Parser, add_tier_option, add_trust_option, common_options, imported
+from app.cli.options import Parser, add_tier_option, add_trust_option, common_options, imported, print_error
 from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
 
@@ -137,6 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(_module(options.command).run(options))
     except KeyboardInterrupt:
         return 130
+    except PermissionError as error:
+        return print_error(f"{error.filename} cannot be used ({error.strerror}): check who may use it")
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

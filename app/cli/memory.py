@@ -103,6 +103,7 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
     lines = [
         f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {short_duration(row['age_s']):>6}  "
         f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
+        f"{_found_by(row)}"
         for row in rows
     ]
     if rows and not found.relevant:
@@ -110,6 +111,12 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
     note = _note(memory)
     text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
     return 0, {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}, text
+
+
+def _found_by(row: dict[str, Any]) -> str:
+    """What is to be said of how a memory was found, beside its words."""
+    linked = f"  ({row['link']})" if row["link"] else ""
+    return f"{linked}  (superseded by {row['superseded']})" if row["superseded"] else linked
 
 
 def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
@@ -276,7 +283,7 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     common = common_options()
     what = memory.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
     add = what.add_parser("add", parents=[common], help="remember something as the operator")
-    search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
+    search = what.add_parser("search", parents=[common], help="find memories")
     embedder = what.add_parser("embedder", parents=[common], help="how memories are embedded, or who does it")
     embedder.add_argument(
         "text", nargs="?", default="", metavar="minilm|none|URL", help="from now on, in all your workspaces"
@@ -289,7 +296,11 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     add.add_argument("text", metavar="TEXT", help="what is remembered")
     add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
     add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
-    search.add_argument("text", metavar="QUERY", help="words, or what it is about")
+    search.add_argument(
+        "text",
+        metavar="QUERY",
+        help='words, "phrases", -word, level: type: agent: since:2w until:2026-11-01; yesterday, last week',
+    )
     search.add_argument("--limit", type=positive, default=10, metavar="N", help="memories at most; 10")
     for parser in (add, search):
         parser.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")

@@ -142,7 +142,12 @@ def workspace_of(options: argparse.Namespace) -> Path:
     except FileNotFoundError:
         raise SystemExit(print_error("the current directory was deleted; change to another one")) from None
     if chosen is not None:
-        return here / Path(chosen)
+        workspace = here / Path(chosen)
+        if not workspace.parent.exists():
+            raise SystemExit(
+                print_error(f"{workspace.parent} does not exist: make it, or correct --workspace")
+            )
+        return workspace
     return here / "workspace" if (here / "workspace").is_dir() else here
 
 

@@ -32,7 +32,7 @@ from app.commands.headless import EXIT_CODES, Serving, Status, open_engine, rest
 from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
 from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
-from app.commands.settings import Settings
+from app.commands.settings import load_and_say
 from app.commands.user import chosen_operator
 from app.projection.event_lines import ending_jobs_text
 from app.projection.improve_text import Preview as Preview
@@ -129,7 +129,7 @@ async def run_command(
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
     try:
-        config = Settings.load(workspace, trust=trust).engine_config(accept=accept)
+        config = load_and_say(workspace, trust=trust).engine_config(accept=accept)
         async with open_engine(workspace, config, serving) as engine:
             by = chosen_operator() or "cli"
             return await run_line(engine, line, agent=agent, dry=dry, quiet=quiet, operator=by)

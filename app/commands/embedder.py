@@ -99,7 +99,7 @@ def describe(choice: EmbedderChoice | None, status: MemoryStatus | None) -> Answ
         return answer_message(True, f"{choice} embeds memories while an engine runs", **facts)
     counts = {"vectors": status.vectors, "waiting": status.waiting}
     words = f"{choice}: {status.vectors:,} texts embedded, {status.waiting:,} wait"
-    note = clean_line(status.note) if not status.waiting or "words alone" in status.note else ""
+    note = clean_line(status.fault or ("" if status.waiting else status.note))
     return answer_message(True, "; ".join(filter(None, (words, note))), **facts, **counts, note=status.note)
 
 

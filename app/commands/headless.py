@@ -20,7 +20,7 @@ from app.commands.breakpoints import break_command
 from app.commands.command import Context, GrammarError
 from app.commands.goal_engine import GoalEngine
 from app.commands.missions import AgentFaultError, install_mission, is_idle, mission_agent, wait_until
-from app.commands.settings import Settings, untrusted_line
+from app.commands.settings import load_and_say, untrusted_line
 from app.commands.watchdog import LoopWatch, ending_on
 from app.projection.event_lines import budget_hold_text, ending_jobs_text, line_of
 from engine.agent.shared import EngineConfig
@@ -487,7 +487,7 @@ async def open_engine(
     workspace: Path, config: EngineConfig | None = None, serving: Serving = nullcontext
 ) -> AsyncIterator[Engine]:
     """An engine on the workspace, closed in the end."""
-    engine = await Engine.open(workspace, config=config or Settings.load(workspace).engine_config())
+    engine = await Engine.open(workspace, config=config or load_and_say(workspace).engine_config())
     if left_out := untrusted_line(engine.trust):
         sys.stderr.write(f"{clean_line(left_out, limit=1_000)}\n")
     try:
@@ -509,7 +509,7 @@ async def run_goal(
         JournalError: the workspace cannot be opened.
     """
     needed = options.mission is not None and options.mission.network
-    settings = Settings.load(options.workspace, trust=options.trust)
+    settings = load_and_say(options.workspace, trust=options.trust)
     config = settings.engine_config(network=needed, accept=options.accept)
     async with open_engine(options.workspace, config, serving) as engine:
         result = await Run(engine, options, out, err).run()

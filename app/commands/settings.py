@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -275,7 +276,10 @@ class Settings(EngineConfig):
             if why := folder.trust(trust):
                 problems.append(f"trusted until this program ends: {why}")
             folder.reopen()
-        user, local = (_read(place / FILE, problems) for place in (home, workspace))
+        user, local = (
+            _read(place / FILE, name, problems)
+            for place, name in ((home, str(home / FILE)), (workspace, FILE))
+        )
         # The file is read once more, so what was read is looked at: it may have been changed meanwhile.
         trusted = local.content is None or (not folder.restricted and folder.admits(FILE, local.content))
         beside = Policy() if trusted else _approvals(local.table.get("approvals", {}), problems)
@@ -342,6 +346,13 @@ class Settings(EngineConfig):
         opened = fields_of(self, *(each.name for each in fields(EngineConfig)))
         opened |= {"policy": policy.with_network(granted), "model": self.model if model else None}
         return EngineConfig(**opened)
+
+
+def load_and_say(workspace: Path, *, trust: str = "") -> Settings:
+    """The settings for a workspace, for a command line: what is wrong with them goes to standard error."""
+    settings = Settings.load(workspace, trust=trust)
+    sys.stderr.writelines(f"{clean_line(problem, limit=1_000)}\n" for problem in settings.problems)
+    return settings
 
 
 def _over(user: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
@@ -498,7 +509,7 @@ def _embedder(table: MemoryTable, problems: list[str]) -> EmbedderChoice | None:
 
 def user_table(home: Path | None) -> dict[str, Any]:
     """What stands in the user's own settings file; blocking."""
-    return _read(home / FILE, []).table if home is not None else {}
+    return _read(home / FILE, FILE, []).table if home is not None else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,17 +521,17 @@ class _Given:
     """The file as it was read; None where there is none."""
 
 
-def _read(path: Path, problems: list[str]) -> _Given:
+def _read(path: Path, name: str, problems: list[str]) -> _Given:
     """A settings file; nothing of it where it is wrong, which is said."""
     try:
         with path.open("rb") as file:
             content = file.read(SIZE_LIMIT + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return _Given()
     except OSError as error:
         problems.append(f"{path} cannot be read: {error.strerror}")
         return _Given()
-    return _Given(read_table(content, path.name, problems), content)
+    return _Given(read_table(content, name, problems), content)
 
 
 def read_table(content: bytes, name: str, problems: list[str]) -> dict[str, Any]:

@@ -448,6 +448,8 @@ class MemoryStatus:
     """False while memory is being opened, and where it could not be."""
     trouble: str = ""
     """Why it could not be opened."""
+    fault: str = ""
+    """Why texts could not be embedded the last time, so that words alone count."""
 
     @property
     def degraded(self) -> bool:

@@ -16,6 +16,7 @@ from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, Me
 from engine.memory import requests as rq
 from engine.memory import scoring
 from engine.memory.errors import MemoryInputError
+from engine.memory.query import parsed
 from engine.memory.requests import R_co, Request, View
 from engine.memory.search import Filters, SearchMatch, Weights
 from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, LINKS, MEMORIES, THOUGHTS, Reading
@@ -377,7 +378,7 @@ class HybridSearch(_Filtered[Found]):
 
     @property
     def meant(self) -> str:
-        return self.query
+        return parsed(self.query, 0.0).text
 
     def answer(self, view: View) -> Found:
         self.check(view)

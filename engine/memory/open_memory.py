@@ -325,8 +325,9 @@ class OpenedMemory(MemoryReader):
         if upkeep is None:
             return status
         note = f"{upkeep.waiting:,} texts wait to be embedded; words find them" if upkeep.waiting else ""
-        note = f"{upkeep.fault}; words alone count" if upkeep.fault else note
-        return replace(status, vectors=upkeep.embedded, waiting=upkeep.waiting, note=status.note or note)
+        fault = f"{upkeep.fault}; words alone count" if upkeep.fault else ""
+        note = status.note or fault or note
+        return replace(status, vectors=upkeep.embedded, waiting=upkeep.waiting, note=note, fault=fault)
 
     async def embedded(self) -> None:
         """Return once all texts are embedded, or could not be."""

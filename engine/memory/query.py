@@ -6,7 +6,6 @@ Nothing is an error: what is no filter is words to look for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
 from engine.core.memory import MemoryLevel, MemoryType
@@ -36,6 +35,7 @@ _TIME = re.compile(
     + r" ago)\b",
     re.IGNORECASE | re.ASCII,
 )
+_LEVELS, _TYPES = frozenset(MemoryLevel), frozenset(MemoryType)
 _SPAN_S = {"hour": 3_600.0, "day": DAY_S, "week": 7 * DAY_S, "month": 30 * DAY_S, "year": 365 * DAY_S}
 
 Span = tuple[float, float]
@@ -71,11 +71,12 @@ def parsed(text: str, now: float) -> Query:
     """What a query asks for; `now` is in seconds since 1970."""
     phrases: list[str] = []
     without: list[str] = []
-    fields: dict[str, object] = {}
-    since, until = 0.0, FOREVER
+    level: MemoryLevel | None = None
+    kind: MemoryType | None = None
+    agent, since, until = "", 0.0, FOREVER
 
     def take(part: re.Match[str]) -> str:
-        nonlocal since, until
+        nonlocal level, kind, agent, since, until
         name, value = part["field"], part["value"]
         if part["word"] or part["minus"]:
             without.append(part["word"] or part["phrase"])
@@ -83,33 +84,26 @@ def parsed(text: str, now: float) -> Query:
         if part["phrase"]:
             phrases.append(part["phrase"])
             return f" {part['phrase']} "
-        if name in _FIELDS:
-            found = _FIELDS[name](value)
-            if found:
-                fields[name] = found
+        moment = _moment(value, now)
+        if name == "level" and value.lower() in _LEVELS:
+            level = MemoryLevel(value.lower())
+        elif name == "type" and value.lower() in _TYPES:
+            kind = MemoryType(value.lower())
+        elif name == "agent":
+            agent = value
+        elif name == "since" and moment is not None:
+            since = moment
+        elif name == "until" and moment is not None:
+            until = moment
         else:
-            found = _moment(value, now)
-            if found is not None:
-                since, until = (found, until) if name == "since" else (since, found)
-        return " " if found is not None and found != "" else part[0]
+            return part[0]
+        return " "
 
     text = text[:QUERY_CHARACTERS]
     words = _PART.sub(take, text) if len(text.split(None, OPERATED)) <= OPERATED else text
     created = (since, until) if (since, until) != (0.0, FOREVER) else None
-    return Query(
-        words.strip(), tuple(phrases), tuple(without), created=created, around=_around(words, now), **fields
-    )  # type: ignore[arg-type]
-
-
-def _member(kind: type[MemoryLevel] | type[MemoryType]) -> Callable[[str], object]:
-    return lambda value: next((word for word in kind if word == value.lower()), "")
-
-
-_FIELDS: dict[str, Callable[[str], object]] = {
-    "level": _member(MemoryLevel),
-    "type": _member(MemoryType),
-    "agent": str,
-}
+    around = _around(words, now)
+    return Query(words.strip(), tuple(phrases), tuple(without), level, kind, agent, created, around)
 
 
 def _moment(value: str, now: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -237,8 +238,49 @@ def ended_importance(importance: float, status: str) -> float:
     return min(10.0, max(0.0, importance * {"failed": 1.2, "skipped": 0.8}.get(status, 1.0)))
 
 
+_TELLING = frozenset((MemoryType.FACT, MemoryType.USER_INPUT, MemoryType.CORRECTION, MemoryType.INSIGHT))
+_BEFORE = "is are was were be equals called named at on costs takes = :"
+_BEFORE_A_VALUE = frozenset(_BEFORE.split())
+_DENIALS = "not no never longer isn't aren't doesn't don't didn't can't cannot won't"
+_DENYING = frozenset(_DENIALS.split())
+_HELPING = frozenset(("do", "does", "did", "can", "will"))
+_PART = re.compile(r"[\w'.-]*\w|[=:]")
+
+
+def contradict(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether two memories tell another value of the same thing, or one denies what the other says.
+
+    A value is what stands last, behind a word such as `is` or `at`; at most two words may follow.
+    """
+    if one.type not in _TELLING or other.type not in _TELLING:
+        return False
+    first, second = (_PART.findall(memory.content[:2_000].casefold()) for memory in (one, other))
+    plain = [[word for word in words if word not in _DENYING | _HELPING] for words in (first, second)]
+    if plain[0] == plain[1]:
+        return _DENYING.isdisjoint(first) != _DENYING.isdisjoint(second)
+    same = _alike(first, second)
+    behind = _alike(first[: same - 1 : -1], second[: same - 1 : -1]) if same else 0
+    values = (len(first) - same - behind, len(second) - same - behind)
+    return (
+        same >= 2
+        and behind <= 2
+        and 1 <= min(values) <= max(values) <= 3
+        and first[same - 1] in _BEFORE_A_VALUE
+    )
+
+
+def _alike(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many words two lists begin with in common."""
+    same = 0
+    while same < min(len(first), len(second)) and first[same] == second[same]:
+        same += 1
+    return same
+
+
 def suggested_link(source: MemoryItem, target: MemoryItem) -> LinkType:
     """What type of link two similar memories suggest."""
+    if contradict(source, target):
+        return LinkType.CONTRADICTS
     if source.type == target.type:
         return LinkType.SEQUENTIAL if source.level is MemoryLevel.EPISODIC else LinkType.SUPPORTS
     if (source.type, target.type) == (MemoryType.INSIGHT, MemoryType.FACT):

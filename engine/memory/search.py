@@ -20,7 +20,7 @@ from engine.memory.tables import LINKS, Reading
 from engine.memory.words import STOP_WORDS, Tokens, beginnings, nearest_words, phrase
 from engine.value import dataclass, replace
 
-POSTINGS = 50_000
+POSTINGS = 15_000
 """Places of words that are ranked exactly; the rarest words come first, and at least one is taken."""
 CANDIDATE_FACTOR = 4
 """How many times as many candidates are looked at where words are too frequent for that."""
@@ -51,10 +51,12 @@ SHORT = 4
 """Letters below which a word is not taken for a misspelt one."""
 SMALL = 5_000
 """Memories up to which a misspelt word is compared with all words, and not with those that begin alike."""
-WORDS_NAMED = 16
-"""Words of the query, the rarest, of which a match says that it holds them."""
+NAMED = 4_000
+"""Characters of a memory in which words of the query are looked for to say why it was found."""
 POOL = 100
 """Candidates that each half brings at least."""
+WORDS_POOL = 30
+"""Candidates where words count alone."""
 SCAN = 2_000
 """Memories up to which a search by likeness looks only at those that pass the filters."""
 SEMANTIC_FLOOR = 0.1
@@ -234,7 +236,7 @@ class MemorySearcher:
 
         The likeness of what the words bring up is looked up as well; what only likeness brings up counts for
         nothing by its words. Without the query's vector words count alone. Where no memory holds a phrase, or
-        all hold a word that none shall, the words are looked for without that.
+        all hold a word that none shall, the nearest are those with any of the words.
         """
         asked, end = parsed(query, reading.now), limit + offset
         filters = filters.narrowed(asked)
@@ -243,6 +245,7 @@ class MemorySearcher:
             loose = " ".join((asked.text, *asked.without))
             asked = replace(asked, text=loose, phrases=(), without=())
             scores = self._scored(reading, asked, filters, weights, end, vector)
+            scores = [score._replace(clear=False) for score in scores]
         if not (asked.phrases or asked.without):
             scores = _with_links(reading, scores, end, filters)
         words = self._tokens.words_of(asked.text)
@@ -258,7 +261,7 @@ class MemorySearcher:
         vector: Vector | None,
     ) -> list[_Score]:
         """All that is found, best first, without what links lead to."""
-        size = max(POOL, end)
+        size = max(POOL if vector is not None else WORDS_POOL, end)
         condition, values = filters.condition(reading, first=False)
         terms = self._tokens.words_of(asked.text)
         never = self._holding(reading, asked.without)
@@ -281,8 +284,8 @@ class MemorySearcher:
             weights = Weights(0.0, 1.0)
         if asked.around is not None and terms:
             made = replace(filters, created=filters.created or asked.around).newest(reading, size)
-            timely = _candidates(reading, "row", made, condition, values)
-            keyword |= {one: 0.0 for one in timely if one not in keyword and one.row not in never}
+            then = _candidates(reading, "row", made, condition, values)
+            keyword |= {one: 0.0 for one in then if one not in keyword and one.row not in never}
         least = CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
         if _total(reading) < FEW:
             least = 10 * BEHIND
@@ -462,17 +465,19 @@ class MemorySearcher:
         there = {
             memory.id: memory for memory in reading.all_memories([score.candidate.id for score in scores])
         }
-        named = [term for term, text in terms.items() if _first(text) not in STOP_WORDS]
-        rarest = sorted(named, key=lambda term: self._counts_kept.get(term, 0))[:WORDS_NAMED]
+        named = {term: _first(text) for term, text in terms.items() if _first(text) not in STOP_WORDS}
+        texts = [
+            " ".join((memory.content[:NAMED], memory.description, memory.reasoning, *memory.tags))
+            for memory in there.values()
+        ]
+        held = dict(zip(there, self._tokens.stems_of(texts), strict=True)) if named else {}
         return [
             SearchMatch(
-                there[score.candidate.id],
+                there[ident],
                 score.score,
                 score.semantic,
                 score.keyword,
-                self._words_in(reading, score.candidate.row, [terms[term] for term in rarest])
-                if score.keyword
-                else (),
+                tuple(word for term, word in named.items() if term in held[ident]),
                 score.link,
                 score.superseded,
                 score.timely,
@@ -480,12 +485,8 @@ class MemorySearcher:
                 score.clear,
             )
             for score in scores
-            if score.candidate.id in there
+            if (ident := score.candidate.id) in there
         ]
-
-    def _words_in(self, reading: Reading, row: int, words: Iterable[str]) -> tuple[str, ...]:
-        sql = "select 1 from words where words match ? and rowid = ?"
-        return tuple(_first(word) for word in words if reading.rows(sql, word, row))
 
 
 def _with_links(reading: Reading, scores: list[_Score], end: int, filters: Filters) -> list[_Score]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from engine.memory.tables import TOKENIZER
 
@@ -76,13 +76,24 @@ class Tokens:
         What a query says more than once, in whatever form, is asked for as often, so that it weighs more.
         """
         words = _WORD.findall(indexed(query[:QUERY_CHARACTERS], asked=True))[:QUERY_WORDS]
-        self._scratch.executemany("insert into q(rowid, x) values(?, ?)", list(enumerate(words)))
+        asked: dict[str, list[str]] = {}
+        for term, at in self._cut(words):
+            asked.setdefault(term, []).append(as_asked(words[at]))
+        return {term: " OR ".join(forms[:REPEATED]) for term, forms in asked.items()}
+
+    def stems_of(self, texts: Sequence[str]) -> list[set[str]]:
+        """The stems of the words of each text."""
+        stems: list[set[str]] = [set() for _ in texts]
+        for term, at in self._cut([indexed(text) for text in texts]):
+            stems[at].add(term)
+        return stems
+
+    def _cut(self, texts: Sequence[str]) -> list[tuple[str, int]]:
+        """All words of texts by their stem, each with the place of its text."""
+        self._scratch.executemany("insert into q(rowid, x) values(?, ?)", list(enumerate(texts)))
         rows = self._scratch.execute("select term, doc from qv order by doc").fetchall()
         self._scratch.rollback()
-        asked: dict[str, list[str]] = {}
-        for term, doc in rows:
-            asked.setdefault(str(term), []).append(as_asked(words[doc]))
-        return {term: " OR ".join(forms[:REPEATED]) for term, forms in asked.items()}
+        return [(str(term), int(at)) for term, at in rows]
 
     def close(self) -> None:
         """Close the scratch database."""

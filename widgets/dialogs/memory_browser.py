@@ -70,7 +70,7 @@ class MemoryBrowser(BoxDialog[None]):
         DialogKey("minus", "judge(False)", "wrong", shown="-"),
         DialogKey("W", "everywhere", "all work"),
         DialogKey("P", "picture", "picture"),
-        DialogKey("L", "request('likeness')", "likeness"),
+        DialogKey("L", "likeness", "likeness"),
         DialogKey("M,q", "close"),
     )
     DEFAULT_CSS = """
@@ -101,7 +101,7 @@ class MemoryBrowser(BoxDialog[None]):
     def compose(self) -> ComposeResult:
         """What is looked for, what was found, and one of these in full."""
         halves = self.halves(self._list, self._detail)
-        yield self.box(self._input, halves, self._note, title=f"Memory of {self._model.agent}")
+        yield self.box(self._input, halves, self._note, self.said, title=f"Memory of {self._model.agent}")
 
     def on_mount(self) -> None:
         """The results have the focus."""
@@ -193,6 +193,10 @@ class MemoryBrowser(BoxDialog[None]):
     def action_other_half(self) -> None:
         """Go from the results to the detail, or back."""
         (self._list if self._detail.has_focus else self._detail).focus()
+
+    def action_likeness(self) -> None:
+        """Have memories found by what is meant, or say how far that is."""
+        self.request("likeness")
 
     def action_close(self) -> None:
         """Leave the line of words; else close."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from engine.memory.search import SearchMatch
 
 RESULTS = 50
+BY_WORDS = "by words alone; L finds what is meant"
 
 
 class Mind:
@@ -46,6 +47,8 @@ class Mind:
         """What the browser shows."""
         self._asked: dict[str, str] = {}
         """The query and the workflow that this answers; empty where no words were looked for."""
+        self._note = ""
+        """What was to be said of memory when the browser was answered last."""
         self._filling = False
         """Whether a worker answers the browser; it continues until nothing more is wanted."""
         context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
@@ -66,8 +69,12 @@ class Mind:
 
     def _look_at_memories(self) -> None:
         """Answer an open browser."""
-        if self._context.showing(MemoryBrowser) is not None and (self._search or self._memory_id):
-            self._answer()
+        browser, engine = self._context.showing(MemoryBrowser), self._context.engine
+        if browser is not None and engine is not None and engine.memory_status is not None:
+            if browser.search.query and engine.memory_status.note != self._note:
+                self._search = browser.search  # texts were embedded since, or the embedder fails
+            if self._search or self._memory_id:
+                self._answer()
 
     def on_memory_browser_search(self, search: MemorySearch) -> None:
         """Look for it at the next tick; of several until then only for the last."""
@@ -85,10 +92,12 @@ class Mind:
         """Have memories embedded from now on, where nothing does; else say how far that is."""
         engine = self._context.engine
         if engine is not None:
-            code, _, text = await embed_by(engine, "")
+            _, _, text = await embed_by(engine, "")
             if text == WORDS_ALONE:
-                code, _, text = await embed_by(engine, MINILM)
-            self._context.say(text, "error" if code else "note")
+                _, _, text = await embed_by(engine, MINILM)
+            if (browser := self._context.showing(MemoryBrowser)) is not None:
+                browser.again()
+                browser.say(text)
 
     def on_memory_browser_open(self, memory_id: str) -> None:
         """Read a memory at once: the operator goes from one to the next."""
@@ -142,7 +151,11 @@ class Mind:
         self._asked = (
             {"query": search.query, "workflow_id": str(asked["workflow_id"])} if search.query else {}
         )
-        note = memory.note if memory is not None and search.query else ""
+        note = ""
+        if memory is not None:
+            self._note = memory.note
+            if search.query:
+                note = memory.note if memory.embedder or memory.note else BY_WORDS
         if search.query and hits and not answer.relevant:
             note = " · ".join(filter(None, ("nothing fits; these are the nearest", note)))
         work = await self._work_named(workflow)

@@ -79,6 +79,8 @@ class Turn:
         context.watchers.append(self._watch)
         self._taking = ""
         """The agent whose turn or shell the operator is about to take."""
+        self._wanted = self._refused = False
+        """Whether the shell that the operator is about to take is asked for, and whether it will not open."""
         self._arriving = False
         """Whether the shell in place has not been laid out there yet."""
 
@@ -384,19 +386,22 @@ class Turn:
 
     async def _take_shell(self, agent: str, *, later: bool) -> None:
         """Take the shell, and wait until it has the keys, unless it opens later or not at all."""
-        self._taking = agent
+        self._taking, self._wanted, self._refused = agent, False, False
         if (await self._context.submit(cmd.TakeShell(agent=agent))).ok and not later:
             await self._context.until(
-                lambda: not self._taking or isinstance(self._context.app.focused, TerminalPane)
+                lambda: (
+                    self._refused
+                    or agent != self._context.agent
+                    or isinstance(self._context.app.focused, TerminalPane)
+                )
             )
         self._taking = ""
 
-    def _watch(self, agent: str, payload: ev.Payload) -> None:
-        ended = isinstance(
-            payload, ev.ActionHeld | ev.ActionWithdrawn | ev.ActionFinished | ev.ActionCancelled
-        )
-        if ended and agent == self._taking:
-            self._taking = ""
+    def _watch(self, agent: str, _payload: ev.Payload) -> None:
+        state = self._context.live.state
+        if state is not None and agent == self._taking == state.agent_id:
+            self._refused = self._refused or (self._wanted and not state.shell_taken)
+            self._wanted = state.shell_taken
 
     def action_return_shell(self) -> None:
         """Ask for a note, then hand the shell back."""

@@ -154,6 +154,44 @@ def test_an_ordinary_user_can_work_wherever_home_is(users_own: Path, home: str) 
     assert "Layers of the jail" in run("doctor")
 
 
+def test_a_workspace_that_another_user_closed_is_named_without_a_traceback(users_own: Path) -> None:
+    packages = os.pathsep.join([str(REPOSITORY), *site.getsitepackages()])
+    environment = {"PATH": os.defpath, "PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "."}
+    closed = users_own / "closed"
+    closed.mkdir()
+    (closed / ".pilothouse").mkdir(mode=0o000)
+    if os.getuid() == 0:
+        os.chown(closed / ".pilothouse", free_uid(), free_uid())
+    for words, code in (
+        ("doctor", 1),
+        ("sessions list", 2),
+        ("why a1", 2),
+        ("memory search x", 2),
+        ("do status", 2),
+    ):
+        done = subprocess.run(
+            [python_of(ORDINARY), "-m", "app.cli.main", *words.split(), "--workspace", "closed"],
+            env=environment, cwd=users_own, capture_output=True, text=True, timeout=PATIENCE_S,
+            stdin=subprocess.DEVNULL, **ids(ORDINARY),
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        assert (done.returncode, "Traceback" in said) == (code, False), said
+        assert ".pilothouse" in said
+        assert "check who may" in said
+
+
+def test_a_workspace_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    done = pilothouse(tmp_path, "do", "agent_list", "--workspace", "no/such")
+    assert (done.returncode, "does not exist: make it, or correct --workspace" in done.stderr) == (2, True)
+    assert not (tmp_path / "no").exists()
+
+
+def test_what_is_wrong_with_settings_is_said_before_a_line_is_carried_out(tmp_path: Path) -> None:
+    (tmp_path / "pilothouse.toml").write_text('them = "x"')
+    done = pilothouse(tmp_path, "do", "agent_create bdi_agent ann", "--workspace", ".")
+    assert (done.returncode, "pilothouse.toml: them: " in done.stderr) == (0, True), done.stderr
+
+
 def test_without_a_terminal_the_cockpits_mission_is_run(tmp_path: Path) -> None:
     words = ["--workspace", str(tmp_path / "ws"), "--mission", "first-flight"]
     done = subprocess.run(

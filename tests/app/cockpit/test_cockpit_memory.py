@@ -11,6 +11,7 @@ import pytest
 from flight import PATIENCE_S, Flight, cockpit
 
 from engine.core import commands as cmd
+from engine.memory import embedder_choice
 from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.base.line_pane import LinePane
@@ -188,3 +189,24 @@ async def test_a_reasoner_shows_beliefs_and_with_its_key_again_working_memory(tm
         assert not robot.app.query_one("#beliefs").is_on_screen
         await robot.press("3")
         await robot.until(lambda: robot.app.query_one("#beliefs", BeliefsPane).has_focus, "the beliefs again")
+
+
+async def test_a_key_of_the_browser_has_memories_found_by_what_is_meant(
+    knowing: Flight, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path))
+    await facts(knowing)
+    await knowing.press("M")
+    await knowing.dialog(MemoryBrowser)
+    await knowing.press("slash", *"sluggish")
+    await knowing.shows("by words alone; L finds what is meant")
+    await knowing.press("enter", "L")
+    await knowing.shows("minilm: ")
+    assert knowing.engine.memory is not None
+    assert await knowing.engine.memory.embedded(PATIENCE_S)
+    await knowing.press("slash", *"ly slow")
+    await knowing.shows(FACTS[0])
+    monkeypatch.setattr(embedder_choice, "NEEDED", ("no_such_library",))
+    await knowing.engine.memory.use_embedder(None)
+    await knowing.press("enter", "L")
+    await knowing.shows("pip install 'pilothouse[embed]'")

@@ -88,7 +88,7 @@ async def test_search_as_of_an_earlier_event_goes_by_likeness_too(
     await desk.ask("update_memory", memory_id=car, content="a bicycle stands here")
     await desk.store_memory("the automobile is new")
     await embedded(desk)
-    past = await desk.ask("hybrid_search_memories", query="automobile", as_of=before)
+    past = [*await desk.ask("hybrid_search_memories", query="automobile", nearest=True, as_of=before)]
     assert (past[0].memory.id, past[0].memory.content) == (car, "the car is in the garage")
     assert car not in await desk.found("automobile", limit=1)
 
@@ -210,7 +210,9 @@ async def test_a_reader_beside_the_engine_sees_new_vectors(desk: MemoryDesk, ser
     try:
 
         async def found() -> list[Any]:
-            return await reader.ask(named("hybrid_search_memories", {"query": "automobile"}))
+            return [
+                *await reader.ask(named("hybrid_search_memories", {"query": "automobile", "nearest": True}))
+            ]
 
         assert not await found()
         await desk.memory.use_embedder(server.choice())
