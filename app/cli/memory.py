@@ -31,12 +31,14 @@ from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import served
 from engine.core import commands as cmd
+from engine.core.memory import Judgement
 from engine.core.ports import Ports
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
+from engine.memory.judgements import FIRST, measured
 from engine.memory.memories import Found
 from engine.memory.open_memory import MemoryReader
 from engine.memory.search import SearchMatch
@@ -68,7 +70,7 @@ class MemoryOptions:
 
 
 async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> Answer:
-    """Answer `search` or `stats`; reading only, also while an engine runs.
+    """Answer `search`, `stats` or `judge`; reading only, also while an engine runs.
 
     Raises:
         JournalError: there is no journal, or it cannot be read.
@@ -79,7 +81,7 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
         embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
         memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
         try:
-            tell = _search if what == "search" else _stats
+            tell = {"search": _search, "stats": _stats, "judge": _judge}[what]
             return await tell(memory, options, seconds(clock.now()))
         finally:
             await memory.close()
@@ -158,6 +160,40 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
         )
     lines += [f"goes in {short_duration(max(0, round(at - now)))}: {ident}" for ident, at in counts.expiring]
     return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
+
+
+async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
+    """What was judged, and how well today's search does on it."""
+    judged: Sequence[Judgement] = await memory.ask_by_name("list_judgements", {}, as_of=options.as_of)
+    found = {}
+    for query, workflow in dict.fromkeys((one.query, one.workflow) for one in judged):
+        asked = {"query": query, "workflow_id": workflow, "limit": options.limit, "nearest": True}
+        matches: Found = await memory.ask_by_name("search", asked, as_of=options.as_of)
+        found[query, workflow] = [match.memory.id for match in matches]
+    figures = measured(judged, found)
+    rows = [{**asdict(one), "place": _place(one.memory, found[one.query, one.workflow])} for one in judged]
+    lines = [
+        f"{'right' if row['right'] else 'wrong'}  {row['memory']:<7} {row['place'] or '-':>3}  "
+        f"{clean_line(row['query'], limit=TEXT_LIMIT)}"
+        for row in rows
+    ]
+    if not judged:
+        lines.append("nothing was judged yet: press + or - on a memory that was found in the memory browser")
+    elif figures.queries:
+        lines.append(
+            f"recall@{FIRST} {figures.recall:.2f}, MRR {figures.mrr:.2f}; queries with a right answer: "
+            f"{figures.queries}"
+        )
+    if figures.wrong:
+        lines.append(f"judged wrong: {figures.wrong}; still among the first {FIRST}: {figures.wrong_first}")
+    note = _note(memory)
+    answer = {"judgements": rows, "figures": asdict(figures), "note": note}
+    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
+
+
+def _place(memory: str, found: Sequence[str]) -> int:
+    """Where a memory stands among what was found, from 1; 0 where it does not."""
+    return found.index(memory) + 1 if memory in found else 0
 
 
 def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
@@ -256,6 +292,7 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
         "--model", default="", metavar="NAME", help="the model that the endpoint is asked for"
     )
     stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
+    judge = what.add_parser("judge", parents=[common], help="how well search does on what was judged")
     add.add_argument("text", metavar="TEXT", help="what is remembered")
     add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
     add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
@@ -271,7 +308,7 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--tag", dest="tags", action="append", default=[], metavar="TAG", help="repeatable"
         )
-    for parser in (search, stats):
+    for parser in (search, stats, judge):
         parser.add_argument(
             "--as-of", type=positive, metavar="SEQ", help="as it was at this place of the journal"
         )

@@ -359,6 +359,18 @@ class MemoryLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the operator says of a memory as an answer to a query; the newest counts."""
+
+    query: str
+    memory: str
+    workflow: str
+    """Where was looked; empty for everywhere."""
+    right: bool
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class CognitiveState:
     """What a workflow has in mind; its id is the workflow's."""
 

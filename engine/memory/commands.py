@@ -160,7 +160,7 @@ _MEANINGS = {
     "artifacts.artifact_type": "as keep has them",
     "think.thought_chain_id": "the main one if left out",
     "store.memory_type": _one_of(MemoryType),
-    "store.ttl": "seconds to keep it, 0 for ever; its level's if left out",
+    "store.ttl": "seconds to keep it, 0 for ever; what is usual for its level and type if left out",
     "link.link_type": _one_of(LinkType),
     "linked.link_type": "as link has them",
 }

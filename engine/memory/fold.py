@@ -19,6 +19,7 @@ from engine.memory.tables import (
     ARTIFACTS,
     CHAINS,
     DEPENDENCIES,
+    JUDGEMENTS,
     LINKS,
     MEMORIES,
     REFLECTIONS,
@@ -158,6 +159,7 @@ _PUTS: dict[type[Payload], tuple[Table[Any], attrgetter[Any]]] = {
     ev.ThoughtChainCreated: (CHAINS, attrgetter("chain", "chain.workflow", "chain.id")),
     ev.ThoughtAdded: (THOUGHTS, attrgetter("thought", "workflow", "thought.id")),
     ev.MemoriesLinked: (LINKS, attrgetter("link", "workflow", "link.source")),
+    ev.MemoryJudged: (JUDGEMENTS, attrgetter("judgement", "workflow", "judgement.memory")),
     ev.MindSet: (STATES, attrgetter("state", "state.workflow", "state.focal")),
     ev.ReflectionRecorded: (REFLECTIONS, attrgetter("reflection", "reflection.workflow", "reflection.id")),
 }

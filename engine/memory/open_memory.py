@@ -20,7 +20,7 @@ from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
 from engine.core.store.places import is_untouched
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
-from engine.memory import fold, memories, note_writer, upkeep
+from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
 from engine.memory.embedder_choice import EmbedderChoice
 from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError
@@ -47,7 +47,7 @@ QUERY_S = 5.0
 """How long a search waits for the vector of what it looks for, before words alone count."""
 QUERY_AGAIN_S = 30.0
 """How long it does not wait again after that."""
-_REQUESTS = (note_writer, upkeep, memories)
+_REQUESTS = (note_writer, upkeep, memories, judgements)
 """The modules that define requests; importing them makes these known by name."""
 
 

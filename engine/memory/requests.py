@@ -46,7 +46,7 @@ def _whole(text: Any) -> Any:
     return text
 
 
-_Whole = BeforeValidator(_whole)
+Whole = BeforeValidator(_whole)
 
 
 def _small_json(value: dict[str, Any]) -> dict[str, Any]:
@@ -68,14 +68,14 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return clean
 
 
-Ident = Annotated[str, Field(min_length=1, max_length=64), _Whole]
-MaybeIdent = Annotated[str, Field(max_length=64), _Whole]
+Ident = Annotated[str, Field(min_length=1, max_length=64), Whole]
+MaybeIdent = Annotated[str, Field(max_length=64), Whole]
 Idents = Annotated[tuple[Ident, ...], Field(strict=False, max_length=1_000)]
-Line = Annotated[str, Field(max_length=500), _Whole]
-Text = Annotated[str, Field(max_length=64_000), _Whole]
-Memo = Annotated[str, Field(min_length=1, max_length=MEMORY_CHARACTERS), _Whole]
-Big = Annotated[str, Field(max_length=BIG_CHARACTERS), _Whole]
-Key = Annotated[str, Field(max_length=200), _Whole]
+Line = Annotated[str, Field(max_length=500), Whole]
+Text = Annotated[str, Field(max_length=64_000), Whole]
+Memo = Annotated[str, Field(min_length=1, max_length=MEMORY_CHARACTERS), Whole]
+Big = Annotated[str, Field(max_length=BIG_CHARACTERS), Whole]
+Key = Annotated[str, Field(max_length=200), Whole]
 Json = Annotated[dict[str, Any], AfterValidator(_small_json)]
 Tags = Annotated[tuple[str, ...], Field(strict=False, max_length=50), AfterValidator(_clean_tags)]
 Share = Annotated[float, Field(ge=0, le=1)]

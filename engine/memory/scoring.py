@@ -27,13 +27,13 @@ TTL_S = {
     MemoryLevel.SEMANTIC: 2_592_000,
     MemoryLevel.PROCEDURAL: 7_776_000,
 }
-"""Seconds a memory of each level is kept unless it says otherwise."""
+"""Seconds a record of each level is kept; see `time_to_live`."""
 
 CAPACITY = 20
 """Memories that a workflow's working memory holds at most."""
 
 CONSOLIDATED_TTL_S = 86_400
-"""Seconds for which a memory stays at most once it went into another."""
+"""Seconds for which a record of what was done stays at most once it went into another memory."""
 
 KEY_TYPES = frozenset({MemoryType.QUESTION, MemoryType.PLAN, MemoryType.INSIGHT})
 """Types that draw the focus."""
@@ -167,6 +167,46 @@ def next_level(memory: MemoryItem) -> MemoryLevel | None:
     if memory.level is MemoryLevel.SEMANTIC and skilled and uses >= 10 and sure >= 0.9:
         return MemoryLevel.PROCEDURAL
     return None
+
+
+PASSING = frozenset(
+    {
+        MemoryType.ACTION_LOG,
+        MemoryType.TOOL_OUTPUT,
+        MemoryType.ARTIFACT_CREATION,
+        MemoryType.REASONING_STEP,
+        MemoryType.CHECKPOINT,
+    }
+)
+"""Types that record what was done; all others hold what was learnt."""
+
+IMPORTANT_FROM = 7.0
+"""Importance from which on a memory counts as learnt whatever its type, and is never forgotten."""
+
+
+def learnt(memory: MemoryItem) -> bool:
+    """Whether it holds what was learnt, or matters as much; else it records what was done."""
+    return memory.type not in PASSING or memory.importance >= IMPORTANT_FROM
+
+
+def time_to_live(memory: MemoryItem) -> int:
+    """Seconds for which a memory is kept unless it says otherwise."""
+    if memory.level is MemoryLevel.EPISODIC and learnt(memory):
+        return TTL_S[MemoryLevel.SEMANTIC]
+    return TTL_S[memory.level]
+
+
+def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
+    """The level at which a memory stays when its time is over, as it was used or matters; None where it goes.
+
+    What was stored for a time of its own goes after that.
+    """
+    if memory.level is MemoryLevel.WORKING or memory.ttl not in (time_to_live(memory), TTL_S[memory.level]):
+        return None
+    used = memory.accessed_at is not None and memory.accessed_at >= now - memory.ttl
+    if not used and memory.importance < IMPORTANT_FROM:
+        return None
+    return max(memory.level, MemoryLevel.SEMANTIC, key=lambda level: level.rank)
 
 
 def consolidated_importance(importances: Sequence[float]) -> float:

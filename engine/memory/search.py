@@ -32,9 +32,11 @@ RELEVANCE_SHARE = 0.1
 """How much of its score a memory loses that matters no more."""
 TIMELY = 0.3
 """What a memory gains that was made when the query says."""
-CLEAR_WORDS = 0.12
+CLEAR_WORDS = 0.25
 """Coverage from which a match is no chance one; less for queries of more than `CLEAR_COUNT` words."""
-CLEAR_COUNT = 8
+CLEAR_COUNT = 4
+CLEAR_BESIDE = 0.5
+"""The same where likeness counts as well, which tells more."""
 FEW = 50
 """Memories below which any word of the query is no chance match, as nothing can be said of how rare it is."""
 BEHIND = 1e-9
@@ -286,7 +288,7 @@ class MemorySearcher:
             made = replace(filters, created=filters.created or asked.around).newest(reading, size)
             then = _candidates(reading, "row", made, condition, values)
             keyword |= {one: 0.0 for one in then if one not in keyword and one.row not in never}
-        least = CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
+        least = CLEAR_BESIDE if semantic else CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
         if _total(reading) < FEW:
             least = 10 * BEHIND
         scores = []

@@ -143,6 +143,7 @@ USAGES = Table("usages", values.Usage, ("memory",))
 LINKS = Table("links", values.MemoryLink, ("source", "target", "type"), "target", "created_at")
 STATES = Table("states", values.CognitiveState, ("workflow",))
 REFLECTIONS = Table("reflections", values.Reflection, ("id",), "workflow")
+JUDGEMENTS = Table("judgements", values.Judgement, ("query", "memory", "workflow"))
 TAGGINGS = Table("taggings", values.Tagging, ("owner", "tag"), "tag, owner")
 
 TABLES: tuple[Table[Any], ...] = (
@@ -157,6 +158,7 @@ TABLES: tuple[Table[Any], ...] = (
     LINKS,
     STATES,
     REFLECTIONS,
+    JUDGEMENTS,
     TAGGINGS,
 )
 

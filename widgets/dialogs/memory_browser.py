@@ -66,6 +66,8 @@ class MemoryBrowser(BoxDialog[None]):
         DialogKey("f", "change('focus')", "focus"),
         DialogKey("E", "change('evict')", "evict"),
         DialogKey("delete,D", "change('forget')", "forget", shown="D"),
+        DialogKey("plus", "judge(True)", "right", shown="+"),
+        DialogKey("minus", "judge(False)", "wrong", shown="-"),
         DialogKey("W", "everywhere", "all work"),
         DialogKey("P", "picture", "picture"),
         DialogKey("L", "likeness", "likeness"),
@@ -128,6 +130,7 @@ class MemoryBrowser(BoxDialog[None]):
         self._list.set_rows(model.found)
         self._tell()
         if not self.opened and model.found:
+            self._list.move_cursor(model.found[0].key)
             self._open(model.found[0].key)
 
     def _tell(self) -> None:
@@ -208,6 +211,11 @@ class MemoryBrowser(BoxDialog[None]):
         """Ask for something to be done to the memory that is shown, unless another is wanted by now."""
         if self.detail is not None and self.opened in ("", self.detail.id):
             self.request("change", self.detail.id, how)
+
+    def action_judge(self, right: bool) -> None:
+        """Say whether the memory that is shown answers what was looked for."""
+        if self.detail is not None and self.opened in ("", self.detail.id):
+            self.request("judge", self.detail.id, right)
 
     def action_pin(self) -> None:
         """Pin it in mind, or unpin it."""

@@ -45,6 +45,8 @@ class Mind:
         self._memory_id = ""
         self._found: Sequence[SearchMatch] = ()
         """What the browser shows."""
+        self._asked: dict[str, str] = {}
+        """The query and the workflow that this answers; empty where no words were looked for."""
         self._note = ""
         """What was to be said of memory when the browser was answered last."""
         self._filling = False
@@ -140,22 +142,39 @@ class Mind:
             more: dict[str, object] = {"sort_by": "created_at"}
             if search.query:
                 verb, more = "hybrid_search_memories", {"query": search.query, "nearest": True}
-            hits = tuple(await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of))
+            answer = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
+            judged = await self._judged(search.query, str(asked["workflow_id"]))
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
-        memory = engine.memory_status
+        memory, hits = engine.memory_status, tuple(answer)
         self._found = hits
+        self._asked = (
+            {"query": search.query, "workflow_id": str(asked["workflow_id"])} if search.query else {}
+        )
         note = ""
         if memory is not None:
             self._note = memory.note
             if search.query:
                 note = memory.note if memory.embedder or memory.note else BY_WORDS
+        if search.query and hits and not answer.relevant:
+            note = " · ".join(filter(None, ("nothing fits; these are the nearest", note)))
         work = await self._work_named(workflow)
         return model(
             work=work,
-            found=memory_views.search_results(hits, self._context.shown_time, scored=bool(search.query)),
+            found=memory_views.search_results(
+                hits, self._context.shown_time, scored=bool(search.query), judged=judged
+            ),
             note=note,
         )
+
+    async def _judged(self, query: str, workflow: str) -> dict[str, bool]:
+        """What the operator said of memories as answers to these words."""
+        if not query or self._context.engine is None:
+            return {}
+        judged = await self._context.engine.recall(
+            "list_judgements", {"query": query}, as_of=self._context.as_of
+        )
+        return {one.memory: one.right for one in judged if one.workflow == workflow}
 
     async def _work_named(self, workflow: str) -> str:
         if not workflow or self._context.engine is None:
@@ -178,7 +197,19 @@ class Mind:
             self._context.say(str(error), "error")
             return
         if browser.opened == ident:
-            browser.show_detail(memory_views.detail(card, self._context.shown_time))
+            hit = next((one for one in self._found if self._asked and one.memory.id == ident), None)
+            browser.show_detail(memory_views.detail(card, self._context.shown_time, hit))
+
+    def on_memory_browser_judge(self, memory_id: str, right: bool) -> None:
+        """Keep what the operator says of a memory as an answer to what was looked for."""
+        if self._context.refused_in_past():
+            return
+        if not self._asked:
+            self._context.say("look for something first: + and - say whether a memory answers it", "note")
+            return
+        arguments = {**self._asked, "memory_id": memory_id, "right": right}
+        command = cmd.Remember(agent=self._context.agent, verb="judge_memory", arguments=arguments)
+        self._context.run(self._written(command), "judgement")
 
     def on_memory_browser_change(self, memory_id: str, how: str) -> None:
         """Write as the operator; what is forgotten is asked about first."""
