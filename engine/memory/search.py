@@ -49,6 +49,8 @@ LINKED = 0.5
 """What a link carries over of a match's score."""
 SUPERSEDED = 0.5
 """What is left of the score of a memory that a newer one contradicts."""
+MISSPELT = 2
+"""Words of a query, standing nowhere, for which others are looked for."""
 SHORT = 4
 """Letters below which a word is not taken for a misspelt one."""
 SMALL = 5_000
@@ -294,7 +296,7 @@ class MemorySearcher:
         scores = []
         for candidate in keyword | semantic:
             likeness, match = semantic.get(candidate, 0.0), keyword.get(candidate, 0.0)
-            timely = asked.around is not None and asked.around[0] <= candidate.created_at < asked.around[1]
+            timely = asked.around is not None and asked.around[0] <= candidate.created_at <= asked.around[1]
             matters = relevance(candidate, reading.now) / 10
             score = weights.blend(likeness, match) + (TIMELY if timely else 0.0)
             score = matters if asked.lists else score * (1 - RELEVANCE_SHARE * (1 - matters))
@@ -362,7 +364,7 @@ class MemorySearcher:
         weights = {term: _forms(terms[term]) * _idf(total, counts[term]) for term in terms}
         best = BM25_BEST * sum(weights.values())
         terms, counts = dict(terms), dict(counts)
-        for term in [term for term in terms if not counts[term]]:
+        for term in [term for term in terms if not counts[term]][:MISSPELT]:
             others = self._instead_of(reading, term, total)
             if others:
                 counts[term] = sum(others.values())
