@@ -329,6 +329,7 @@ LINES = [
     ),
     ("meta", ("meta",)),
     ("context", ("context",)),
+    ("embedder minilm", ("embedder", "minilm", "")),
     ("memory slow index", ("memories", "slow index")),
     ("past 120", ("past", "120")),
     ("compare", ("compare", "")),
@@ -511,6 +512,7 @@ ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans
 ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
 ANYTHING_GOES |= {"control", "fleet", "handoffs", "agents", "take", "pause", "ideas"}
 ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox", "rules", "guide"}
+ANYTHING_GOES |= {"embedder"}
 """Verbs whose argument may be left out or be any word."""
 
 

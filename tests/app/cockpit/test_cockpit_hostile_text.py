@@ -150,7 +150,7 @@ async def test_the_intervention_dialog_over_a_hostile_step(hostile: Flight) -> N
 
 
 async def test_lines_that_are_refused(hostile: Flight) -> None:
-    for line in (f"agent_create bdi_agent {HOSTILE}", HOSTILE, f"believe k {HOSTILE}", f"! {HOSTILE}"):
+    for line in (f"agent_create bdi_agent {HOSTILE}", f"believe k {HOSTILE}", f"! {HOSTILE}"):
         hostile.app.context.say("", "note")
         await hostile.type(line)
         await hostile.until(lambda: hostile.message and "such as: goal" not in hostile.message, "an answer")

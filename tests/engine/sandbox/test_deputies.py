@@ -48,6 +48,7 @@ EXCEPTED = {
     "app/cli/launcher.py": "this program again, in a session of its own",
     "app/gateways/notifying.py": "the program that the user's own settings name, without secrets",
     "app/gateways/web/process.py": "the server of web pages, of this program",
+    "engine/memory/minilm.py": "the embedder, a module of this program; texts go in as data",
     "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
     "engine/improve/code/ruff_check.py": "ruff without the tree's configuration; it parses and runs nothing",
 }
