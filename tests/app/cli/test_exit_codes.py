@@ -56,7 +56,7 @@ def test_do_exits_with_the_code_of_what_holds_the_agent(tmp_path: Path) -> None:
     assert do("break clear b1") == (0, "")
     assert do("run") == (0, "")
     assert do("! read nothing.txt") == (1, "FAILED")
-    assert do("no such line") == (2, "")
+    assert do("nosuchline") == (2, "")
     assert do(f"goal {NONSENSE}") == (3, "NEEDS_OPERATOR")
     assert do("run") == (3, "NEEDS_OPERATOR")
     assert do("drop g2") == (0, "")

@@ -78,7 +78,7 @@ class Thinker:
         return next(self._misreads)
 
     def _plan(self, said: str) -> Reply:
-        if "The goal to plan for:\nlook at the checks of yesterday" in said:
+        if "bring the shop" not in said:
             return plan_call(*(mind("tests_green", green) for green in (True, False, True, False, True)))
         parts = [act("write", path=f"shop/part_{n:02}.py", content=f"PART = {n}\n") for n in range(PARTS)]
         think = {"type": "THINK", "id": "judge", "description": "judge by the checks and act on it"}
