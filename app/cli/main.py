@@ -138,6 +138,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except PermissionError as error:
+        if error.filename is None:
+            raise
         return print_error(f"{error.filename} cannot be used ({error.strerror}): check who may use it")
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.

@@ -109,8 +109,8 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
     if rows and not found.relevant:
         lines.insert(0, "nothing fits; the nearest:")
     note = _note(memory)
-    text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
-    return 0, {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}, text
+    answer = {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}
+    return 0, answer, _noted(lines or ["nothing was found"], note)
 
 
 def _found_by(row: dict[str, Any]) -> str:
@@ -159,7 +159,7 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
             f"{counts.unconsolidated_episodic} episodic wait to be brought together"
         )
     lines += [f"goes in {short_duration(max(0, round(at - now)))}: {ident}" for ident, at in counts.expiring]
-    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
+    return 0, answer, _noted(lines, note)
 
 
 async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
@@ -188,7 +188,7 @@ async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> An
         lines.append(f"judged wrong: {figures.wrong}; still among the first {FIRST}: {figures.wrong_first}")
     note = _note(memory)
     answer = {"judgements": rows, "figures": asdict(figures), "note": note}
-    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
+    return 0, answer, _noted(lines, note)
 
 
 def _place(memory: str, found: Sequence[str]) -> int:
@@ -199,6 +199,11 @@ def _place(memory: str, found: Sequence[str]) -> int:
 def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
     words = ", ".join(f"{clean_line(word, limit=64)} {count}" for word, count in counted)
     return [f"by {name}: {words}"] if words else []
+
+
+def _noted(lines: Sequence[str], note: str) -> str:
+    """Lines, and the note in brackets behind them where there is one."""
+    return "\n".join([*lines, *([f"({note})"] if note else [])])
 
 
 def _note(memory: MemoryReader) -> str:

@@ -35,14 +35,15 @@ TIMELY = 0.3
 CLEAR_WORDS = 0.25
 """Coverage from which a match is no chance one; less for queries of more than `CLEAR_COUNT` words."""
 CLEAR_COUNT = 4
+"""Words of a query up to which that coverage is asked for."""
 CLEAR_BESIDE = 0.5
 """The same where likeness counts as well, which tells more."""
+CLEAR_LIKENESS = 0.4
+"""Cosine from which a match is no chance one."""
 FEW = 50
 """Memories below which any word of the query is no chance match, as nothing can be said of how rare it is."""
 BEHIND = 1e-9
 """What stop words count for; it puts what they alone bring up behind all else."""
-CLEAR_LIKENESS = 0.4
-"""Cosine from which it is none."""
 STRONG = 5
 """Matches whose links are followed."""
 LINKED = 0.5
@@ -556,7 +557,7 @@ def _idf(total: int, count: int) -> float:
 def _candidates(
     reading: Reading, column: str, keys: Sequence[object], condition: str, values: Sequence[object]
 ) -> Iterator[Candidate]:
-    """The live memories with these row numbers or digests that pass the filters."""
+    """The live memories with these row numbers, ids or digests of texts that pass the filters."""
     for some in _portions(keys):
         marks = ", ".join("?" * len(some))
         rows = reading.rows(

@@ -149,13 +149,16 @@ async def test_the_intervention_dialog_over_a_hostile_step(hostile: Flight) -> N
     assert_clean(hostile)
 
 
-async def test_lines_that_are_refused(hostile: Flight) -> None:
-    for line in (f"agent_create bdi_agent {HOSTILE}", f"believe k {HOSTILE}", f"! {HOSTILE}"):
+async def test_lines_that_fail(hostile: Flight) -> None:
+    for line in (f"agent_create bdi_agent {HOSTILE}", f"believe k {HOSTILE}", f"! {HOSTILE}", HOSTILE):
         hostile.app.context.say("", "note")
         await hostile.type(line)
         await hostile.until(lambda: hostile.message and "such as: goal" not in hostile.message, "an answer")
         assert_clean(hostile)
     assert [state.agent_id for state in hostile.app.context.projector.states] == ["pilot-1"]
+    # What begins with no command is a goal, for which there is no plan.
+    await hostile.dialog(InterventionDialog)
+    assert_clean(hostile)
 
 
 async def test_notifications(tmp_path: Path) -> None:
