@@ -48,7 +48,7 @@ from engine.value import asdict, dataclass
 NOTES = {"title": "Operator's notes", "idempotency_key": "operator's notes"}
 """The workflow of what is added to none."""
 PROGRESS_S, EMBEDDED_S = 1.0, 5.0
-"""How often it is told how far embedding is, and how long that of one text is waited for."""
+"""Seconds between two reports of progress, and the longest wait for one text to be embedded."""
 served_as_do = partial(served, kind="do")
 TEXT_LIMIT = 200
 """Characters of a memory that a line shows."""

@@ -82,7 +82,7 @@ def settings_with(text: str, values: dict[str, str]) -> str:
     before, written = tomllib.loads(text), "\n".join(lines) + "\n"
     rest = {name: value for name, value in before.get("memory", {}).items() if name not in OURS}
     if tomllib.loads(written) != {**before, "memory": {**rest, **values}}:
-        raise ValueError("its [memory] is written in a way of its own")
+        raise ValueError("its table [memory] cannot be changed line by line")
     return written
 
 

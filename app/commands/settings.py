@@ -494,7 +494,7 @@ def _model(table: _ModelTable, problems: list[str]) -> ModelChoice | None:
 
 
 def _embedder(table: MemoryTable, problems: list[str]) -> EmbedderChoice | None:
-    """Who turns memories into vectors; nobody where that cannot be used."""
+    """What turns memories into vectors; None where it cannot be used."""
     if table.embedder in (None, "none"):
         return None
     from engine.memory.embedder_choice import EmbedderChoice  # late: most have none

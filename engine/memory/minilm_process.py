@@ -70,7 +70,7 @@ def load(path: Path) -> Callable[[list[str]], bytes]:
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer questions until standard input ends."""
     os.nice(NICE)
     error = ""
     try:

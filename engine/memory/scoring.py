@@ -199,7 +199,7 @@ def time_to_live(memory: MemoryItem) -> int:
 def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
     """The level at which a memory stays when its time is over, as it was used or matters; None where it goes.
 
-    What was stored for a time of its own goes after that.
+    A memory that was stored with another time to live than is usual expires after that.
     """
     if memory.level is MemoryLevel.WORKING or memory.ttl not in (time_to_live(memory), TTL_S[memory.level]):
         return None

@@ -111,7 +111,7 @@ def phrase(text: str) -> str:
     return words and as_asked(words)
 
 
-# ------------------------------------------------------------------ words that nobody wrote
+# ------------------------------------------------------------------ misspelt words
 
 NEAR = 3
 """Words that one is looked for by in its stead."""
