@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import secrets
 import traceback
 from collections.abc import Awaitable, Iterator
@@ -52,6 +51,7 @@ from engine.core.campaigns import ForMastermind, StartJob
 from engine.core.crew_commands import ForCrew
 from engine.core.journal import JournalError
 from engine.core.metacognition import JobOutcome, MetaTask
+from engine.core.secrets import without_secrets
 from engine.core.state import AgentState
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
@@ -69,18 +69,8 @@ LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
 
 
 FAULT_LOG = "faults.log"
-SECRET_LETTERS = 8
-"""From which length on a value of the environment may be a secret."""
 FAULT_LOG_BYTES = 1_048_576
 """From which size on the log is begun anew; the one before is kept as `faults.log.1`."""
-
-
-def without_secrets(text: str) -> str:
-    """The text without keys, tokens and passwords of the environment."""
-    for name, value in os.environ.items():
-        if len(value) >= SECRET_LETTERS and re.search("KEY|TOKEN|SECRET|PASSWORD", name.upper()):
-            text = text.replace(value, f"[{name}]")
-    return text
 
 
 def log_fault(workspace: Path, error: BaseException) -> str:

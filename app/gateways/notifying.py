@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any
 from app.commands.settings import NotifyTable
 from engine.api.engine import Engine
 from engine.core.journal import JournalError
+from engine.core.secrets import plain_environment, without_secrets
 from engine.core.text import clean_line
 from engine.inquiry.inbox import Need, NeedKind
 
@@ -25,14 +25,6 @@ AT_ONCE = 5
 TEXT = 500
 TOKEN = "PILOTHOUSE_NOTIFY_TOKEN"
 """The variable with the token of the service."""
-HIDDEN = "•••"
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL", re.IGNORECASE)
-_SECRET = re.compile(
-    r"\b(?:ph_[\w-]{20,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[a-z]-[\w-]{10,}|AKIA\w{16}|"
-    r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)|"
-    r"(?i:(?<=bearer )[\w.~+/-]{12,}|(?<=password=)[^\s&]+|(?<=token=)[^\s&]+)"
-)
-"""What looks like a secret."""
 
 
 class Notifier:
@@ -168,17 +160,3 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _sent(request: urllib.request.Request) -> None:
     with urllib.request.build_opener(_NoRedirect).open(request, timeout=SEND_S) as answer:
         answer.read(1024)
-
-
-def plain_environment() -> dict[str, str]:
-    """The environment without variables that are named like secrets or hold what looks like one."""
-    items = os.environ.items()
-    return {name: text for name, text in items if not (_SECRET_NAME.search(name) or _SECRET.search(text))}
-
-
-def without_secrets(text: str) -> str:
-    """A text without what looks like a secret, and without the values of variables that are named as such."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, HIDDEN)
-    return _SECRET.sub(HIDDEN, text)

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 
+from engine.core.secrets import plain_environment
 from engine.memory.embedding import BATCH, INSTALL, TEXT_LIMIT, EmbedderError, Kind
 from engine.memory.likeness import Vector
 
@@ -71,6 +72,7 @@ class MiniLM:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
+                env=plain_environment(),
                 start_new_session=True,  # ctrl+c in a terminal is not for it
             )
         assert process.stdin is not None

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from app.commands.user import operator_name
 from app.gateways.addresses import AddressError
-from app.gateways.notifying import plain_environment
 from app.gateways.web.tokens import LINK_S, Kind, Scope, TokenError, TokenStore
+from engine.core.secrets import plain_environment
 
 BACKLOG = 64
 END_S = 5.0

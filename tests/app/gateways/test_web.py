@@ -23,9 +23,9 @@ from app.cli.ps import engine_row
 from app.cli.tokens import run as run_tokens
 from app.gateways.addresses import record_of
 from app.gateways.engine_client import EngineClient
-from app.gateways.notifying import plain_environment, without_secrets
 from app.gateways.web.tokens import Kind, Scope, TokenError, TokenStore
 from engine.core import events as ev
+from engine.core.secrets import plain_environment, without_secrets
 from tests.patience import PATIENCE_S
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e\x1b[31m & ' \" 'demo'"
@@ -467,7 +467,7 @@ def test_secrets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYPASS", "x")
     assert not {"THE_PASSWORD", "DATABASE", "MYPASS"} & plain_environment().keys()
     shown = without_secrets(given)
-    assert shown == "x •••, ••• at https://•••@host/ password=•••&x=1 •••"
+    assert shown == "x [THE_PASSWORD], ••• at https://•••@host/ password=•••&x=1 •••"
 
 
 # ------------------------------------------------------------------ addresses

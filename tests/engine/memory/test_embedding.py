@@ -87,6 +87,19 @@ async def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.Mon
         await model.close()
 
 
+async def test_the_process_gets_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "not-to-be-passed-on")
+    model = MiniLM()
+    try:
+        await model.embed(["hello"], "query")
+        assert model._process is not None
+        given = Path(f"/proc/{model._process.pid}/environ").read_bytes()
+        assert b"PATH=" in given
+        assert b"not-to-be-passed-on" not in given
+    finally:
+        await model.close()
+
+
 async def test_a_process_that_was_killed_is_started_again() -> None:
     model = MiniLM()
     try:
