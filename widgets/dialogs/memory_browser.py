@@ -136,7 +136,7 @@ class MemoryBrowser(BoxDialog[None]):
     def _tell(self) -> None:
         """Say in which work memories are looked for, and what is to be said of the search."""
         work = "all work" if self.search.everywhere else self._model.work or "this agent's work"
-        text = " · ".join(filter(None, (f"in {clean_line(work, limit=60)}", clean_line(self._model.note))))
+        text = " · ".join(filter(None, (clean_line(self._model.note), f"in {clean_line(work, limit=60)}")))
         self._note.update(Content(text), layout=False)
 
     # What is looked for
