@@ -63,7 +63,9 @@ class VectorWriter:
         except sqlite3.DatabaseError:
             remove_cache(path)
             self._connection = self._opened()
-        self._connection.execute("attach ? as memory", (str(memories),))
+        # Attached to the connection that writes, memories would be locked by each of its transactions.
+        self._memories = connect(path, writing=False)
+        self._memories.execute("attach ? as memory", (str(memories),))
         self._embedder = embedder
         self._number = _number_of(self._connection, embedder)[0]
         self.row = 0
@@ -87,7 +89,7 @@ class VectorWriter:
 
     def lacking(self) -> dict[str, str]:
         """Texts of memories that have no vector, by digest, the oldest first; none where all have one."""
-        rows = self._connection.execute(
+        rows = self._memories.execute(
             """select m.row, m.digest, m.description, m.content from memory.memories m
             where m.row > ? and not exists(select 1 from signs s where s.embedder = ? and s.digest = m.digest)
             order by m.row limit ?""",
@@ -99,9 +101,7 @@ class VectorWriter:
     @property
     def rows(self) -> int:
         """The last row of a memory."""
-        return int(
-            self._connection.execute("select coalesce(max(row), 0) from memory.memories").fetchone()[0]
-        )
+        return int(self._memories.execute("select coalesce(max(row), 0) from memory.memories").fetchone()[0])
 
     def keep(self, dim: int, vectors: dict[str, Vector | None]) -> None:
         """Keep vectors by the digests of their texts; None of a text that cannot be embedded."""
@@ -146,6 +146,7 @@ class VectorWriter:
 
     def close(self) -> None:
         """Close the database, and note that this was in good order."""
+        self._memories.close()
         self._connection.close()
         note_closed(self._path)
 

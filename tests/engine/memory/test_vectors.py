@@ -271,3 +271,20 @@ def test_the_nearest_of_many_are_those_that_comparing_all_brings_up(tmp_path: Pa
     assert liked.nearest(array("f", [1.0]), 5) == []
     writer.close()
     liked.close()
+
+
+def test_vectors_are_kept_while_memories_are_being_written(tmp_path: Path) -> None:
+    memories = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+    memories.execute("pragma journal_mode = wal")
+    memories.execute("create table memories(row integer primary key, digest, description, content)")
+    memories.execute("insert into memories values(1, 'd1', '', 'hello')")
+    VectorWriter(tmp_path / VECTORS, tmp_path / "memory.db", "m@1").close()  # makes the database
+    writer = VectorWriter(tmp_path / VECTORS, tmp_path / "memory.db", "m@1")
+    assert writer.lacking() == {"d1": "hello"}
+    memories.execute("begin immediate")
+    memories.execute("insert into memories values(2, 'd2', '', 'more')")
+    writer.keep(2, {"d1": unit([1.0, 0.0])})
+    memories.execute("commit")
+    assert writer.lacking() == {"d2": "more"}
+    writer.close()
+    memories.close()
