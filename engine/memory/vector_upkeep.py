@@ -74,8 +74,10 @@ class VectorUpkeep:
                     self._writer = await self._do(self._open)
                 embedded = await self._page(self._writer)
             except (EmbedderError, sqlite3.Error, OSError, ImportError) as error:
-                self.fault = str(error)
-                self._settled.set()
+                # While a search opens the database it is locked for a moment, which is no fault.
+                if pause > RETRY_S or "locked" not in str(error):
+                    self.fault = str(error)
+                    self._settled.set()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RETRY_MOST_S)
             else:
