@@ -177,15 +177,17 @@ class Reader:
                 break
         self.cockpit.press(line.encode())
         self.cockpit.until(lambda text: line[-20:] in text, f"{line} is typed")
-        known = {before, self._answer()}
+        typed = self._answer()
         self.cockpit.press(b"\r")
-        self.cockpit.until(lambda text: self._answers(known) or OPEN.search(text), f"{line} is answered")
+        self.cockpit.until(
+            lambda text: self._answers(before, typed) or OPEN.search(text), f"{line} is answered"
+        )
         return self.cockpit.steady()
 
-    def _answers(self, known: set[tuple[str, str]]) -> bool:
-        """Whether the bar says something new, or another agent is shown."""
+    def _answers(self, before: tuple[str, str], typed: tuple[str, str]) -> bool:
+        """Whether the bar says something new, or another agent is shown than when the line was typed."""
         agent, says = self._answer()
-        return (agent, says) not in known and (says[:1] in "✓·?✗" or agent not in dict(known))
+        return agent != typed[0] or (says[:1] in "✓·?✗" and (agent, says) not in (before, typed))
 
     @property
     def _in_panes(self) -> bool:
