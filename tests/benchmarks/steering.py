@@ -160,7 +160,7 @@ def _stopped_on_screen(count: int) -> tuple[list[float], list[float], list[float
                 _until(lambda number=number: (root / f"c{number}.daemon").exists(), screen)  # type: ignore[misc]
                 screen.press(b"X")
                 screen.drain(1.0)
-                _timed(screen, b"f", "■".encode(), lambda: _all_stopped(processes(root)), *times[:2])
+                _timed(screen, b"5", "■".encode(), lambda: _all_stopped(processes(root)), *times[:2])
                 screen.drain(1.0)
                 screen.press(b"X")
                 screen.drain(1.0)
