@@ -217,6 +217,7 @@ async def check(app: StatesApp, pilot: Any, shown: Any, show: Show) -> None:
         wanted = {"empty": "", "done": "done"}.get(state, NOTICE_MARKS[(notice or READING).kind][0])
         assert seen[-1][0] == wanted, state
         if directory := os.environ.get("PILOTHOUSE_STATES"):
+            os.makedirs(directory, exist_ok=True)
             app.save_screenshot(f"{type(shown).__name__}-{state}.svg", directory)
     assert len(set(map(str, seen))) == len(STATES), "two states look alike"
 
