@@ -12,6 +12,7 @@ import shlex
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ EXIT_CODE = re.compile(r"#.*exit code (\d+)")
 FIELD, EMPTY = re.compile(r"^ ❯ (.*)$", re.MULTILINE), "a command, or a goal"
 OPEN = re.compile(r"\besc (?:close|cancel|again)|─ Please confirm ─|─ Manual intervention ─")
 """What a dialog has."""
+BUSY = "is running; wait for it"
+"""What a refusal says that holds for a moment."""
 MINUTES = "a minute"
 """What a line needs that `make endurance` has."""
 
@@ -141,6 +144,9 @@ class Reader:
                 shown = self.cockpit.changes(KEYS.get(each.text, each.text))
             elif each.kind == "line":
                 shown = self._enter(each.text)
+                while BUSY in shown:  # it says to wait
+                    time.sleep(1)
+                    shown = self._enter(each.text, again=True)
             else:
                 self.cockpit.until(lambda text: "RUNNING" not in text, "what runs ends")
                 self.cockpit.until(self._came_to_its_turn, "the choices of an intervention are open")
@@ -166,7 +172,8 @@ class Reader:
                 break
         return shown
 
-    def _enter(self, line: str) -> str:
+    def _enter(self, line: str, again: bool = False) -> str:
+        """Type a line into the bar; one that is typed again may be answered as before."""
         for _ in range(8):  # a dialog may still be on its way
             if OPEN.search(self.cockpit.text) or not self._in_panes:
                 self._escape()
@@ -180,7 +187,8 @@ class Reader:
         typed = self._answer()
         self.cockpit.press(b"\r")
         self.cockpit.until(
-            lambda text: self._answers(before, typed) or OPEN.search(text), f"{line} is answered"
+            lambda text: self._answers(("", "") if again else before, typed) or OPEN.search(text),
+            f"{line} is answered",
         )
         return self.cockpit.steady()
 
