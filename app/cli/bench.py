@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
-from app.cli.options import print_error
+from app.cli.options import positive, print_error
 
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
@@ -18,6 +19,14 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
     )
     bench.add_argument(
         "--choose", action="store_true", help="with --sets: which weights do best on the training half"
+    )
+    bench.add_argument(
+        "--model",
+        type=positive,
+        nargs="?",
+        const=40,
+        metavar="N",
+        help="with --sets: what rewriting and ordering by the model gain and cost; N questions a set",
     )
 
 
@@ -46,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _recall(options: argparse.Namespace) -> int:
     """How much of what answers a question memory finds."""
+    from engine.models.choice import NO_MODEL, ModelChoice
+    from engine.models.errors import ModelError
     from tests.benchmarks import retrieval
 
     if options.name != "memory":
@@ -54,8 +65,16 @@ def _recall(options: argparse.Namespace) -> int:
         return print_error(
             f"there is no folder {options.sets}: make it; the benchmark says what to put into it"
         )
-    measure = retrieval.choose if options.choose else retrieval.rows
-    for line, row in measure(options.sets):
+    measured = (retrieval.choose if options.choose else retrieval.rows)(options.sets)
+    if options.model:
+        try:
+            choice = ModelChoice.from_environment(os.environ)
+        except ModelError as error:
+            return print_error(error.message)
+        if choice is None:
+            return print_error(NO_MODEL)
+        measured = retrieval.with_model(options.sets, choice, options.model)
+    for line, row in measured:
         print(line, file=sys.stderr)
         print(json.dumps(row), flush=True)
     return 0
