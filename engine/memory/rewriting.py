@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 from typing import Protocol
 
 from engine.core.text import clean_line
@@ -56,7 +57,7 @@ Ask = Callable[[HybridSearch], Awaitable[Found]]
 
 
 async def search_rewritten(
-    ask: Ask, request: HybridSearch, rewriter: Rewriter, within: tuple[float, float] = (REWRITE_S, ORDER_S)
+    ask: Ask, request: HybridSearch, rewriter: Rewriter, within: tuple[float, float] | None = None
 ) -> Found:
     """What a search finds with the help of a model; the plain result where the model is none.
 
@@ -64,21 +65,22 @@ async def search_rewritten(
         ask: searches.
         request: what is looked for.
         rewriter: the model.
-        within: seconds that its two answers are waited for.
+        within: seconds that its two answers are waited for, where it is not the usual time.
     """
+    first_s, then_s = within or (REWRITE_S, ORDER_S)
     plain = await ask(request)
     query = request.query[:SHOWN]
     end = request.offset + request.limit
     if not parsed(query, 0.0).text.strip() or end > MOST:
         return plain  # filters alone find the newest
     try:
-        async with asyncio.timeout(within[0]):
+        async with asyncio.timeout(first_s):
             others, tokens = await rewriter.others(query)
         asked = list(dict.fromkeys(filter(None, (_asked(request.query, other) for other in others))))[:OTHERS]
         found = await _joined(ask, request, asked)
         best = {match.memory.id: match for match in found[:ORDERED]}
         if len(best) > 1 and (request.nearest or any(match.clear for match in found)):
-            async with asyncio.timeout(within[1]):
+            async with asyncio.timeout(then_s):
                 order, more = await rewriter.order(query, {ident: _text(best[ident]) for ident in best})
             found, tokens = [*_ordered(best, order), *found[ORDERED:]], tokens + more
     except (RewriteError, TimeoutError) as error:
@@ -94,11 +96,13 @@ async def _joined(ask: Ask, request: HybridSearch, others: list[str]) -> list[Se
     """What any of the queries finds, each memory by its best score."""
     wide = {"limit": max(ORDERED, request.offset + request.limit), "offset": 0, "nearest": True}
     best: dict[str, SearchMatch] = {}
-    for query in (request.query, *others):
-        for match in await ask(request.model_copy(update={**wide, "query": query})):
-            known = best.get(match.memory.id)
-            if known is None or match.score > known.score:
-                best[match.memory.id] = match
+    every = [await ask(request.model_copy(update={**wide, "query": one})) for one in (request.query, *others)]
+    if operators(request.query) and any(found.relevant for found in every):
+        every = [found for found in every if found.relevant]  # others hold what the query leaves out
+    for match in chain.from_iterable(every):
+        known = best.get(match.memory.id)
+        if known is None or match.score > known.score:
+            best[match.memory.id] = match
     return sorted(best.values(), key=lambda match: -match.score)
 
 

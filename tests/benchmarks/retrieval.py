@@ -459,7 +459,8 @@ def with_model(folder: Path, choice: ModelChoice, questions: int) -> Iterator[tu
     embedders = [None, *([] if CachedChoice(MINILM).missing else [CachedChoice(MINILM)])]
     for one in sets:
         stack = one.haystacks[0]
-        asked = [each for each in stack.questions if each.answers and not each.training][:questions]
+        asked = [each for each in stack.questions if each.answers and not each.training]
+        asked = asked[:: -(-len(asked) // questions)]  # of every kind, as these stand one behind the other
         stack = stack._replace(questions=tuple(asked))
         for embedder in embedders:
             base = "ours, with embedder" if embedder is not None else "ours, words"
