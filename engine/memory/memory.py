@@ -22,6 +22,7 @@ from engine.memory.notes import Noted
 
 if TYPE_CHECKING:
     from engine.memory.embedder_choice import EmbedderChoice
+    from engine.memory.memories import HybridSearch
     from engine.memory.open_memory import OpenedMemory
     from engine.memory.requests import Request
     from engine.memory.rewriting import Rewriter
@@ -146,6 +147,7 @@ class Memory:
         if self._rewriter is not None and getattr(request, "rewrite", False):
             from engine.memory.rewriting import search_rewritten  # late: memory's requests are large
 
+            request = cast("HybridSearch", request)
             if (rewriter := await self._rewriter(agent, cause)) is not None:
                 return await search_rewritten(partial(opened.ask, as_of=as_of), request, rewriter)
         return await opened.ask(request, as_of=as_of)
