@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -55,8 +54,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _recall(options: argparse.Namespace) -> int:
     """How much of what answers a question memory finds."""
-    from engine.models.choice import NO_MODEL, ModelChoice
-    from engine.models.errors import ModelError
     from tests.benchmarks import retrieval
 
     if options.name != "memory":
@@ -67,13 +64,7 @@ def _recall(options: argparse.Namespace) -> int:
         )
     measured = (retrieval.choose if options.choose else retrieval.rows)(options.sets)
     if options.model:
-        try:
-            choice = ModelChoice.from_environment(os.environ)
-        except ModelError as error:
-            return print_error(error.message)
-        if choice is None:
-            return print_error(NO_MODEL)
-        measured = retrieval.with_model(options.sets, choice, options.model)
+        measured = retrieval.with_model(options.sets, options.model)
     for line, row in measured:
         print(line, file=sys.stderr)
         print(json.dumps(row), flush=True)

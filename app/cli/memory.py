@@ -92,39 +92,13 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
 
 
 async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
-    found = await memory.ask_by_name("search", _asked(options), as_of=options.as_of)
-    return _told(found, _note(memory), now)
-
-
-async def search_by_model(workspace: Path, settings: Settings, options: MemoryOptions) -> Answer:
-    """Search by an engine of this program's own, whose model helps.
-
-    Raises:
-        JournalError: the workspace cannot be opened; where another process holds it, the message says which.
-    """
-    async with open_engine(workspace, settings.engine_config(), served_as_do) as engine:
-        try:
-            found = await engine.recall("search", _asked(options), as_of=options.as_of)
-        except MemoryFault as error:
-            return 2, {}, str(error)
-        status = engine.memory_status
-        return _told(
-            found, clean_line(status.note) if status is not None else "", seconds(engine.clock.now())
-        )
-
-
-async def _search_beside(workspace: Path, options: MemoryOptions, _client: EngineClient) -> Answer:
-    return await query_memory(workspace, "search", options)
-
-
-def _asked(options: MemoryOptions) -> dict[str, Any]:
-    filters = {"memory_level": options.level, "memory_type": options.type, "tags": tuple(options.tags)}
-    asked = {"query": options.text, "workflow_id": options.workflow, "limit": options.limit}
-    return {**filters, **asked, "nearest": True, "rewrite": True}
-
-
-def _told(found: Found, note: str, now: float) -> Answer:
-    note = "; ".join(filter(None, (note, clean_line(found.note))))
+    asked: dict[str, Any] = {
+        "query": options.text,
+        "workflow_id": options.workflow,
+        "memory_level": options.level,
+    }
+    asked |= {"memory_type": options.type, "tags": tuple(options.tags), "limit": options.limit}
+    found: Found = await memory.ask_by_name("search", {**asked, "nearest": True}, as_of=options.as_of)
     rows = [_as_row(match, now) for match in found]
     lines = [
         f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {short_duration(row['age_s']):>6}  "
@@ -134,6 +108,7 @@ def _told(found: Found, note: str, now: float) -> Answer:
     ]
     if rows and not found.relevant:
         lines.insert(0, "nothing fits; the nearest:")
+    note = _note(memory)
     text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
     return 0, {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}, text
 
@@ -352,10 +327,4 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "add":
         beside, alone = partial(_add_beside, asked), partial(add_memory, workspace, asked)
         return run_answer(options, answer_in_engine(workspace, beside, alone))
-    if options.what == "search" and (workspace / DATA_DIRECTORY / DATABASE).exists():
-        settings = Settings.load(workspace)
-        if settings.rewrite and settings.model is not None:
-            beside = partial(_search_beside, workspace, asked)
-            alone = partial(search_by_model, workspace, settings, asked)
-            return run_answer(options, answer_in_engine(workspace, beside, alone))
     return run_answer(options, query_memory(workspace, options.what, asked))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import re
 import sqlite3
@@ -36,7 +37,7 @@ from engine.memory.memories import HybridSearch, StoreMemory
 from engine.memory.memory import Memory
 from engine.memory.rewriting import ORDER_S, REWRITE_S, RewriteError, search_rewritten
 from engine.memory.workflows import CreateWorkflow
-from engine.models.choice import ModelChoice
+from engine.models.choice import NO_MODEL, ModelChoice
 from engine.planning.thinkers.query_rewriter import ModelRewriter
 from tests.benchmarks.retrieval_sets import Haystack, Question, RetrievalSet, read_sets
 
@@ -452,8 +453,12 @@ class Watched:
         return await self.steps["reranked"].timed(self._rewriter.order(query, texts))
 
 
-def with_model(folder: Path, choice: ModelChoice, questions: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def with_model(folder: Path, questions: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a model's help gains and costs, on so many questions of the test half of each set."""
+    choice = ModelChoice.from_environment(os.environ)
+    if choice is None:
+        yield NO_MODEL, {"missing": NO_MODEL}
+        return
     sets, _ = read_sets(folder)
     CachedChoice.folder = folder
     embedders = [None, *([] if CachedChoice(MINILM).missing else [CachedChoice(MINILM)])]
