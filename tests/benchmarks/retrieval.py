@@ -412,7 +412,7 @@ class Step:
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
         self.found: list[Found] = []
-        self.calls = self.tokens = self.failed = self.late = 0
+        self.calls = self.tokens = self.failed = self.late = self.plain = 0
         self.seconds = 0.0
 
     async def timed(self, asked: Awaitable[tuple[tuple[str, ...], int]]) -> tuple[tuple[str, ...], int]:
@@ -481,7 +481,9 @@ def with_model(folder: Path, questions: int) -> Iterator[tuple[str, dict[str, An
                     }
                     each = step.seconds / max(1, step.calls)
                     text += f"  {step.calls} calls, {step.tokens:,} tokens, {each:.1f} s each; "
-                    text += f"{step.failed} failed, {step.late} after {step.limit_s:g} s"
+                    text += (
+                        f"{step.failed} failed, {step.late} after {step.limit_s:g} s, {step.plain} left plain"
+                    )
                 yield f"{text}  n={len(asked)}", row
 
 
@@ -497,6 +499,7 @@ async def _helped(
             request = HybridSearch(query=question.text, limit=PLACES, nearest=True)
             out.append([(names[match.memory.id], 1.0) for match in await memory.do(request)])
             found = await search_rewritten(memory.do, request, watched, (PATIENCE_S, PATIENCE_S))
+            watched.steps["reranked"].plain += not found.note.startswith("asked")
             ordered = [(names[match.memory.id], 1.0) for match in found]
             joined = [(names[ident], 1.0) for ident in watched.joined or ()][:PLACES]
             watched.steps["rewritten"].found.append(joined or ordered)

@@ -30,8 +30,8 @@ ROLE = """You help to search the notes of an agent. You never act and never answ
 REWRITE = """Give up to three other short ways to put this query, in words that a note which answers it would
 use: synonyms, names, the words of the answer. No sentences, no explanations, as in
 {"queries": ["restart database", "postgres systemctl"]}."""
-ORDER = """Which of these notes answer the query? Give the ids of those that do, the best first, as in
-{"ids": ["m7", "m2"]}."""
+ORDER = """Which of these notes answer the query? Give the ids of those that do, the best first, as
+{"ids": [...]}."""
 
 
 class _Queries(BaseModel):
