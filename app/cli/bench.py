@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from app.cli.options import print_error
+from app.cli.options import positive, print_error
 
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
@@ -18,6 +18,14 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
     )
     bench.add_argument(
         "--choose", action="store_true", help="with --sets: which weights do best on the training half"
+    )
+    bench.add_argument(
+        "--model",
+        type=positive,
+        nargs="?",
+        const=40,
+        metavar="N",
+        help="with --sets: what rewriting and ordering by the model gain and cost; N questions a set",
     )
 
 
@@ -54,8 +62,10 @@ def _recall(options: argparse.Namespace) -> int:
         return print_error(
             f"there is no folder {options.sets}: make it; the benchmark says what to put into it"
         )
-    measure = retrieval.choose if options.choose else retrieval.rows
-    for line, row in measure(options.sets):
+    measured = (retrieval.choose if options.choose else retrieval.rows)(options.sets)
+    if options.model:
+        measured = retrieval.with_model(options.sets, options.model)
+    for line, row in measured:
         print(line, file=sys.stderr)
         print(json.dumps(row), flush=True)
     return 0

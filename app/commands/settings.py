@@ -217,6 +217,8 @@ class MemoryTable(BaseModel, metaclass=LateModel):
     """The endpoint's model."""
     key_file: Path | None = None
     """Where the endpoint's key stands; the environment goes before it."""
+    rewrite: bool = False
+    """Whether the model that thinks puts queries in other ways, and orders what is found."""
 
 
 class _File(BaseModel, metaclass=LateModel):
@@ -311,6 +313,7 @@ class Settings(EngineConfig):
             operator=operator_name(),
             model=_model(file.model, problems),
             embedder=_embedder(own.memory, problems),
+            rewrite=own.memory.rewrite,
             recorded_pace=file.model.recorded_pace,
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,

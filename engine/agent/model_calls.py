@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from engine.agent.recorder import AgentRecorder
 from engine.agent.steering.ledger import Entry, Ledger
@@ -22,6 +23,9 @@ from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Piece
 from engine.models.request import ModelRequest
 from engine.sandbox.output import OutputPump
+
+if TYPE_CHECKING:
+    from engine.planning.thinkers.query_rewriter import ModelRewriter
 
 
 class BudgetClient:
@@ -116,6 +120,18 @@ class _BackgroundBudgetClient:
     ) -> ModelAnswer:
         """See `ModelClient`."""
         return await self._client.pay(request, sink, record, holds=False)
+
+
+def rewriter_for(client: BudgetClient, model: str, recorder: AgentRecorder, cause: str) -> ModelRewriter:
+    """Helps an agent's searches of memory by its own model, on its budget; each call is recorded."""
+    from engine.planning.thinkers.query_rewriter import ModelRewriter  # late: few have one
+
+    def heard(request: ModelRequest, outcome: ModelAnswer | ModelError) -> None:
+        known, goal = client.capabilities(request.model), recorder.state.current_goal
+        called = call_event(request, outcome, known, goal=goal, purpose=f"{BACKGROUND}memory")
+        recorder.observe(called, "thinker", cause)
+
+    return ModelRewriter(client.aside, model, heard)
 
 
 _STREAMS = {"text": "text", "thinking": "thinking", "tool_input": "tool input"}

@@ -229,6 +229,8 @@ class EngineConfig:
     """The model that thinks; None where there is none: agents then plan by the plan library."""
     embedder: EmbedderChoice | None = None
     """Who turns memories into vectors; None where words alone find them."""
+    rewrite: bool = False
+    """Whether a model puts queries to memory in other ways, and orders what is found."""
     recorded_pace: int = RECORDED_PACE
     """Characters a second of answers that come from a recording; 0 gives them at once."""
     budget: SpendingLimits = field(default_factory=SpendingLimits)

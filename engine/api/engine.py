@@ -17,7 +17,7 @@ from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.command_router import CommandRouter
 from engine.agent.controls import Clients, Controls
 from engine.agent.live_agents import LiveAgents
-from engine.agent.model_calls import WorkspaceBudget
+from engine.agent.model_calls import WorkspaceBudget, rewriter_for
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.api.disk_quota import MB
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from engine.crew.worker import Runs
     from engine.improve.agent_creation import AgentService
     from engine.improve.mastermind import Mastermind
+    from engine.planning.thinkers.query_rewriter import ModelRewriter
     from engine.tools.mcp.health import ServerView
 
 
@@ -106,6 +107,8 @@ class Engine(WorkspaceQueries):
         """Opens the manager of handoffs, once the crew is open."""
         self._runs: Runs | None = None
         self._run_thinkers = LateRunThinkers(self.registry)
+        self._searching: ModelRewriter | None = None
+        """Helps the operator's searches of memory."""
         if self._client is not None:
             self.model = WorkspaceBudget(self._client, self._budgets.ledger, self._mastermind.note)
 
@@ -168,7 +171,10 @@ class Engine(WorkspaceQueries):
                 ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason=Reason("session.opened-so"))
             )
         await self._log.commit()
-        self.memory = Memory(self.workspace, self.store, clock=self.clock, embedder=self.config.embedder)
+        rewriter = self._rewriter if self.config.rewrite else None
+        self.memory = Memory(
+            self.workspace, self.store, clock=self.clock, embedder=self.config.embedder, rewriter=rewriter
+        )
         self.registry.register(MemoryTool(self.memory, self.kept))
         self.registry.register(CrewTool(self._run_service))
         self._shared = self._all_share(self.memory)
@@ -243,6 +249,21 @@ class Engine(WorkspaceQueries):
         if self._offered.get(tool) != offer:
             self._offered[tool] = offer
             self._live.offer(offer)
+
+    async def _rewriter(self, agent: str, cause: str) -> ModelRewriter | None:
+        """What helps an agent's searches of memory, or the operator's."""
+        if agent:
+            one = self._agents.get(agent)
+            if one is None or one.around.model is None or not one.around.model_name:
+                return None
+            return rewriter_for(one.around.model, one.around.model_name, one.recorder, cause)
+        if self.model is None:
+            return None
+        from engine.planning.thinkers.query_rewriter import ModelRewriter  # late: few have one
+
+        await self.mastermind()  # its stream holds what calls of the workspace's own took
+        self._searching = self._searching or ModelRewriter(self.model, self.model_name)
+        return self._searching
 
     def _all_share(self, memory: Memory) -> SharedServices:
         assert self._coder is not None

@@ -6,7 +6,7 @@ promotion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -321,6 +321,16 @@ class Found:
     """Whether any of it fits; otherwise it is only the nearest of what does not."""
     withheld: int = 0
     """How many were left out, as none fits."""
+    note: str = ""
+    """What a model had to do with it, in a sentence; empty where none was asked."""
+
+    @classmethod
+    def of(cls, matches: Sequence[SearchMatch], *, nearest: bool) -> Found:
+        """These; none where none fits, unless the nearest are asked for."""
+        relevant = any(match.clear for match in matches)
+        if relevant or nearest:
+            return cls(tuple(matches), relevant)
+        return cls(relevant=False, withheld=len(matches))
 
     def __iter__(self) -> Iterator[SearchMatch]:
         return iter(self.items)
@@ -375,6 +385,8 @@ class HybridSearch(_Filtered[Found]):
     keyword_weight: rq.Share = Weights().keyword
     nearest: bool = False
     """Whether to show the nearest where nothing fits."""
+    rewrite: bool = False
+    """Whether a model may help, where the settings let it."""
 
     @property
     def meant(self) -> str:
@@ -387,15 +399,10 @@ class HybridSearch(_Filtered[Found]):
                 "semantic_weight", "semantic_weight and keyword_weight cannot both be 0: raise one of them."
             )
         weights = Weights(self.semantic_weight, self.keyword_weight)
-        matches = tuple(
-            view.finder.hybrid(
-                view.reading, self.query, self.filters, weights, self.limit, self.offset, view.vector
-            )
+        matches = view.finder.hybrid(
+            view.reading, self.query, self.filters, weights, self.limit, self.offset, view.vector
         )
-        relevant = any(match.clear for match in matches)
-        if relevant or self.nearest:
-            return Found(matches, relevant)
-        return Found(relevant=False, withheld=len(matches))
+        return Found.of(matches, nearest=self.nearest)
 
 
 class SemanticSearch(_Filtered[tuple[SearchMatch, ...]]):

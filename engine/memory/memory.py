@@ -7,12 +7,12 @@ journal), so it runs in the background, and callers wait for it. Nothing heavy i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from engine.core.memory import MemoryStatus
 from engine.core.ports import Clock
@@ -22,12 +22,15 @@ from engine.memory.notes import Noted
 
 if TYPE_CHECKING:
     from engine.memory.embedder_choice import EmbedderChoice
+    from engine.memory.memories import HybridSearch
     from engine.memory.open_memory import OpenedMemory
     from engine.memory.requests import Request
+    from engine.memory.rewriting import Rewriter
     from engine.memory.writer import WriteResult
 
 
 R = TypeVar("R")
+RewriterOf: TypeAlias = "Callable[[str, str], Awaitable[Rewriter | None]]"
 
 
 class Memory:
@@ -38,12 +41,20 @@ class Memory:
         store: its journal, open for writing.
         clock: what time it is.
         embedder: who turns texts into vectors; None for words alone.
+        rewriter: gives the model that helps the searches of an agent (of the operator where none is named)
+            that follow from an event; None where searches are plain.
     """
 
     def __init__(
-        self, directory: Path, store: JournalStore, *, clock: Clock, embedder: EmbedderChoice | None = None
+        self,
+        directory: Path,
+        store: JournalStore,
+        *,
+        clock: Clock,
+        embedder: EmbedderChoice | None = None,
+        rewriter: RewriterOf | None = None,
     ) -> None:
-        self.embedder = embedder
+        self.embedder, self._rewriter = embedder, rewriter
         self._open = partial(_open, directory, store, clock)
         self._opening: asyncio.Task[OpenedMemory] | None = None
         self._closed = False
@@ -112,8 +123,17 @@ class Memory:
         arguments: Mapping[str, Any] | None = None,
         *,
         as_of: int | None = None,
+        agent: str = "",
+        cause: str = "",
     ) -> Any:
         """Answer a request that only reads, made already or given by its name and arguments.
+
+        Args:
+            request: what is asked.
+            arguments: its arguments where it is given by name.
+            as_of: see `do`.
+            agent: who asks; empty for the operator.
+            cause: reference of the event that it follows from.
 
         Raises:
             MemoryInputError: there is no such request, or its arguments do not fit.
@@ -124,6 +144,12 @@ class Memory:
         request = opened.named(request, arguments or {}) if isinstance(request, str) else request
         if request.writes:
             raise MemoryRefused(f"{request.verb} writes: submit the command Remember for that.")
+        if self._rewriter is not None and getattr(request, "rewrite", False):
+            from engine.memory.rewriting import search_rewritten  # late: memory's requests are large
+
+            request = cast("HybridSearch", request)
+            if (rewriter := await self._rewriter(agent, cause)) is not None:
+                return await search_rewritten(partial(opened.ask, as_of=as_of), request, rewriter)
         return await opened.ask(request, as_of=as_of)
 
     async def workflow_of(self, agent: str, goal: str) -> str:

@@ -106,6 +106,12 @@ def parsed(text: str, now: float) -> Query:
     return Query(words.strip(), tuple(phrases), tuple(without), level, kind, agent, created, around)
 
 
+def operators(text: str) -> str:
+    """The phrases, exclusions and filters of a query without its words."""
+    parts = _PART.finditer(text) if len(text.split(None, OPERATED)) <= OPERATED else ()
+    return " ".join(part[0] for part in parts)
+
+
 def _moment(value: str, now: float) -> float | None:
     """The time that `2w` or a date says; None for neither."""
     if ago := re.fullmatch(r"(\d{1,5})([mhdwy])", value):

@@ -13,7 +13,7 @@ from engine.core import commands as cmd
 from engine.core.ports import CallContext
 from engine.memory.commands import NAMES, owner_tag
 from engine.memory.errors import MemoryInputError, MemoryRefused
-from engine.memory.memories import UseMemories
+from engine.memory.memories import HybridSearch, UseMemories
 from engine.memory.memory import Memory
 from engine.memory.note_writer import FindOwners, FindWorkflow
 from engine.memory.requests import Request, as_json, every_request, named
@@ -115,7 +115,9 @@ async def _answer(memory: Memory, request: Request[Any], context: CallContext) -
         await _check_owner(memory, request, context.agent)
     if request.writes:
         return (await memory.write(request, actor=context.actor, causes=causes)).answer
-    answer = await memory.do(request)
+    if isinstance(request, HybridSearch):
+        request = request.model_copy(update={"rewrite": True})
+    answer = await memory.recall(request, agent=context.agent, cause=context.event)
     if request.verb == "get_memory_by_id":
         used = UseMemories(memory_ids=(answer.memory.id,))
         await memory.write(used, actor=context.actor, causes=causes)

@@ -5,24 +5,28 @@ are chosen on the training half of the questions only; every figure is of the te
 (or five) places can hold at most; intervals are 95 % by resampling the questions. Run it with
 `pilothouse bench memory --sets FOLDER`. Other libraries run where `FOLDER/peers` is a virtual environment
 with them, and vectors are kept in `FOLDER/vectors.db` from one run to the next. `--choose` says instead which
-weights do best on the training half, each fifth of it by what the others chose.
+weights do best on the training half, each fifth of it by what the others chose. `--model` asks the model of
+the environment (ANTHROPIC_BASE_URL, PILOTHOUSE_MODEL) to rewrite and to order, and says what that gains
+and costs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import re
 import sqlite3
 import subprocess
 import tempfile
+import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
@@ -31,9 +35,13 @@ from engine.memory.embedding import Embedder, Kind
 from engine.memory.likeness import Vector
 from engine.memory.memories import HybridSearch, StoreMemory
 from engine.memory.memory import Memory
+from engine.memory.rewriting import ORDER_S, REWRITE_S, RewriteError, search_rewritten
 from engine.memory.workflows import CreateWorkflow
+from engine.models.choice import NO_MODEL, ModelChoice
+from engine.planning.thinkers.query_rewriter import ModelRewriter
 from tests.benchmarks.retrieval_sets import Haystack, Question, RetrievalSet, read_sets
 
+T = TypeVar("T")
 Found = list[tuple[str, float]]
 """Names of texts and their scores, best first."""
 Method = Callable[[Haystack], list[Found]]
@@ -80,13 +88,34 @@ def ours_each(
     stack: Haystack, arguments: Sequence[dict[str, Any]], embedder: EmbedderChoice | None
 ) -> list[list[Found]]:
     """The same for several sets of arguments, stored once."""
+
+    async def asked(memory: Memory, names: dict[str, str]) -> list[list[Found]]:
+        out: list[list[Found]] = []
+        for more in arguments:
+            out.append([])
+            for question in stack.questions:
+                found = await memory.do(HybridSearch(query=question.text, limit=PLACES, nearest=True, **more))
+                # What counts for abstention is what it says itself.
+                out[-1].append([(names[match.memory.id], float(found.relevant)) for match in found])
+        return out
+
+    return asyncio.run(_stored(stack, embedder, asked))
+
+
+async def _stored(
+    stack: Haystack, embedder: EmbedderChoice | None, then: Callable[[Memory, dict[str, str]], Awaitable[T]]
+) -> T:
+    """Store the texts, and do something with the memory and their names by its ids."""
     with tempfile.TemporaryDirectory() as directory:
-        return asyncio.run(_ours(Path(directory), stack, arguments, embedder))
+        return await _stored_in(Path(directory), stack, embedder, then)
 
 
-async def _ours(
-    directory: Path, stack: Haystack, arguments: Sequence[dict[str, Any]], embedder: EmbedderChoice | None
-) -> list[list[Found]]:
+async def _stored_in(
+    directory: Path,
+    stack: Haystack,
+    embedder: EmbedderChoice | None,
+    then: Callable[[Memory, dict[str, str]], Awaitable[T]],
+) -> T:
     store = await SqliteJournal.open(directory, clock=SystemClock())
     memory = Memory(directory, store, clock=SystemClock(), embedder=embedder)
     try:
@@ -102,14 +131,7 @@ async def _ours(
             names |= {one.id: name for one, (name, _) in zip(stored, every[at:], strict=False)}
         if embedder is not None:
             await _embedded(memory, len(set(stack.texts.values())))
-        out: list[list[Found]] = []
-        for more in arguments:
-            out.append([])
-            for question in stack.questions:
-                found = await memory.do(HybridSearch(query=question.text, limit=PLACES, nearest=True, **more))
-                # What counts for abstention is what it says itself.
-                out[-1].append([(names[match.memory.id], float(found.relevant)) for match in found])
-        return out
+        return await then(memory, names)
     finally:
         await memory.close()
         await store.close()
@@ -376,6 +398,127 @@ def _best_weight(scores: dict[str, list[list[float]]], without: int | None) -> i
 
 def _fold_mean(scores: dict[str, list[list[float]]], fold: int, place: int) -> float:
     return _mean([_mean([row[place] for row in each[fold::FOLDS]]) for each in scores.values()])
+
+
+# ------------------------------------------------------------------ with a model
+
+PATIENCE_S = 600.0
+"""How long an answer is waited for here; what came too late for a search is counted."""
+
+
+class Step:
+    """What one of a model's two tasks took, and what was found after it."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self.found: list[Found] = []
+        self.calls = self.tokens = self.failed = self.late = self.plain = 0
+        self.seconds = 0.0
+
+    async def timed(self, asked: Awaitable[tuple[tuple[str, ...], int]]) -> tuple[tuple[str, ...], int]:
+        """An answer, with what it took counted."""
+        begin = time.perf_counter()
+        self.calls += 1
+        try:
+            answer = await asked
+        except RewriteError:
+            self.failed += 1
+            raise
+        else:
+            self.tokens += answer[1]
+            return answer
+        finally:
+            took = time.perf_counter() - begin
+            self.seconds += took
+            self.late += took > self.limit_s
+
+
+class Watched:
+    """A model's help, watched; see `Rewriter`."""
+
+    def __init__(self, rewriter: ModelRewriter) -> None:
+        self._rewriter, self.name = rewriter, rewriter.name
+        self.steps = {"rewritten": Step(REWRITE_S), "reranked": Step(ORDER_S)}
+        self.joined: list[str] | None = None
+        """What was found before the model ordered it."""
+
+    async def others(self, query: str) -> tuple[tuple[str, ...], int]:
+        """See `Rewriter`."""
+        self.joined = None
+        return await self.steps["rewritten"].timed(self._rewriter.others(query))
+
+    async def order(self, query: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...], int]:
+        """See `Rewriter`."""
+        self.joined = list(texts)
+        return await self.steps["reranked"].timed(self._rewriter.order(query, texts))
+
+
+def with_model(folder: Path, questions: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a model's help gains and costs, on so many questions of the test half of each set."""
+    choice = ModelChoice.from_environment(os.environ)
+    if choice is None:
+        yield NO_MODEL, {"missing": NO_MODEL}
+        return
+    sets, _ = read_sets(folder)
+    CachedChoice.folder = folder
+    embedders = [None, *([] if CachedChoice(MINILM).missing else [CachedChoice(MINILM)])]
+    for one in sets:
+        stack = one.haystacks[0]
+        asked = [each for each in stack.questions if each.answers and not each.training]
+        asked = asked[:: -(-len(asked) // questions)]  # of every kind, as these stand one behind the other
+        stack = stack._replace(questions=tuple(asked))
+        for embedder in embedders:
+            base = "ours, with embedder" if embedder is not None else "ours, words"
+            plain, steps = asyncio.run(_helped(stack, embedder, choice))
+            for title, found, step in [(base, plain, None), *((n, s.found, s) for n, s in steps.items())]:
+                row = _plain_row(one.name, title if step is None else f"{base}, {title}", asked, found)
+                text = f"{row['set']:<10} {row['method']:<32}" + "".join(
+                    f"{row[name]:7.3f}" for name in MEANS
+                )
+                if step is not None:
+                    row |= {
+                        name: value for name, value in vars(step).items() if name not in ("found", "limit_s")
+                    }
+                    each = step.seconds / max(1, step.calls)
+                    text += f"  {step.calls} calls, {step.tokens:,} tokens, {each:.1f} s each; "
+                    text += (
+                        f"{step.failed} failed, {step.late} after {step.limit_s:g} s, {step.plain} left plain"
+                    )
+                yield f"{text}  n={len(asked)}", row
+
+
+async def _helped(
+    stack: Haystack, embedder: EmbedderChoice | None, choice: ModelChoice
+) -> tuple[list[Found], dict[str, Step]]:
+    client = choice.client()
+    watched = Watched(ModelRewriter(client, choice.name))
+
+    async def asked(memory: Memory, names: dict[str, str]) -> list[Found]:
+        out = []
+        for question in stack.questions:
+            request = HybridSearch(query=question.text, limit=PLACES, nearest=True)
+            out.append([(names[match.memory.id], 1.0) for match in await memory.do(request)])
+            found = await search_rewritten(memory.do, request, watched, (PATIENCE_S, PATIENCE_S))
+            watched.steps["reranked"].plain += not found.note.startswith("asked")
+            ordered = [(names[match.memory.id], 1.0) for match in found]
+            joined = [(names[ident], 1.0) for ident in watched.joined or ()][:PLACES]
+            watched.steps["rewritten"].found.append(joined or ordered)
+            watched.steps["reranked"].found.append(ordered)
+        return out
+
+    try:
+        return await _stored(stack, embedder, asked), watched.steps
+    finally:
+        await client.close()
+
+
+MEANS = ("recall@5", "recall@10", "MRR")
+
+
+def _plain_row(name: str, method: str, asked: Sequence[Question], found: Sequence[Found]) -> dict[str, Any]:
+    columns = zip(*(_of_one(one, by) for one, by in zip(asked, found, strict=True)), strict=True)
+    means = {title: round(_mean(column), 3) for title, column in zip(MEANS, columns, strict=True)}
+    return {"set": name, "method": method, **means, "n": len(asked)}
 
 
 def _methods(folder: Path) -> Iterator[tuple[str, Method]]:

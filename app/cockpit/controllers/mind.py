@@ -141,7 +141,10 @@ class Mind:
             verb = "query_memories"
             more: dict[str, object] = {"sort_by": "created_at"}
             if search.query:
-                verb, more = "hybrid_search_memories", {"query": search.query, "nearest": True}
+                verb, more = (
+                    "hybrid_search_memories",
+                    {"query": search.query, "nearest": True, "rewrite": True},
+                )
             answer = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
             judged = await self._judged(search.query, str(asked["workflow_id"]))
         except (MemoryFault, JournalError) as error:
@@ -156,6 +159,7 @@ class Mind:
             self._note = memory.note
             if search.query:
                 note = memory.note if memory.embedder or memory.note else BY_WORDS
+            note = answer.note if search.query and answer.note else note
         if search.query and hits and not answer.relevant:
             note = " · ".join(filter(None, ("nothing fits; these are the nearest", note)))
         work = await self._work_named(workflow)

@@ -54,7 +54,7 @@ def _as_asked(name: str) -> dict[str, tuple[str, bool, Any]]:
         kind = meant.get("type", "any")
         if needed and field in WORKFLOW_ARGUMENTS:
             found[field] = (kind, False, "")
-        elif field != "idempotency_key":
+        elif field not in ("idempotency_key", "rewrite"):
             found[field] = (kind, needed, None if needed else told.get("default"))
     return found
 
