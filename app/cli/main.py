@@ -29,7 +29,6 @@ SUBCOMMANDS = {
     "search": "search events, outputs, thoughts, prompts and memories",
     "memory": "what agents remember",
     "why": "why something is so, answered from the journal",
-    "agent": "build agents of skills, list and remove them",
     "coder": "an interactive SimpleCoder session",
     "asl": "run AgentSpeak(L) programs, several agents together",
     "tools": "the tools that agents have, and how MCP servers are",

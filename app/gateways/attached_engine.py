@@ -18,7 +18,7 @@ from app.gateways.protocol import ProtocolError
 from app.gateways.remote_parts import RemoteBranches, RemoteTool, made, remote_tools
 from app.gateways.terminal_relay import RemoteTerminal
 from engine.agent.shared import EngineConfig
-from engine.agent.steering.budget_status import AmountForecast, BudgetStatus, BudgetStatusLine
+from engine.agent.steering.budget_status import BudgetStatus
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.api.queries import WorkspaceQueries
 from engine.api.workspace_engine import EngineAwayError
@@ -26,7 +26,6 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ToolOffered
 from engine.core.agents import Health, ServerDistrusted, ServerTrusted
-from engine.core.budgets import BudgetKind
 from engine.core.fold import copy_state, fold
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
 from engine.core.memory import MemoryStatus
@@ -34,8 +33,8 @@ from engine.core.ports import Ports
 from engine.core.state import AgentState
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.streams import StateStream, restore
-from engine.inquiry.inbox import Need, NeedKind
-from engine.inquiry.waiting import Waiting, WaitKind
+from engine.inquiry.inbox import Need
+from engine.inquiry.waiting import Waiting
 from engine.planning.library.plan_library import PlanLibrary, shipped_recipes
 from engine.sandbox.files import make_root
 from engine.sandbox.policy import Network, Tier
@@ -442,14 +441,11 @@ class AttachedEngine(WorkspaceQueries):
 
     async def waiting(self, agent_id: str) -> Waiting:
         """See `WorkspaceQueries.waiting`."""
-        answer = await self._ask("waiting", agent=agent_id)
-        waiting: Waiting = made(Waiting, {**answer, "kind": WaitKind(answer["kind"])})
-        return waiting
+        return made(Waiting, await self._ask("waiting", agent=agent_id))
 
     async def inbox(self) -> tuple[Need, ...]:
         """See `WorkspaceQueries.inbox`."""
-        rows = await self._ask("inbox")
-        return tuple(made(Need, {**row, "kind": NeedKind(row["kind"])}) for row in rows)
+        return tuple(made(Need, row) for row in await self._ask("inbox"))
 
     def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
         """See `WorkspaceQueries.budgets`; as they were a moment ago, and nothing before they were asked."""
@@ -460,7 +456,7 @@ class AttachedEngine(WorkspaceQueries):
         assert self._connection is not None
         with suppress(ProtocolError):
             rows = await self._connection.ask("budgets", agent=agent, goal=goal)
-            self._budgets_seen = {(agent, goal): tuple(map(_budget, rows))}
+            self._budgets_seen = {(agent, goal): tuple(made(BudgetStatus, row) for row in rows)}
 
     def terminal(self, agent: str) -> RemoteTerminal | None:
         """See `WorkspaceQueries.terminal`; it is there a moment after it was asked for."""
@@ -536,13 +532,3 @@ class AttachedEngine(WorkspaceQueries):
             EngineAwayError: always.
         """
         raise EngineAwayError(SERVICE)
-
-
-def _budget(row: Mapping[str, Any]) -> BudgetStatus:
-    lines = []
-    for line in row["lines"]:
-        forecast = line.get("forecast")
-        amount = AmountForecast(**forecast) if isinstance(forecast, dict) else None
-        lines.append(made(BudgetStatusLine, {**line, "kind": BudgetKind(line["kind"]), "forecast": amount}))
-    status: BudgetStatus = made(BudgetStatus, {**row, "lines": lines})
-    return status
