@@ -20,8 +20,7 @@ from app.gateways.terminal_relay import RemoteTerminal
 from engine.agent.shared import EngineConfig
 from engine.agent.steering.budget_status import BudgetStatus
 from engine.agent.turn_scheduler import TurnScheduler
-from engine.api.queries import WorkspaceQueries
-from engine.api.workspace_engine import EngineAwayError
+from engine.api.workspace_engine import EngineAwayError, WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ToolOffered
@@ -67,7 +66,7 @@ AGAIN_S = 0.1
 """How long after a shell was not there it is asked for again."""
 
 
-class AttachedEngine(WorkspaceQueries):
+class AttachedEngine(WorkspaceEngine):
     """An engine that another process has; get it by `attach`, and `close` it."""
 
     def __init__(
@@ -350,7 +349,7 @@ class AttachedEngine(WorkspaceQueries):
     async def events(
         self, since: int = 0, *, stream: str | None = None, follow: bool = True
     ) -> AsyncIterator[Event]:
-        """See `WorkspaceQueries.events`; what came while the connection was lost is read from the journal."""
+        """See `WorkspaceEngine.events`; what came while the connection was lost is read from the journal."""
         place = since
         while True:
             if follow and (client := self._connection) is not None:
@@ -386,7 +385,7 @@ class AttachedEngine(WorkspaceQueries):
     # -------------------------------------------------------------- what is asked
 
     async def view(self, agent_id: str, at: int | None = None) -> AgentState:
-        """See `WorkspaceQueries.view`; what is durable counts, as all is that a receipt says."""
+        """See `WorkspaceEngine.view`; what is durable counts, as all is that a receipt says."""
         if at is not None:
             state, _ = await restore(self.store, agent_id, at)
         else:
@@ -404,31 +403,31 @@ class AttachedEngine(WorkspaceQueries):
         return state
 
     async def story(self, agent: str, count: int) -> tuple[AgentState, list[Event]]:
-        """See `WorkspaceQueries.story`."""
+        """See `WorkspaceEngine.story`."""
         past = await self.store.last(count, agent)
         before = past[0].version - 1 if past else 0
         return ((await restore(self.store, agent, before))[0] if before else AgentState()), past
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """See `WorkspaceQueries.agents`."""
+        """See `WorkspaceEngine.agents`."""
         return tuple(self._rows)
 
     def fault(self, agent: str) -> str:
-        """See `WorkspaceQueries.fault`."""
+        """See `WorkspaceEngine.fault`."""
         return str(self._rows.get(agent, {}).get("fault", ""))
 
     @property
     def faulty(self) -> tuple[str, ...]:
-        """See `WorkspaceQueries.faulty`."""
+        """See `WorkspaceEngine.faulty`."""
         return tuple(agent for agent in self._rows if self.fault(agent))
 
     async def faulted(self, agent: str) -> str:
-        """See `WorkspaceQueries.faulted`."""
+        """See `WorkspaceEngine.faulted`."""
         return str(await self._ask("faulted", agent=agent))
 
     def family(self, agent: str) -> tuple[str, ...]:
-        """See `WorkspaceQueries.family`."""
+        """See `WorkspaceEngine.family`."""
         family = [agent]
         for above in family:  # which grows as those below it are found
             family += [name for name in self._rows if self._parents.get(name) == above]
@@ -436,19 +435,19 @@ class AttachedEngine(WorkspaceQueries):
 
     @property
     def health(self) -> Health:
-        """See `WorkspaceQueries.health`."""
+        """See `WorkspaceEngine.health`."""
         return self._health
 
     async def waiting(self, agent_id: str) -> Waiting:
-        """See `WorkspaceQueries.waiting`."""
+        """See `WorkspaceEngine.waiting`."""
         return made(Waiting, await self._ask("waiting", agent=agent_id))
 
     async def inbox(self) -> tuple[Need, ...]:
-        """See `WorkspaceQueries.inbox`."""
+        """See `WorkspaceEngine.inbox`."""
         return tuple(made(Need, row) for row in await self._ask("inbox"))
 
     def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
-        """See `WorkspaceQueries.budgets`; as they were a moment ago, and nothing before they were asked."""
+        """See `WorkspaceEngine.budgets`; as they were a moment ago, and nothing before they were asked."""
         self._budget_asked = (agent, goal)
         return self._budgets_seen.get(self._budget_asked, ())
 
@@ -459,7 +458,7 @@ class AttachedEngine(WorkspaceQueries):
             self._budgets_seen = {(agent, goal): tuple(made(BudgetStatus, row) for row in rows)}
 
     def terminal(self, agent: str) -> RemoteTerminal | None:
-        """See `WorkspaceQueries.terminal`; it is there a moment after it was asked for."""
+        """See `WorkspaceEngine.terminal`; it is there a moment after it was asked for."""
         terminal = self._terminals.get(agent)
         if terminal is not None and terminal.open:
             return terminal
@@ -489,7 +488,7 @@ class AttachedEngine(WorkspaceQueries):
         *,
         as_of: int | None = None,
     ) -> Any:
-        """See `WorkspaceQueries.recall`; memory is read, and never written here."""
+        """See `WorkspaceEngine.recall`; memory is read, and never written here."""
         from engine.memory.open_memory import MemoryReader  # late: memory's database is large
 
         if self._reader is not None and self._reader.note:
