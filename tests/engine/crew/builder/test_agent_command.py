@@ -46,6 +46,20 @@ def test_an_agent_is_built_listed_and_taken_away(
     assert [one["id"] for one in listed][:2] == ["bmc-wizard", "decision-debate"]
 
 
+def test_the_deprecated_subcommand_does_the_same_and_says_what_replaces_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    laid(tmp_path, "comma-tools")
+    assert main(["agent", "build", "comma-tools", "--type", "role", "--dry-run"]) == 0
+    out, err = capsys.readouterr()
+    assert "comma-tools 1.0.0 (role) would be built" in out
+    assert "pilothouse do 'build comma-tools --type role --dry-run'" in err
+    assert main(["agent", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["agents"]
+    assert main(["agent", "remove", "comma-tools"]) == 2
+
+
 def test_what_fails_is_told_in_lines_with_phase_place_and_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
