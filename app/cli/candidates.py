@@ -106,6 +106,7 @@ def write_answer(path: Path, text: str) -> None:
         CandidateError: it cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CandidateError(f"{path}: {error.strerror}; the answer could not be kept") from None

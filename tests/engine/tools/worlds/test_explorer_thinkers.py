@@ -139,7 +139,7 @@ def test_a_thinker_that_is_not_there_is_refused_with_those_there_are(
 
 
 async def test_an_answer_is_kept_in_a_file_that_can_be_tried_again(tmp_path: Path) -> None:
-    kept = tmp_path / "answer.txt"
+    kept = tmp_path / "Ours" / "hints-0.5-1.txt"
     async with answering(lambda request: LISTING) as server:
         found, _ = await explore(ExplorerOptions(thinker="local", keep=kept), server.thinkers)
         assert kept.read_text() == LISTING
