@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from engine.agent.agent import Agent
 from engine.agent.branches import Branches
@@ -50,6 +50,7 @@ from engine.memory.memory import Memory
 from engine.memory.recorder import MemoryRecorder
 from engine.models.prompt_parts import PromptReader
 from engine.planning.library.plan_library import PlanLibrary
+from engine.sandbox.terminal import OperatorTerminal as OperatorTerminal
 from engine.sandbox.tier import SandboxReport
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder
@@ -71,24 +72,6 @@ SANDBOX_DIRECTORY = "sandbox"
 
 class EngineAwayError(JournalError):
     """It cannot be done with an engine of another process, or that one cannot be reached."""
-
-
-class OperatorTerminal(Protocol):
-    """See `engine.sandbox.terminal.Terminal` for each member."""
-
-    open: bool
-
-    def follow(self, sink: Callable[[bytes], None]) -> Callable[[], None]:
-        """Give what is printed."""
-
-    def write(self, data: bytes) -> None:
-        """Pass on what was typed."""
-
-    def answer(self, data: bytes) -> None:
-        """Pass on what the emulator replies."""
-
-    def resize(self, rows: int, columns: int) -> None:
-        """Say how large the screen is."""
 
 
 class WorkspaceEngine(ABC):
