@@ -13,8 +13,8 @@ LINES = {"build": "build", "list": "agents", "remove": "agent_remove"}
 
 def add_arguments(agent: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    agent.add_argument("what", choices=LINES, help="see `build`, `agents` and `agent_remove` of `do`")
-    agent.add_argument("of", nargs="?", default="", metavar="PATH|ID")
+    agent.add_argument("verb", choices=LINES, help="see `build`, `agents` and `agent_remove` of `do`")
+    agent.add_argument("of", nargs="?", default="", metavar="PATH|ID", help="what is built or removed")
     agent.add_argument("--type", default="", help="its type, where the text does not tell")
     agent.add_argument("--trust", dest="trusted", action="store_true", help="also where agents can write")
     agent.add_argument("--dry-run", dest="tried", action="store_true", help="everything but registering")
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     flags = [f"--type {options.type}"] if options.type else []
     flags += ["--trust"] if options.trusted else []
     flags += ["--dry-run"] if options.tried else []
-    line = " ".join(filter(None, (LINES[options.what], options.of, *flags)))
+    line = " ".join(filter(None, (LINES[options.verb], options.of, *flags)))
     sys.stderr.write(f"pilothouse agent is deprecated: pilothouse do '{line}'\n")
     options.line, options.agent, options.dry_run, options.trust = [line], "", False, ""
     return do.run(options)
