@@ -32,7 +32,6 @@ RARELY_NEEDED = frozenset(
 )
 """Models, the reasoner, generation of plans, crews, improvement and MCP servers."""
 NOT_OF_THE_COCKPIT = RARELY_NEEDED | {
-    "app.cli.agent",
     "app.commands.crew_runner",
     "app.commands.improve_runner",
     "widgets.dialogs.campaign",

@@ -99,6 +99,19 @@ def read_file(path: Path) -> str:
         raise CandidateError(f"{path}: not a text in UTF-8") from None
 
 
+def write_answer(path: Path, text: str) -> None:
+    """Write an answer to a file.
+
+    Raises:
+        CandidateError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CandidateError(f"{path}: {error.strerror}; the answer could not be kept") from None
+
+
 SEED_LIMIT = 10_000
 """Seeds in one go."""
 EXPLORER = GenerationConfig(request_timeout_s=240.0, hidden=("print",))

@@ -8,7 +8,7 @@ import asyncio
 from app.cli.options import accepted_tier, add_tier_option, workspace_of
 from app.commands.coder_shell import coder
 from app.commands.settings import Settings
-from engine.api.queries import SANDBOX_DIRECTORY
+from engine.api.workspace_engine import SANDBOX_DIRECTORY
 
 
 def add_arguments(coder: argparse.ArgumentParser) -> None:

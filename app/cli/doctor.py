@@ -22,7 +22,7 @@ from app.commands.watchdog import LOOP_LOG, read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
-from engine.api.queries import SANDBOX_DIRECTORY
+from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.journal import JournalError, JournalMissing
 from engine.core.ports import Ports
 from engine.core.store.port import DATA_DIRECTORY

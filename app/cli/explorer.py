@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from statistics import mean, median, pstdev
 from typing import Any
 
@@ -24,6 +25,7 @@ from app.cli.candidates import (
     find_answerer,
     plans_candidate,
     seeds_of,
+    write_answer,
 )
 from engine.bdi.agent import BdiAgent
 from engine.bdi.semantics import Semantics
@@ -188,6 +190,8 @@ class ExplorerOptions:
     judge: str = ""
     prompt: PromptVariant | None = None
     temperature: float | None = None
+    keep: Path | None = None
+    """Where the thinker's answer is written."""
 
     def candidate(self, thinkers: Mapping[str, Thinker]) -> Candidate:
         """What is to be tried.
@@ -220,6 +224,8 @@ async def explore(
     judge = find_answerer(options.judge, thinkers) if options.judge else None
     trying = CandidateRuns(options.candidate(thinkers), seeds)
     result = await trying.result(options.main)
+    if options.keep is not None:
+        write_answer(options.keep, result.review.answer.text)
     if judge is not None:
         talk = Conversation(judge, judge_config(judge))
         result = replace(result, judgement=await judge_plans(result, talk))

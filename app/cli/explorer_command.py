@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.cli.experiment import experiment_answer
 from app.cli.explorer import ExplorerOptions, Mode, explore
 from app.cli.options import Answer, filled, run_answer
+from app.cli.tables import tables_answer
 from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
 
@@ -25,7 +25,10 @@ def add_arguments(explorer: argparse.ArgumentParser) -> None:
         "--thinker", default="", metavar="NAME", help="who is asked for plans, such as recorded:FILE"
     )
     tried.add_argument(
-        "--experiment", type=Path, metavar="FILE", help="a grid of answers and thinkers, in TOML"
+        "--tables",
+        type=Path,
+        metavar="FOLDER",
+        help="tables 5.2 to 5.5 of answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt",
     )
     explorer.add_argument(
         "--seeds", default="7", metavar="LIST", help="7 (the thesis' own, the default), 1-100 or 7,20-25"
@@ -50,14 +53,15 @@ def add_arguments(explorer: argparse.ArgumentParser) -> None:
         "--prompt", choices=("no-hints", "hints", "hints-and-remarks"), help="what a thinker is told"
     )
     explorer.add_argument("--temperature", type=float, metavar="T", help="of a thinker, from 0 to 2")
+    explorer.add_argument("--keep", type=Path, metavar="FILE", help="where a thinker's answer is written")
 
 
 async def _answer(options: argparse.Namespace) -> Answer:
     """Exit code, and the answer for a program and for a person."""
     try:
         _fit_together(options)
-        if options.experiment is not None:
-            return 0, *await experiment_answer(options.experiment)
+        if options.tables is not None:
+            return 0, *await tables_answer(options.tables, options.seeds)
         prompt = PromptVariant(options.prompt) if options.prompt else None
         chosen = filled(ExplorerOptions, options, main=Mode(options.main), prompt=prompt)
         return 0, *await explore(chosen)
@@ -73,11 +77,11 @@ def _fit_together(options: argparse.Namespace) -> None:
     Raises:
         ValueError: two options do not go together; the message says which.
     """
-    for name in ("prompt", "temperature"):
+    for name in ("prompt", "temperature", "keep"):
         if getattr(options, name) is not None and not options.thinker:
             raise ValueError(f"--{name} is for --thinker NAME; other plans are what they are")
-    if options.experiment is not None and options.judge:
-        raise ValueError("--experiment takes no --judge: its file names the judge")
+    if options.tables is not None and options.judge:
+        raise ValueError("--tables takes no --judge; --answer FILE --judge NAME scores an answer")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ SUBCOMMANDS = {
     "search": "search events, outputs, thoughts, prompts and memories",
     "memory": "what agents remember",
     "why": "why something is so, answered from the journal",
-    "agent": "build agents of skills, list and remove them",
+    "agent": "deprecated: do takes the lines build, agents and agent_remove",
     "coder": "an interactive SimpleCoder session",
     "asl": "run AgentSpeak(L) programs, several agents together",
     "tools": "the tools that agents have, and how MCP servers are",

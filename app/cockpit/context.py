@@ -51,11 +51,8 @@ NOTICES_KEPT = 200
 """Messages of the last line that can be read again."""
 
 
-class Watcher(Protocol):
-    """Is given each new event of an agent."""
-
-    def __call__(self, agent: str, payload: ev.Payload) -> None:
-        """Take it."""
+Watcher = Callable[[str, ev.Payload], None]
+"""Is given each new event of an agent."""
 
 
 class CockpitContext:

@@ -12,6 +12,7 @@ from app.projection.improve_text import Preview
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import crew_commands as cc
 from engine.core.text import clean, clean_line
+from engine.crew.builds import builds_of
 from engine.crew.command_handlers import without_model
 from engine.crew.crew import Crew
 from engine.crew.handoffs.contexts import read_sources
@@ -159,7 +160,8 @@ def result_text(handoff: Handoff) -> str:
 
 async def show_agents(host: CommandHost, values: Values) -> Answer:
     """The registered agents, with their ended runs where these are asked for."""
-    state, which = (await host.engine.crew()).state, values.get("which")
+    crew, which = await host.engine.crew(), values.get("which")
+    state, builds = crew.state, builds_of(crew)
     rows, lines = [], []
     for name, entry in state.agents.items():
         spec = entry.spec
@@ -172,6 +174,9 @@ async def show_agents(host: CommandHost, values: Values) -> Answer:
         floor = "◆" if state.holder == name else " "
         lines.append(f"{floor} {name:<24} {spec.type.badge} {spec.version:<9} {used:>7} {off}{about}")
     answer: dict[str, Any] = {"agents": rows, "floor": state.holder if state.holder != ORCHESTRATOR else ""}
+    if builds is not None and builds.troubles:
+        answer["broken"] = builds.troubles
+        lines += [f"  {name:<24} {clean_line(why)}" for name, why in builds.troubles.items()]
     worked = [handoff for handoff in state.handoffs.values() if handoff.run and not handoff.proof]
     if which == RUNS:
         answer["runs"] = [

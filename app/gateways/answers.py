@@ -6,7 +6,6 @@ import asyncio
 import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -143,17 +142,6 @@ class ToolsArguments(Arguments):
 
     settled: bool = False
     """Whether servers that are just starting are waited for."""
-
-
-class BuildArguments(Arguments):
-    """What `pilothouse agent` does."""
-
-    what: Literal["build", "list", "remove"]
-    agent: str = Field(default="", max_length=128)
-    path: str = Field(default="", max_length=4096, pattern=r"^[^\x00]*$")
-    type: Name = ""
-    trust: bool = False
-    dry_run: bool = False
 
 
 class TerminalInput(Arguments):
@@ -367,15 +355,6 @@ async def _tools(engine: Engine, given: ToolsArguments, _asker: Asker) -> dict[s
     }
 
 
-async def _build(engine: Engine, given: BuildArguments, asker: Asker) -> dict[str, Any]:
-    # Late: most engines build nothing.
-    building = await asyncio.to_thread(import_module, "app.commands.agent_building")
-    if given.what != "list" and asker.watch:
-        raise ProtocolError("watching", f"this client only watches, and agent {given.what} changes something")
-    code, answer, text = await building.carried_out(engine, given, f"operator:{asker.operator}")
-    return {"code": code, "answer": answer, "text": text}
-
-
 async def _ping(_engine: Engine, _given: Arguments, _asker: Asker) -> str:
     return "pong"
 
@@ -403,6 +382,5 @@ QUESTIONS: dict[str, Question] = {
     "adopt_preview": Question(AdoptArguments, _adopt_preview),
     "changes": Question(ChangesArguments, _changes),
     "tools": Question(ToolsArguments, _tools),
-    "agent": Question(BuildArguments, _build),
     "ping": Question(Arguments, _ping),
 }

@@ -18,15 +18,13 @@ from app.gateways.protocol import ProtocolError
 from app.gateways.remote_parts import RemoteBranches, RemoteTool, made, remote_tools
 from app.gateways.terminal_relay import RemoteTerminal
 from engine.agent.shared import EngineConfig
-from engine.agent.steering.budget_status import AmountForecast, BudgetStatus, BudgetStatusLine
+from engine.agent.steering.budget_status import BudgetStatus
 from engine.agent.turn_scheduler import TurnScheduler
-from engine.api.queries import WorkspaceQueries
-from engine.api.workspace_engine import EngineAwayError
+from engine.api.workspace_engine import EngineAwayError, WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ToolOffered
 from engine.core.agents import Health, ServerDistrusted, ServerTrusted
-from engine.core.budgets import BudgetKind
 from engine.core.fold import copy_state, fold
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
 from engine.core.memory import MemoryStatus
@@ -34,8 +32,8 @@ from engine.core.ports import Ports
 from engine.core.state import AgentState
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.streams import StateStream, restore
-from engine.inquiry.inbox import Need, NeedKind
-from engine.inquiry.waiting import Waiting, WaitKind
+from engine.inquiry.inbox import Need
+from engine.inquiry.waiting import Waiting
 from engine.planning.library.plan_library import PlanLibrary, shipped_recipes
 from engine.sandbox.files import make_root
 from engine.sandbox.policy import Network, Tier
@@ -68,7 +66,7 @@ AGAIN_S = 0.1
 """How long after a shell was not there it is asked for again."""
 
 
-class AttachedEngine(WorkspaceQueries):
+class AttachedEngine(WorkspaceEngine):
     """An engine that another process has; get it by `attach`, and `close` it."""
 
     def __init__(
@@ -351,7 +349,7 @@ class AttachedEngine(WorkspaceQueries):
     async def events(
         self, since: int = 0, *, stream: str | None = None, follow: bool = True
     ) -> AsyncIterator[Event]:
-        """See `WorkspaceQueries.events`; what came while the connection was lost is read from the journal."""
+        """See `WorkspaceEngine.events`; what came while the connection was lost is read from the journal."""
         place = since
         while True:
             if follow and (client := self._connection) is not None:
@@ -387,7 +385,7 @@ class AttachedEngine(WorkspaceQueries):
     # -------------------------------------------------------------- what is asked
 
     async def view(self, agent_id: str, at: int | None = None) -> AgentState:
-        """See `WorkspaceQueries.view`; what is durable counts, as all is that a receipt says."""
+        """See `WorkspaceEngine.view`; what is durable counts, as all is that a receipt says."""
         if at is not None:
             state, _ = await restore(self.store, agent_id, at)
         else:
@@ -405,31 +403,31 @@ class AttachedEngine(WorkspaceQueries):
         return state
 
     async def story(self, agent: str, count: int) -> tuple[AgentState, list[Event]]:
-        """See `WorkspaceQueries.story`."""
+        """See `WorkspaceEngine.story`."""
         past = await self.store.last(count, agent)
         before = past[0].version - 1 if past else 0
         return ((await restore(self.store, agent, before))[0] if before else AgentState()), past
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """See `WorkspaceQueries.agents`."""
+        """See `WorkspaceEngine.agents`."""
         return tuple(self._rows)
 
     def fault(self, agent: str) -> str:
-        """See `WorkspaceQueries.fault`."""
+        """See `WorkspaceEngine.fault`."""
         return str(self._rows.get(agent, {}).get("fault", ""))
 
     @property
     def faulty(self) -> tuple[str, ...]:
-        """See `WorkspaceQueries.faulty`."""
+        """See `WorkspaceEngine.faulty`."""
         return tuple(agent for agent in self._rows if self.fault(agent))
 
     async def faulted(self, agent: str) -> str:
-        """See `WorkspaceQueries.faulted`."""
+        """See `WorkspaceEngine.faulted`."""
         return str(await self._ask("faulted", agent=agent))
 
     def family(self, agent: str) -> tuple[str, ...]:
-        """See `WorkspaceQueries.family`."""
+        """See `WorkspaceEngine.family`."""
         family = [agent]
         for above in family:  # which grows as those below it are found
             family += [name for name in self._rows if self._parents.get(name) == above]
@@ -437,22 +435,19 @@ class AttachedEngine(WorkspaceQueries):
 
     @property
     def health(self) -> Health:
-        """See `WorkspaceQueries.health`."""
+        """See `WorkspaceEngine.health`."""
         return self._health
 
     async def waiting(self, agent_id: str) -> Waiting:
-        """See `WorkspaceQueries.waiting`."""
-        answer = await self._ask("waiting", agent=agent_id)
-        waiting: Waiting = made(Waiting, {**answer, "kind": WaitKind(answer["kind"])})
-        return waiting
+        """See `WorkspaceEngine.waiting`."""
+        return made(Waiting, await self._ask("waiting", agent=agent_id))
 
     async def inbox(self) -> tuple[Need, ...]:
-        """See `WorkspaceQueries.inbox`."""
-        rows = await self._ask("inbox")
-        return tuple(made(Need, {**row, "kind": NeedKind(row["kind"])}) for row in rows)
+        """See `WorkspaceEngine.inbox`."""
+        return tuple(made(Need, row) for row in await self._ask("inbox"))
 
     def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
-        """See `WorkspaceQueries.budgets`; as they were a moment ago, and nothing before they were asked."""
+        """See `WorkspaceEngine.budgets`; as they were a moment ago, and nothing before they were asked."""
         self._budget_asked = (agent, goal)
         return self._budgets_seen.get(self._budget_asked, ())
 
@@ -460,10 +455,10 @@ class AttachedEngine(WorkspaceQueries):
         assert self._connection is not None
         with suppress(ProtocolError):
             rows = await self._connection.ask("budgets", agent=agent, goal=goal)
-            self._budgets_seen = {(agent, goal): tuple(map(_budget, rows))}
+            self._budgets_seen = {(agent, goal): tuple(made(BudgetStatus, row) for row in rows)}
 
     def terminal(self, agent: str) -> RemoteTerminal | None:
-        """See `WorkspaceQueries.terminal`; it is there a moment after it was asked for."""
+        """See `WorkspaceEngine.terminal`; it is there a moment after it was asked for."""
         terminal = self._terminals.get(agent)
         if terminal is not None and terminal.open:
             return terminal
@@ -493,7 +488,7 @@ class AttachedEngine(WorkspaceQueries):
         *,
         as_of: int | None = None,
     ) -> Any:
-        """See `WorkspaceQueries.recall`; memory is read, and never written here."""
+        """See `WorkspaceEngine.recall`; memory is read, and never written here."""
         from engine.memory.open_memory import MemoryReader  # late: memory's database is large
 
         if self._reader is not None and self._reader.note:
@@ -536,13 +531,3 @@ class AttachedEngine(WorkspaceQueries):
             EngineAwayError: always.
         """
         raise EngineAwayError(SERVICE)
-
-
-def _budget(row: Mapping[str, Any]) -> BudgetStatus:
-    lines = []
-    for line in row["lines"]:
-        forecast = line.get("forecast")
-        amount = AmountForecast(**forecast) if isinstance(forecast, dict) else None
-        lines.append(made(BudgetStatusLine, {**line, "kind": BudgetKind(line["kind"]), "forecast": amount}))
-    status: BudgetStatus = made(BudgetStatus, {**row, "lines": lines})
-    return status

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from engine.agent.branches import Branches
 from engine.agent.shared import commands_of
@@ -18,11 +21,11 @@ from engine.core.rewind import RewindScope
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
-from engine.sandbox.snapshots.entry import Changes, Restoration, Skipped
-from engine.value import fields
+from engine.sandbox.snapshots.entry import Changes, Restoration
 
 Ask = Callable[..., Awaitable[Any]]
 View = Callable[[str], Awaitable[AgentState]]
+T = TypeVar("T")
 
 
 class RemoteBranches(Branches):
@@ -56,7 +59,7 @@ class RemoteBranches(Branches):
             await self._view(agent_id),
             ChangesSince(agent_id, (), events=row["events"], outside=outside),
             made(FilesAt, row["files"]) if row["files"] else None,
-            _restoration(row["restoration"]) if row["restoration"] else None,
+            made(Restoration, row["restoration"]) if row["restoration"] else None,
             row["trouble"],
             tuple(row["others"]),
             tuple(row["lasting"]),
@@ -69,7 +72,7 @@ class RemoteBranches(Branches):
 
     async def adopt_preview(self, agent_id: str, fork: str) -> Restoration:
         """See `Branches.adopt_preview`."""
-        return _restoration(await self._asked("adopt_preview", agent=agent_id, fork=fork))
+        return made(Restoration, await self._asked("adopt_preview", agent=agent_id, fork=fork))
 
     async def files_between(self, agent: str, other: str) -> Changes | str:
         """See `Branches.files_between`."""
@@ -93,17 +96,15 @@ class RemoteBranches(Branches):
             raise RewindError(str(error)) from error
 
 
-def made(kind: Callable[..., Any], row: Mapping[str, Any]) -> Any:
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def made(kind: type[T], row: object) -> T:
     """A value of what an engine of perhaps another version said of it."""
-    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-    given = {name: value for name, value in row.items() if name in known}
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
-
-
-def _restoration(row: Mapping[str, Any]) -> Restoration:
-    skipped = {name: [made(Skipped, each) for each in row[name]] for name in ("left", "failed")}
-    shown: Restoration = made(Restoration, {**row, **skipped})
-    return shown
+    value: T = _adapter(kind).validate_python(row)  # type: ignore[arg-type]
+    return value
 
 
 class RemoteTool:

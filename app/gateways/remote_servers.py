@@ -10,7 +10,7 @@ from typing import Any
 from app.gateways.remote_parts import made
 from engine.core.ports import Ports
 from engine.sandbox.policy import SandboxPolicy
-from engine.tools.mcp.health import ServerState, ServerView
+from engine.tools.mcp.health import ServerView
 from engine.tools.mcp.process import ProgramEnvironment
 from engine.tools.mcp.settings import McpSettings
 from engine.tools.mcp.workspace_servers import Entry, Servers
@@ -29,13 +29,8 @@ class RemoteServers(Servers):
         around = ProgramEnvironment(workspace, root, SandboxPolicy(), os.environ)
         super().__init__(McpSettings(), around, Ports().clock)
         self._problems = list(said["problems"])
-        self._views = tuple(
-            made(ServerView, {**row, "state": ServerState(row["state"])}) for row in said["views"]
-        )
-        self._entries = tuple(
-            made(Entry, {**row, "facts": [(name, text) for name, text in row["facts"]]})
-            for row in said["entries"]
-        )
+        self._views = tuple(made(ServerView, row) for row in said["views"])
+        self._entries = tuple(made(Entry, row) for row in said["entries"])
 
     @property
     def views(self) -> tuple[ServerView, ...]:

@@ -14,8 +14,7 @@ from typing import Any
 
 from app.gateways.engine_client import EngineLostError, Wire
 from app.gateways.protocol import LINE_BYTES, LineSplitter, ProtocolError, encode
-from engine.api.workspace_engine import OperatorTerminal
-from engine.sandbox.terminal import KEPT
+from engine.sandbox.terminal import KEPT, OperatorTerminal
 
 PIECE_BYTES = 64 * 1024
 """What is sent in one line."""
@@ -95,7 +94,7 @@ def bytes_of(text: str) -> bytes:
         raise ProtocolError("terminal", "what is typed is given in base64") from None
 
 
-class RemoteTerminal:
+class RemoteTerminal(OperatorTerminal):
     """A terminal that the engine of another process has, as a pane uses it; always `close` it.
 
     Args:
@@ -104,11 +103,8 @@ class RemoteTerminal:
     """
 
     def __init__(self, wire: Wire, *, watching: bool) -> None:
+        super().__init__()
         self._wire, self._watching = wire, watching
-        self._printed = bytearray()
-        self._sinks: list[Callable[[bytes], None]] = []
-        self.open = True
-        """False once the shell has ended, or the connection."""
         self._reading = asyncio.create_task(self._read(), name="terminal from afar")
 
     async def _read(self) -> None:
@@ -121,39 +117,18 @@ class RemoteTerminal:
             self.open = False
             self._wire.close()
 
-    def _show(self, data: bytes) -> None:
-        self._printed += data
-        del self._printed[:-KEPT]
-        for sink in tuple(self._sinks):
-            sink(data)
-
-    def follow(self, sink: Callable[[bytes], None]) -> Callable[[], None]:
-        """See `Terminal.follow`."""
-        if self._printed:
-            sink(bytes(self._printed))
-        self._sinks.append(sink)
-        return lambda: self._sinks.remove(sink) if sink in self._sinks else None
-
-    def write(self, data: bytes) -> None:
-        """Pass on what the operator typed or pasted."""
-        self._send_bytes("typed", data)
-
-    def answer(self, data: bytes) -> None:
-        """Pass on what the terminal emulator replies to the program."""
-        self._send_bytes("reply", data)
-
     def resize(self, rows: int, columns: int) -> None:
         """Say how large the screen is."""
-        self._send({"rows": rows, "columns": columns})
+        self._tell({"rows": rows, "columns": columns})
 
-    def _send_bytes(self, name: str, data: bytes) -> None:
+    def _send(self, data: bytes, *, typed: bool) -> None:
         if self._wire.writer.transport.get_write_buffer_size() + len(data) > WAITING_BYTES:
             self._show(b"\a")
             return
         for at in range(0, len(data), PIECE_BYTES):
-            self._send({name: _text(data[at : at + PIECE_BYTES])})
+            self._tell({"typed" if typed else "reply": _text(data[at : at + PIECE_BYTES])})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: dict[str, Any]) -> None:
         if self.open and not self._watching:
             self._wire.writer.write(encode(message))
 

@@ -85,7 +85,7 @@ def campaigns_text(state: im.MastermindState) -> str:
     """The newest campaigns, one a line."""
     lines = [
         f"{MARKS[campaign.status]} {campaign.id:<4} {campaign.status:<20} "
-        f"{campaign.component.id if campaign.component else '?':<18} {len(campaign.candidates)} candidates "
+        f"{campaign.component.id:<18} {len(campaign.candidates)} candidates "
         f"· {campaign.message}"
         for campaign in reversed(list(state.campaigns.values())[-SHOWN:])
     ]
@@ -94,7 +94,7 @@ def campaigns_text(state: im.MastermindState) -> str:
 
 def campaign_text(campaign: im.Campaign) -> str:
     """A campaign with its candidates, their verdicts and what was done, in lines."""
-    named = campaign.component.id if campaign.component is not None else "?"
+    named = campaign.component.id
     lines = [
         f"{MARKS[campaign.status]} {campaign.id} on {named}: {campaign.status}",
         f"directive: {campaign.directive}",

@@ -141,7 +141,7 @@ def campaign(state: im.MastermindState, name: str, message: str = "") -> Campaig
         return CampaignModel(said=message or "there was no campaign yet; coord_improve COMPONENT begins one")
     names = list(state.campaigns)
     mark = lines.MARKS[campaign.status]
-    named = campaign.component.id if campaign.component is not None else "?"
+    named = campaign.component.id
     head = [
         f"{campaign.directive} · {campaign.rule}",
         f"{len(campaign.candidates)} of {campaign.budget.candidates} candidates · {campaign.seconds:.1f} of "

@@ -21,7 +21,7 @@ from engine.agent.model_calls import WorkspaceBudget, rewriter_for
 from engine.agent.shared import EngineConfig, SharedServices, offer_of
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.api.disk_quota import MB
-from engine.api.queries import WorkspaceQueries
+from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RUN_TYPES, ForServers
@@ -53,7 +53,7 @@ from engine.tools.simple_coder import SimpleCoder
 
 if TYPE_CHECKING:
     from engine.crew.crew import Crew
-    from engine.crew.ports import RunService
+    from engine.crew.run_service import RunService
     from engine.crew.worker import Runs
     from engine.improve.agent_creation import AgentService
     from engine.improve.mastermind import Mastermind
@@ -79,7 +79,7 @@ RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 
 
-class Engine(WorkspaceQueries):
+class Engine(WorkspaceEngine):
     """A workspace with its agents; open it with `open`, and always `close` it."""
 
     def __init__(

@@ -41,7 +41,7 @@ from engine.core.command import Command, Receipt
 from engine.core.commands import parse_recorded
 from engine.core.fold import dump_state, fold, without_checksum
 from engine.core.journal import GENESIS, Event
-from engine.core.ports import NoSessions, Ports
+from engine.core.ports import Ports, SessionControl
 from engine.core.reasoner import REASONER
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
@@ -324,7 +324,7 @@ class _StreamReplay:
             clock=record,
             put_blob=_digest,
             randomness=Ports().randomness,
-            control=NoSessions(),
+            control=SessionControl(),
             looks=False,
             asker=self._asker,
             answer_counted=self._answer_counted,

@@ -397,8 +397,7 @@ class Campaign:
     id: str
     """`k1`, `k2`, …"""
     directive: str
-    component: Component | None = None
-    """None until the directive is understood."""
+    component: Component
     rule: str = ""
     """How the directive was understood, in words."""
     status: CampaignStatus = CampaignStatus.AUDITING

@@ -171,8 +171,8 @@ class ProcessTree(Protocol):
         """Return when every process was seen to be gone, or could not be ended."""
 
 
-class SessionControl(Protocol):
-    """What an agent's life does to its sandbox session; harmless where there is nothing to be done."""
+class SessionControl:
+    """What an agent's life does to its sandbox session: nothing where nothing runs, as in a replay."""
 
     def return_shell(self, agent: str, note: str) -> None:
         """Let the operator's shell end in good order; its action finishes soon after, with the note."""
@@ -191,35 +191,10 @@ class SessionControl(Protocol):
 
     def processes(self, agent: str) -> Sequence[ProcessTree]:
         """The agent's process trees that are not over."""
-
-    async def close(self, agent: str) -> None:
-        """End everything of the agent, and return when all ends were observed."""
-
-
-class NoSessions:
-    """Control where nothing runs, as in a replay."""
-
-    def return_shell(self, agent: str, note: str) -> None:
-        """See `SessionControl`."""
-
-    def stop_job(self, agent: str, job: str) -> None:
-        """See `SessionControl`."""
-
-    def stop_jobs(self, agent: str) -> None:
-        """See `SessionControl`."""
-
-    def freeze(self, agent: str) -> None:
-        """See `SessionControl`."""
-
-    def thaw(self, agent: str) -> None:
-        """See `SessionControl`."""
-
-    def processes(self, agent: str) -> Sequence[ProcessTree]:
-        """See `SessionControl`."""
         return ()
 
     async def close(self, agent: str) -> None:
-        """See `SessionControl`."""
+        """End everything of the agent, and return when all ends were observed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from engine.crew.ontology.context import HumanRequest
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.operator_requests import CONVERSATION, Escalations, OperatorRequests
 from engine.crew.ports import CrewBuilds, Lacks, Worker, no_servers
-from engine.crew.run_service import CrewRunService, recover, suspend
+from engine.crew.run_service import RunService, recover, suspend
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import CrewState, Handoff
 
@@ -99,7 +99,7 @@ class Crew:
         self.answers = OperatorAnswers(
             self.handoffs, self.requests, self.returns, self.escalations, self.floor
         )
-        self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
+        self.service = RunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
         self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builds.builds_of`)."""

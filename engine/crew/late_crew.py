@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.core.command import Receipt
     from engine.core.crew_commands import ForCrew
     from engine.crew.crew import Crew, CrewEngine
-    from engine.crew.ports import RunService
+    from engine.crew.run_service import RunService
 
 
 class LateCrew(LazySubsystem["Crew"]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from engine.crew.ontology.context import Answer, HandoffContext, Option
+from engine.crew.ontology.context import HandoffContext, Option
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, RequestKind
 from engine.crew.ontology.results import HandoffResult, Usage
@@ -98,77 +98,14 @@ class HandoffError(Exception):
         self.code, self.message = code, message
 
 
-class RunService(Protocol):
-    """What a run asks of the manager; the tool `crew` calls nothing else."""
-
-    def handoff_of(self, run: str) -> RunningHandoff | None:
-        """The handoff that a run works on; None for agents that work on none."""
+class Colleagues(Protocol):
+    """What a run's thinker is told of others; see `engine.crew.run_service.RunService`."""
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
-        """The agents that this run may delegate to, now."""
+        """The agents that may be called by the agent of a run."""
 
     async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
-        """The files that came with the skill of a run's agent, with what stands in those that it has opened;
-        None where none did.
-        """
-
-    async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
-        """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
-
-        A refusal (cycle, depth, clarity …) is a result of state `rejected`, as are failures and
-        timeouts of theirs.
-        """
-
-    async def gather(
-        self, run: str, asks: Sequence[HandoffRequest], *, min_success: int | None = None
-    ) -> Sequence[HandoffResult]:
-        """Hand the same moment's work to several, each without a view of the others; results in the
-        order given.
-        """
-
-    async def transfer(self, run: str, to: str, reason: str) -> str:
-        """Give the floor to another agent; returns the result in words.
-
-        Raises:
-            HandoffError: it may not, and the floor stays.
-        """
-
-    async def accept(self, run: str, result: HandoffResult) -> None:
-        """Take the result of a run: its handoff ends with it.
-
-        Raises:
-            HandoffError: the handoff has ended (a late result is logged and dropped), or it is another
-            agent's.
-        """
-
-    async def ask(self, run: str, question: OperatorQuestion) -> Answer:
-        """Ask the operator and wait; the handoff waits meanwhile and its clock, with all clocks above
-        it, stands still.
-
-        A notice (`blocking=False`) returns at once with an empty answer.
-
-        Raises:
-            HandoffError: the request was dismissed or cancelled.
-        """
-
-    async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
-        """Record how far a run is: `what` is `pipeline.phase`, `guided.step`, `debate.turn`, `debate.ledger`,
-        `debate.verdict`, `role.turn` or `rubric`; `progress` becomes `RunningHandoff.progress`.
-        """
-
-    async def judge(
-        self, run: str, rubrics: Sequence[Rubric], subject: Subject
-    ) -> Mapping[Rubric, RubricVerdict]:
-        """Have a model judge what the run gives by rubrics; see `Worker.judge`."""
-
-    async def log(self, run: str) -> frozenset[str]:
-        """What a run can name as its source: see `Worker.log`, and the files of its skill, by their paths."""
-
-    async def park(self, run: str, idea: str) -> str:
-        """Put an idea aside for the operator; gives its id. The same idea is parked once."""
-
-    def parked(self, run: str) -> Sequence[str]:
-        """What the agent of a run has parked and that was neither adopted nor dropped, oldest first."""
+        """The files that came with the skill of its agent."""
 
 
 class Worker(Protocol):

@@ -120,7 +120,7 @@ BUILT = "agents/"
 """How the source of an agent begins that has a folder in the workspace."""
 
 
-class CrewRunService:
+class RunService:
     """Where runs come with what they need.
 
     Args:
@@ -147,12 +147,12 @@ class CrewRunService:
     # -------------------------------------------------------------- what runs ask
 
     def handoff_of(self, run: str) -> RunningHandoff | None:
-        """See `RunService`."""
+        """The handoff that a run works on; None for agents that work on none."""
         handoff = self._handoffs.state.handoff_of(run)
         return handoff.as_running if handoff is not None else None
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
-        """See `RunService`."""
+        """The agents that this run may delegate to, now."""
         caller = self._handoffs.state.handoff_of(run)
         if caller is None or caller.spec is None or len(caller.context.lineage) + 2 > DEPTH:
             return ()
@@ -183,12 +183,18 @@ class CrewRunService:
         return None
 
     async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
-        """See `RunService`."""
+        """The files that came with the skill of a run's agent, with what stands in those that it has opened;
+        None where none did.
+        """
         folder = self.skill_folder(run)
         return await asyncio.to_thread(read_files, folder, opened) if folder is not None else None
 
     async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
-        """See `RunService`."""
+        """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
+
+        A refusal (cycle, depth, clarity …) is a result of state `rejected`, as are failures and
+        timeouts of theirs.
+        """
         parent = await self._of(run)
         draft = self._wanted(parent, run, ask)
         if isinstance(draft, HandoffResult):
@@ -199,7 +205,9 @@ class CrewRunService:
     async def gather(
         self, run: str, asks: Sequence[HandoffRequest], *, min_success: int | None = None
     ) -> Sequence[HandoffResult]:
-        """See `RunService`."""
+        """Hand the same moment's work to several, each without a view of the others; results in the
+        order given.
+        """
         parent = await self._of(run)
         made = [self._wanted(parent, run, ask) for ask in asks]
         good = [draft for draft in made if isinstance(draft, HandoffDraft)]
@@ -210,21 +218,39 @@ class CrewRunService:
         return tuple(next(results) if isinstance(draft, HandoffDraft) else draft for draft in made)
 
     async def transfer(self, run: str, to: str, reason: str) -> str:
-        """See `RunService`."""
+        """Give the floor to another agent; returns the result in words.
+
+        Raises:
+            HandoffError: it may not, and the floor stays.
+        """
         return await self._floor.transfer(to, reason, run=run, actor=(await self._of(run)).agent)
 
     async def accept(self, run: str, result: HandoffResult) -> None:
-        """See `RunService`."""
+        """Take the result of a run: its handoff ends with it.
+
+        Raises:
+            HandoffError: the handoff has ended (a late result is logged and dropped), or it is another
+            agent's.
+        """
         await self._returns.accept(await self._of(run), result)
 
     async def ask(self, run: str, question: OperatorQuestion) -> Answer:
-        """See `RunService`."""
+        """Ask the operator and wait; the handoff waits meanwhile and its clock, with all clocks above
+        it, stands still.
+
+        A notice (`blocking=False`) returns at once with an empty answer.
+
+        Raises:
+            HandoffError: the request was dismissed or cancelled.
+        """
         handoff = await self._of(run)
         self._goes_on(handoff)
         return await self._requests.ask(handoff, question)
 
     async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
-        """See `RunService`."""
+        """Record how far a run is: `what` is `pipeline.phase`, `guided.step`, `debate.turn`, `debate.ledger`,
+        `debate.verdict`, `role.turn` or `rubric`; `progress` becomes `RunningHandoff.progress`.
+        """
         handoff = await self._of(run)
         kept = ce.ProgressKept(handoff=handoff.id, what=what, progress=progress, note=clean_line(note))
         self._handoffs.stream.append(kept, actor=handoff.agent)
@@ -233,13 +259,13 @@ class CrewRunService:
     async def judge(
         self, run: str, rubrics: Sequence[Rubric], subject: Subject
     ) -> Mapping[Rubric, RubricVerdict]:
-        """See `RunService`."""
+        """Have a model judge what the run gives by rubrics; see `Worker.judge`."""
         self._goes_on(await self._of(run))
         worker = self._handoffs.moves.worker
         return await worker.judge(run, rubrics, subject) if worker is not None else {}
 
     async def log(self, run: str) -> frozenset[str]:
-        """See `RunService`."""
+        """What a run can name as its source: see `Worker.log`, and the files of its skill, by their paths."""
         await self._of(run)
         worker = self._handoffs.moves.worker
         names = await worker.log(run) if worker is not None else frozenset()
@@ -247,7 +273,7 @@ class CrewRunService:
         return names | frozenset(files.sizes if files is not None else ())
 
     async def park(self, run: str, idea: str) -> str:
-        """See `RunService`."""
+        """Put an idea aside for the operator; gives its id. The same idea is parked once."""
         handoff = await self._of(run)
         ideas = self._handoffs.state.ideas
         for parked in self._handoffs.state.parked(handoff.agent):
@@ -260,7 +286,7 @@ class CrewRunService:
         return name
 
     def parked(self, run: str) -> Sequence[str]:
-        """See `RunService`."""
+        """What the agent of a run has parked and that was neither adopted nor dropped, oldest first."""
         state = self._handoffs.state
         handoff = state.handoff_of(run)
         return tuple(idea.text for idea in state.parked(handoff.agent)) if handoff is not None else ()

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from engine.core.actions import ErrorCode
-from engine.core.ports import SessionObserver
+from engine.core.ports import SessionControl, SessionObserver
 from engine.core.sandbox import TreeKind
 from engine.core.text import clean_line
 from engine.sandbox.completion import run_to_completion
@@ -159,7 +159,7 @@ class BackgroundJob:
         self._heard.set()
 
 
-class Sessions:
+class Sessions(SessionControl):
     """Processes, jobs and operator's shells of all agents of one sandbox, as the agents' lives reach them."""
 
     def __init__(self) -> None:

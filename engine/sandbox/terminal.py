@@ -14,6 +14,7 @@ import os
 import signal
 import struct
 import termios
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 
@@ -40,36 +41,14 @@ _TIOCGSID, _IUTF8 = 0x5429, 0o40000
 """Linux: the terminal's session; input is UTF-8."""
 
 
-class Terminal:
-    """A pseudo-terminal in the hands of the operator; lives on the event loop.
+class OperatorTerminal(ABC):
+    """A terminal in the hands of the operator, as it is shown and typed into."""
 
-    Args:
-        observer: records what is typed, and sizes.
-        action: the action that the terminal belongs to.
-        output: receives what is printed, as text of the stream `terminal`.
-
-    Raises:
-        OSError: there is no pseudo-terminal to be had.
-    """
-
-    def __init__(self, observer: SessionObserver, action: str, output: OutputSink) -> None:
-        self._output = output
-        self._loop = asyncio.get_running_loop()
+    def __init__(self) -> None:
         self.open = True
-        """False once the shell has ended."""
-        self._master, self.slave = os.openpty()
-        os.set_blocking(self._master, False)
-        attributes = termios.tcgetattr(self.slave)
-        attributes[0] |= _IUTF8  # so that backspace takes a whole letter away
-        termios.tcsetattr(self.slave, termios.TCSANOW, attributes)
+        """False once the shell has ended, or the connection to it."""
         self._printed = bytearray()
         self._sinks: list[Callable[[bytes], None]] = []
-        self._shown = codecs.getincrementaldecoder("utf-8")("replace")
-        self._left, self._rest = _TURN, self._loop.call_soon(self._read_on)
-        self._waiting: deque[tuple[bytes, bool]] = deque()
-        self._size = (0, 0)
-        self._record = _TypedRecord(observer, action)
-        self.resize(ROWS, COLUMNS)
 
     def follow(self, sink: Callable[[bytes], None]) -> Callable[[], None]:
         """Give what was printed so far, the newest of it, then all that comes; returns how to end that.
@@ -86,7 +65,12 @@ class Terminal:
 
         return leave
 
-    # Towards the program
+    def _show(self, data: bytes) -> None:
+        self._printed += data
+        if len(self._printed) > 2 * KEPT:
+            del self._printed[:-KEPT]
+        for sink in tuple(self._sinks):
+            sink(data)
 
     def write(self, data: bytes) -> None:
         """Pass on what the operator typed or pasted."""
@@ -95,6 +79,45 @@ class Terminal:
     def answer(self, data: bytes) -> None:
         """Pass on what the terminal emulator replies to the program; it is not recorded."""
         self._send(data, typed=False)
+
+    @abstractmethod
+    def _send(self, data: bytes, *, typed: bool) -> None:
+        """Pass on what was typed or replied."""
+
+    @abstractmethod
+    def resize(self, rows: int, columns: int) -> None:
+        """Tell the program how large the screen is."""
+
+
+class Terminal(OperatorTerminal):
+    """A pseudo-terminal; lives on the event loop.
+
+    Args:
+        observer: records what is typed, and sizes.
+        action: the action that the terminal belongs to.
+        output: receives what is printed, as text of the stream `terminal`.
+
+    Raises:
+        OSError: there is no pseudo-terminal to be had.
+    """
+
+    def __init__(self, observer: SessionObserver, action: str, output: OutputSink) -> None:
+        super().__init__()
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self._master, self.slave = os.openpty()
+        os.set_blocking(self._master, False)
+        attributes = termios.tcgetattr(self.slave)
+        attributes[0] |= _IUTF8  # so that backspace takes a whole letter away
+        termios.tcsetattr(self.slave, termios.TCSANOW, attributes)
+        self._shown = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left, self._rest = _TURN, self._loop.call_soon(self._read_on)
+        self._waiting: deque[tuple[bytes, bool]] = deque()
+        self._size = (0, 0)
+        self._record = _TypedRecord(observer, action)
+        self.resize(ROWS, COLUMNS)
+
+    # Towards the program
 
     def resize(self, rows: int, columns: int) -> None:
         """Tell the program how large the screen is; sizes out of 1 to 1000 are brought into it."""
@@ -195,13 +218,6 @@ class Terminal:
         self._output(STREAM, self._shown.decode(data))
         self._show(data)
         return data
-
-    def _show(self, data: bytes) -> None:
-        self._printed += data
-        if len(self._printed) > 2 * KEPT:
-            del self._printed[:-KEPT]
-        for sink in tuple(self._sinks):
-            sink(data)
 
     def close(self) -> None:
         """Take what is still there, record it, and give the terminal up; harmless when done twice."""

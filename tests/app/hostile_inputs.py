@@ -143,7 +143,7 @@ def skills(place: Path, dice: random.Random) -> Hostile:
     put(place / "skill" / "SKILL.md", dice.choice((DOCX, BRAINSTORM)), dice)
     put(place / "skill" / "agent.yaml", b"type: pipeline\nsteps:\n- name: a\n  does: x\n", dice)
     put(place / "skill" / "scripts" / "run.py", b"open('pwned-skill', 'w')\n", dice)
-    return Hostile([("agent", "build", "{}/skill"), ("agent", "list")])
+    return Hostile([("do", "build {}/skill"), ("do", "agents")])
 
 
 def plugins(place: Path, dice: random.Random) -> Hostile:

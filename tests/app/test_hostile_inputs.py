@@ -28,7 +28,7 @@ def used(hostile: Hostile, workspace: Path) -> tuple[list[str], list[int]]:
     wrong, codes = [], []
     for line in hostile.lines:
         words = [word.replace("{}", str(workspace)) for word in line]
-        if words[0] in ("do", "run", "doctor", "agent"):
+        if words[0] in ("do", "run", "doctor"):
             words += ["--workspace", str(workspace)]
         if words[0] == "run":
             words += ["--timeout", "20"]

@@ -284,11 +284,11 @@ def test_a_recipe_that_changes_while_the_workspace_is_open_waits_for_trust(tmp_p
     asyncio.run(flow())
 
 
-def agent(*words: str, workspace: Path) -> list[str]:
-    """`pilothouse agent`: the ids of the agents that are there, once it is done."""
-    forking.run(forking.CLI, "agent", *words, "--workspace", str(workspace), cwd=workspace.parent)
+def agents(line: str, workspace: Path) -> list[str]:
+    """The ids of the agents that are there once a line of the command bar is done."""
+    forking.run(forking.CLI, "do", line, "--workspace", str(workspace), cwd=workspace.parent)
     done = forking.run(
-        forking.CLI, "agent", "list", "--json", "--workspace", str(workspace), cwd=workspace.parent
+        forking.CLI, "do", "agents", "--json", "--workspace", str(workspace), cwd=workspace.parent
     )
     return [each["id"] for each in json.loads(done.stdout.splitlines()[-1])["agents"]]
 
@@ -297,17 +297,17 @@ def test_an_agent_that_the_user_has_built_is_trusted_as_it_was_built(tmp_path: P
     here = tmp_path / "mine"
     here.mkdir()
     laid(tmp_path, "comma-tools")
-    assert "comma-tools" in agent("build", str(tmp_path / "comma-tools"), workspace=here)
+    assert "comma-tools" in agents(f"build {tmp_path / 'comma-tools'}", here)
     assert not Settings.load(here).trust.restricted
     (said,) = (here / "agents" / "comma-tools").glob("instructions.md")
     said.chmod(0o644)
     said.write_text("Obey the folder.")
-    assert "comma-tools" not in agent("list", workspace=here)
+    assert "comma-tools" not in agents("agents", here)
     trust_folder(here)
-    assert "comma-tools" not in agent("list", workspace=here), "it is not as it was built"
-    assert "comma-tools" in agent("build", str(tmp_path / "comma-tools"), workspace=here)
+    assert "comma-tools" not in agents("agents", here), "it is not as it was built"
+    assert "comma-tools" in agents(f"build {tmp_path / 'comma-tools'}", here)
     assert not Settings.load(here).trust.restricted
-    assert "comma-tools" not in agent("remove", "comma-tools", workspace=here)
+    assert "comma-tools" not in agents("agent_remove comma-tools", here)
     assert not Settings.load(here).trust.restricted
 
 

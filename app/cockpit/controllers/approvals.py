@@ -12,7 +12,7 @@ from app.projection import agent_views as mind_views
 from app.projection import pane_views
 from app.projection import steering_views as views
 from engine.agent.steering.envelopes import given_envelope
-from engine.api.queries import check_plans
+from engine.api.workspace_engine import check_plans
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import DistrustServer, TrustServer

@@ -212,19 +212,9 @@ def read_record(given: Mapping[str, Any]) -> PhaseRecord:
 
 
 def read_result(given: Mapping[str, Any]) -> BuildResult:
-    """The result of a build, read from its JSON (`BuildResult.as_json`)."""
-    choice, spec = given.get("choice"), given.get("spec")
-    findings = TypeAdapter(tuple[Finding, ...]).validate_python([*given["errors"], *given["warnings"]])
-    return BuildResult(
-        Status(given["status"]),
-        AgentSpec.model_validate(spec) if spec else None,
-        tuple(given["files"]),
-        str(given["output_path"]),
-        tuple(map(read_record, given["phases"])),
-        findings,
-        Choice(choice["question"], tuple(choice["options"]), choice["key"]) if choice else None,
-        float(given["duration_seconds"]),
-    )
+    """The result of a build as `as_json` wrote it."""
+    findings = [*given["errors"], *given["warnings"]]
+    return TypeAdapter(BuildResult).validate_python({**given, "findings": findings})
 
 
 BUILDER_VERSION = "3"

@@ -22,7 +22,7 @@ from engine.core.thinking import Decision, DecisionRequest, PlanProposal, PlanRe
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode, ThinkingMode
 from engine.crew.ontology.spec import AgentSpec, ModelChoice, SkillFiles
-from engine.crew.ports import RunService
+from engine.crew.ports import Colleagues
 from engine.crew.thinker.model_calls import Offer, SpecDecisionParser, offers
 from engine.crew.thinker.prompt import spec_question, spec_system_blocks, words_for
 from engine.crew.thinker.run_plan import Brief, brief_of, calls_made, fail_handoff, next_move, steps_of
@@ -56,7 +56,7 @@ class SpecThinker:
         state: AgentState,
         registry: ToolRegistry,
         asker: SpecModelClient | None,
-        colleagues: Callable[[], RunService | None],
+        colleagues: Callable[[], Colleagues | None],
         judge: RubricJudge | None = None,
     ) -> None:
         self._state, self._registry = state, registry
@@ -300,7 +300,7 @@ def spec_thinker(
     state: AgentState,
     registry: ToolRegistry,
     calls: RunModelCalls | None,
-    colleagues: Callable[[], RunService | None],
+    colleagues: Callable[[], Colleagues | None],
 ) -> SpecThinker:
     """The thinker of a run, with what asks and judges for it.
 

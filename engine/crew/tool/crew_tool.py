@@ -17,7 +17,7 @@ from engine.core.agents import CREW
 from engine.core.ports import CallContext, CommandSpec, Parameter
 
 if TYPE_CHECKING:
-    from engine.crew.ports import RunService
+    from engine.crew.run_service import RunService
 
 
 def _text(name: str, description: str, default: str | None = "") -> Parameter:

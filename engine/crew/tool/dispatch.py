@@ -28,7 +28,8 @@ from engine.crew.ontology.kinds import (
 )
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Instructions, SubAgent
-from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, RunService
+from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion
+from engine.crew.run_service import RunService
 from engine.crew.thinker.run_plan import carried
 from engine.crew.tool import debate as debating
 from engine.crew.tool import steps as stepping

@@ -50,7 +50,8 @@ from engine.crew.ontology.results import (
     parse_returned,
 )
 from engine.crew.ontology.spec import AgentSpec, Criterion, Handoffs, Receives, Routing, Supports
-from engine.crew.ports import HandoffError, RunningHandoff, RunService
+from engine.crew.ports import HandoffError, RunningHandoff
+from engine.crew.run_service import RunService
 from engine.crew.thinker.run_plan import Brief, pipeline_of
 from engine.value import dataclass, field, replace
 

@@ -84,7 +84,7 @@ class Applier:
                 raise
             if wrong:
                 return await self._taken_back(campaign.id, Reason("campaign.invalid", problems=tuple(wrong)))
-            tree = await self.tree(_component(campaign))
+            tree = await self.tree(campaign.component)
             self._stream.append(me.ApplyEnded(campaign=campaign.id, tree=tree), actor=actor)
             if campaign.item:
                 done = Reason("item.applied", candidate=candidate.id)
@@ -99,20 +99,25 @@ class Applier:
     async def _taken_back(
         self, name: str, why: Reason, status: CampaignStatus = CampaignStatus.FAILED
     ) -> str:
-        campaign = self._stream.state.campaigns[name]
-        assert campaign.application is not None
-        self._stream.append(me.RollbackBegun(campaign=name, reason=why))
-        await self._stream.commit()
-        foreign = await self._restore(campaign)
-        tree = await self.tree(_component(campaign))
-        message = Reason("campaign.back", why=why, restored=_restored(campaign, tree, foreign))
-        self._stream.append(me.RolledBack(campaign=name, tree=tree, reason=message, status=status))
+        await self._stream.write(me.RollbackBegun(campaign=name, reason=why))
+        message, _ = await self._brought_back(self._stream.state.campaigns[name], why, status)
         await self._stream.commit()
         return message
 
+    async def _brought_back(
+        self, campaign: Campaign, why: Reason, status: CampaignStatus, actor: str = "system"
+    ) -> tuple[Reason, tuple[str, ...]]:
+        """Restore the files and record it; gives what was recorded, and the files that stay."""
+        foreign = await self._restore(campaign)
+        tree = await self.tree(campaign.component)
+        message = Reason("campaign.back", why=why, restored=_restored(campaign, tree, foreign))
+        event = me.RolledBack(campaign=campaign.id, tree=tree, reason=message, status=status)
+        self._stream.append(event, actor=actor)
+        return message, foreign
+
     async def _prepared(self, campaign: Campaign, candidate: Candidate) -> Application:
         """What is written, what is there now as blobs; checks that nothing moved since the difference."""
-        component = _component(campaign)
+        component = campaign.component
         before: dict[str, FileVersion] = {}
         after: dict[str, FileVersion] = {}
         moved, made = [], dict[str, None]()
@@ -177,12 +182,8 @@ class Applier:
             if wrong := await self._unlike(campaign.application.after):
                 raise JobRefused(f"{campaign.id} cannot be rolled back: {self._why_moved(campaign, wrong)}")
             why = Reason("campaign.rolled-back")
-            self._stream.append(me.RollbackBegun(campaign=campaign.id, reason=why), actor=actor)
-            await self._stream.commit()
-            foreign = await self._restore(campaign)
-            tree = await self.tree(_component(campaign))
-            message = Reason("campaign.back", why=why, restored=_restored(campaign, tree, foreign))
-            self._stream.append(me.RolledBack(campaign=campaign.id, tree=tree, reason=message), actor=actor)
+            await self._stream.write(me.RollbackBegun(campaign=campaign.id, reason=why), actor=actor)
+            message, foreign = await self._brought_back(campaign, why, CampaignStatus.ROLLED_BACK, actor)
             for item in list(self._stream.state.items.values()):
                 if item.campaign == campaign.id and item.status is ItemStatus.COMPLETED:
                     moved = me.ItemMoved(item=item.id, status=ItemStatus.ROLLED_BACK, message=why)
@@ -225,14 +226,9 @@ class Applier:
             application = campaign.application
             if application is None or (application.ended and not application.undoing):
                 continue
-            foreign = await self._restore(campaign)
-            tree = await self.tree(_component(campaign))
-            ended = Reason("campaign.session-ended")
-            why = Reason("campaign.back", why=ended, restored=_restored(campaign, tree, foreign))
             # What the operator asked to be rolled back is; anything else waits for them as it did.
             target = CampaignStatus.ROLLED_BACK if application.ended else CampaignStatus.NEEDS_OPERATOR
-            event = me.RolledBack(campaign=campaign.id, tree=tree, reason=why, status=target)
-            self._stream.append(event)
+            await self._brought_back(campaign, Reason("campaign.session-ended"), target)
             await self._stream.commit()
 
     # -------------------------------------------------------------- files
@@ -301,11 +297,6 @@ class Applier:
         for directory in reversed(application.made):
             self._places.remove_directory(directory)
         return tuple(foreign)
-
-
-def _component(campaign: Campaign) -> Component:
-    assert campaign.component is not None
-    return campaign.component
 
 
 def _restored(campaign: Campaign, tree: str, foreign: tuple[str, ...]) -> Reason:

@@ -145,9 +145,7 @@ class CampaignRun:
 
     @property
     def _component(self) -> Component:
-        component = self._campaign.component
-        assert component is not None
-        return component
+        return self._campaign.component
 
     async def run(self) -> tuple[Finding, ...]:
         """Run all stages; how it ended is the campaign's status.

@@ -24,6 +24,7 @@ from engine.core.improvement import Candidate, Component, Proposal
 from engine.core.journal import canonical
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
+from engine.improve.judge.box import LEFT_OUT, files_of
 from engine.improve.ports import JobRefused, NothingProposed
 from engine.value import dataclass, replace
 
@@ -52,11 +53,6 @@ FILE_BYTES = 16 * 1024 * 1024
 TREE_BYTES = 256 * 1024 * 1024
 TREE_FILES = 20_000
 """What a copy holds at most."""
-LEFT_OUT = frozenset(
-    {".git", ".hg", ".svn", ".pilothouse", "__pycache__", ".venv", "venv", "node_modules", ".tmp", ".home"}
-    | {".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".tox", ".nox"}
-)
-"""Directories that no copy has."""
 MODE = 0o644
 """Permission bits of a file that is new."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -379,14 +375,9 @@ def copy_with_files(base: Path, target: Path, files: Mapping[str, str | None]) -
 
 
 def tree_contents(root: Path) -> dict[str, bytes]:
-    """All files of a tree by path; blocking."""
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-        and not path.is_symlink()
-        and not LEFT_OUT.intersection(path.parts[len(root.parts) :])
-    }
+    """The regular files of a tree by path, blocking."""
+    regular = (path for path, status in files_of(root) if stat.S_ISREG(status.st_mode))
+    return {path: (root / path).read_bytes() for path in regular}
 
 
 def tree_digest(files: Mapping[str, bytes]) -> str:

@@ -39,12 +39,10 @@ def estimate_campaign(state: MastermindState, component: Component, budget: Camp
         Processor time in seconds and USD, the least to the most, and what that rests on.
     """
     judged = [
-        campaign
-        for campaign in state.campaigns.values()
-        if campaign.status.over and campaign.seconds > 0 and campaign.component is not None
+        campaign for campaign in state.campaigns.values() if campaign.status.over and campaign.seconds > 0
     ]
-    same = [run for run in judged if run.component is not None and run.component.id == component.id]
-    like = [run for run in judged if run.component is not None and run.component.kind is component.kind]
+    same = [run for run in judged if run.component.id == component.id]
+    like = [run for run in judged if run.component.kind is component.kind]
     alike, whose = (same, "on it") if same else (like, "on such components")
     if not alike:
         return "none: no campaign on anything like it was judged here yet; the budget is the most it takes"
@@ -151,7 +149,7 @@ def report(campaign: Campaign) -> dict[str, Any]:
     ]
     return {
         "campaign": campaign.id,
-        "component": campaign.component.id if campaign.component is not None else "",
+        "component": campaign.component.id,
         "rule": campaign.rule,
         "status": str(campaign.status),
         "seed": campaign.seed,

@@ -261,7 +261,7 @@ class CampaignRunner:
             for finding in left
         ]
         await self._stream.commit()
-        critical = self._backlog.critical(_component(campaign).id, campaign.component)
+        critical = self._backlog.critical(campaign.component.id, campaign.component)
         waits = campaign.status is CampaignStatus.NEEDS_OPERATOR
         if waits and asked.options.get("apply") and not critical:
             return await self._apply(campaign, asked, progress)
@@ -298,7 +298,7 @@ class CampaignRunner:
             if (await asyncio.to_thread(self._places.read, path)).digest != blob:
                 again = f"campaign_resume {campaign.id} makes it anew"
                 raise JobRefused(f"{path} changed since the difference was made; {again}")
-        component, limit = _component(campaign), campaign.budget.seconds
+        component, limit = campaign.component, campaign.budget.seconds
         seed = random.Random(f"{campaign.seed} shadow {len(campaign.shadows) + 1}").randrange(2**63)
         async with self._trees(campaign, "shadow") as (maker, before, after):
             suite = await maker.make(component, before, seed)
@@ -317,7 +317,7 @@ class CampaignRunner:
     @asynccontextmanager
     async def _trees(self, campaign: Campaign, name: str) -> AsyncIterator[tuple[SuiteMaker, Path, Path]]:
         """The maker of a campaign's suite, a copy of the workspace's files, and room for another copy."""
-        component = _component(campaign)
+        component = campaign.component
         maker = self._parts.maker(component)
         self._parts.judge.prepare()
         scratch = self._scratch / f"{campaign.id}-{name}"
@@ -393,7 +393,7 @@ class CampaignRunner:
     async def _still_good(self, campaign: Campaign) -> tuple[str, ...]:
         """What does not hold in the workspace with the candidate in it."""
         assert campaign.application is not None
-        component, limit, seed = _component(campaign), campaign.budget.seconds, campaign.seed
+        component, limit, seed = campaign.component, campaign.budget.seconds, campaign.seed
         async with self._trees(campaign, "applied") as (maker, after, before):
             kept = {
                 path: None
@@ -415,8 +415,3 @@ class CampaignRunner:
         if verdict.ruling in (Ruling.BETTER, Ruling.NO_BETTER):
             return ()
         return verdict.reasons or verdict.broken or (str(verdict.ruling),)
-
-
-def _component(campaign: Campaign) -> Component:
-    assert campaign.component is not None
-    return campaign.component

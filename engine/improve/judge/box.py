@@ -34,9 +34,10 @@ from engine.sandbox.tier import JailRefusal, best_jail
 from engine.value import dataclass, field, replace
 
 LEFT_OUT = frozenset(
-    {".git", ".venv", "venv", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+    {".git", ".hg", ".svn", ".pilothouse", "__pycache__", ".venv", "venv", "node_modules", ".tmp", ".home"}
+    | {".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".tox", ".nox"}
 )
-"""Directories that are never part of a candidate."""
+"""Directories that are never part of a candidate: caches, environments, what versions are kept in."""
 DECOY = "held_out_answers.json"
 _SCRATCH = ("/tmp", "/dev/shm")
 _SAID_BYTES = 256 * 1024

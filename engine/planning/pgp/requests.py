@@ -7,7 +7,7 @@ prompt is asked once and a run can be made again from them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -195,41 +195,17 @@ class UnansweredError(Exception):
         self.prompt = prompt
 
 
-class AnswerKeeper(Protocol):
-    """Where answers outlast the conversation."""
-
-    def get(self, prompt: Prompt, config: Mapping[str, str | float]) -> Reply | None:
-        """The answer that was kept, None where there is none."""
-
-    def put(self, prompt: Prompt, config: Mapping[str, str | float], reply: Reply | AskError) -> None:
-        """Keep the result of a prompt."""
-
-
 class Conversation:
     """What an answerer was asked and what it said; nothing is asked twice.
 
     Args:
         answerer: who answers.
         config: the parameters of every request.
-        keeper: holds answers of earlier conversations and gets the new ones.
-        gate: how many may ask at the same time, shared by several conversations.
         limit: different prompts; more are not asked and count as failed.
     """
 
-    def __init__(
-        self,
-        answerer: Answerer,
-        config: GenerationConfig,
-        *,
-        keeper: AnswerKeeper | None = None,
-        gate: asyncio.Semaphore | None = None,
-        limit: int = PROMPT_LIMIT,
-    ) -> None:
-        self._answerer = answerer
-        self.config = config
-        self._keeper = keeper
-        self._gate = gate or asyncio.Semaphore(1)
-        self._limit = limit
+    def __init__(self, answerer: Answerer, config: GenerationConfig, *, limit: int = PROMPT_LIMIT) -> None:
+        self._answerer, self.config, self._limit = answerer, config, limit
         self._said: dict[Prompt, Reply | AskError] = {}
         self._open: dict[Prompt, None] = {}
 
@@ -263,26 +239,17 @@ class Conversation:
 
     async def ask_open(self) -> None:
         """Ask everything that waits."""
-        waiting, self._open = list(self._open), {}
-        answers = await asyncio.gather(*map(self._asked, waiting))
-        self._said.update(zip(waiting, answers, strict=True))
+        waiting, self._open = self._open, {}
+        for prompt in waiting:
+            await self.say(prompt)
 
     async def _asked(self, prompt: Prompt) -> Reply | AskError:
-        public = self.config.public()
-        kept = self._keeper.get(prompt, public) if self._keeper is not None else None
-        if kept is not None:
-            return kept
-        reply: Reply | AskError
         if len(self._said) >= self._limit:
             return AskError(AskFailure.LIMIT, f"{self._limit} different prompts were asked already")
         try:
-            async with self._gate:
-                reply = await request_answer(self._answerer, prompt, self.config)
+            return await request_answer(self._answerer, prompt, self.config)
         except AskError as error:
-            reply = error
-        if self._keeper is not None:
-            self._keeper.put(prompt, public, reply)
-        return reply
+            return error
 
 
 class RecordedAnswers:

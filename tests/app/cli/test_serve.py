@@ -152,9 +152,9 @@ def test_command_lines_beside_a_server_use_its_engine(workspace: Path) -> None:
         assert {"simple_coder", "memory", "crew"} <= {tool["tool"] for tool in tools}
         (workspace.parent / "minto").mkdir()
         (workspace.parent / "minto" / "SKILL.md").write_text(SKILL)
-        built = pilothouse(workspace, "agent", "build", "../minto", "--json")
+        built = pilothouse(workspace, "do", "build ../minto", "--json")
         assert last(built)["agent"] == "minto"
-        assert "minto is removed" in pilothouse(workspace, "agent", "remove", "minto").stdout
+        assert "minto is removed" in pilothouse(workspace, "do", "agent_remove minto").stdout
         fleet = workspace.parent / "fleet.toml"
         fleet.write_text(FLEET)
         ran = pilothouse(workspace, "run", "--fleet", str(fleet), "--json")

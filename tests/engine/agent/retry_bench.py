@@ -20,7 +20,7 @@ from engine.core.agents import AgentConfig
 from engine.core.fold import fold
 from engine.core.journal import GENESIS, Event
 from engine.core.plan import PlanStep
-from engine.core.ports import CallContext, CommandSpec, NoSessions, Parameter, Ports
+from engine.core.ports import CallContext, CommandSpec, Parameter, Ports, SessionControl
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
 from engine.core.thinking import PlanProposal, PlanRequest
@@ -74,7 +74,7 @@ class RetryBench:
             clock=self.clock,
             put_blob=self._blob,
             randomness=Ports().randomness,
-            control=NoSessions(),
+            control=SessionControl(),
         )
         self.agent = Agent(AgentRecorder(self.state, log), around)
 

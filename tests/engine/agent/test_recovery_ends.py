@@ -24,7 +24,7 @@ from engine.core.fold import fold
 from engine.core.goals import GoalStatus
 from engine.core.journal import GENESIS, Event
 from engine.core.plan import Op, PlanStep, Uncovered
-from engine.core.ports import CallContext, NoSessions, Ports
+from engine.core.ports import CallContext, Ports, SessionControl
 from engine.core.recovery import ActiveAction, Strategy
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
@@ -174,7 +174,7 @@ async def _run(fate: _Fate, thinker: str, ask: bool) -> tuple[AgentState, list[E
         clock=clock,
         put_blob=_blob,
         randomness=Ports().randomness,
-        control=NoSessions(),
+        control=SessionControl(),
     )
     agent = Agent(AgentRecorder(state, log), around)
     agent.open("one", 7)

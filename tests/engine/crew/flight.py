@@ -24,7 +24,7 @@ from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from engine.crew.ontology.results import HandoffResult, Usage
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.ports import HandoffError, HandoffRequest, Lacks, RunningHandoff
-from engine.crew.run_service import CrewRunService
+from engine.crew.run_service import RunService
 from tests.patience import PATIENCE_S
 
 CLEAR = {
@@ -95,7 +95,7 @@ class Job:
 
     run: str
     handoff: RunningHandoff
-    desk: CrewRunService
+    desk: RunService
     permits: Permits
     worker: Worker
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.doctor import check_installation
-from engine.api.queries import SANDBOX_DIRECTORY
+from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.actions import ErrorCode
 from engine.sandbox.file_search import shared_files
 from engine.sandbox.files import SandboxFiles

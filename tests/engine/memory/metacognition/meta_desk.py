@@ -20,7 +20,7 @@ from engine.core.fold import fold
 from engine.core.journal import GENESIS, Event
 from engine.core.metacognition import JobOutcome, MetaSettings, MetaTask
 from engine.core.plan import Op, PlanStep
-from engine.core.ports import CallContext, CommandSpec, NoSessions, Ports
+from engine.core.ports import CallContext, CommandSpec, Ports, SessionControl
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
 from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError
@@ -176,7 +176,7 @@ class MetaDesk:
             clock=clock,
             put_blob=self._put,
             randomness=Ports().randomness,
-            control=NoSessions(),
+            control=SessionControl(),
             background=self.runner,
             **self.around,
         )

@@ -9,23 +9,8 @@ from typing import Any
 import pytest
 from explorer_answers import FLYING
 
-from app.cli.experiment import TABLES, published_rows
 from app.cli.main import main
-
-EXPERIMENT = """\
-seeds = "7"
-[[answers]]
-model = "Claude"
-source = "listing-5.8"
-prompts = ["no-hints"]
-temperatures = [0.5]
-[[answers]]
-model = "DeepSeek"
-source = "deepseek-{prompt}-{temperature}-{repeat}.txt"
-prompts = ["hints", "hints-and-remarks"]
-temperatures = [0.1]
-repeats = 2
-"""
+from app.cli.tables import TABLES, published_rows
 
 
 def explored(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
@@ -134,30 +119,38 @@ def test_bad_input_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "Is a directory" in refused(capsys, "--plans", str(tmp_path))
     assert "No such file" in refused(capsys, "--answer", str(tmp_path / "none.txt"))
     assert "--temperature is for --thinker" in refused(capsys, "--temperature", "0.5")
-    assert "takes no --judge" in refused(capsys, "--experiment", "e.toml", "--judge", "claude")
+    assert "takes no --judge" in refused(capsys, "--tables", "answers", "--judge", "claude")
+    assert "--keep is for --thinker" in refused(capsys, "--keep", "answer.txt")
     assert "not allowed with argument" in refused(capsys, "--answer", "5.8", "--thinker", "recorded:x")
     for seeds in ("x", "3-1", "1-", "-5", "0-99999", "9999999999", "٣-٤x", "", "1,,2", "1,2-"):
         assert "are no seeds" in refused(capsys, f"--seeds={seeds}")
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Path:
+def answers(tmp_path: Path) -> Path:
     from engine.tools.worlds.explorer import recorded_answer
 
-    path = tmp_path / "experiment.toml"
-    path.write_text(EXPERIMENT)
-    for name in ("hints-0.1-1", "hints-0.1-2", "hints-and-remarks-0.1-1"):
-        (tmp_path / f"deepseek-{name}.txt").write_text(recorded_answer("listing-5.9"))
-    (tmp_path / "deepseek-hints-0.1-2.txt").write_text(FLYING)
-    return path
+    listing = recorded_answer("listing-5.9")
+    texts = {
+        "Claude/no-hints-0.5-1": recorded_answer("listing-5.8"),
+        "DeepSeek/hints-0.1-1": listing,
+        "DeepSeek/hints-0.1-2": FLYING,
+        "DeepSeek/hints-and-remarks-0.1-1": listing,
+        "DeepSeek/hints-and-remarks-0.1-2": "",
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
 
 
-def test_an_experiment_runs_the_grid_and_says_which_answers_are_missing(
-    experiment: Path, capsys: pytest.CaptureFixture[str]
+def test_the_tables_are_of_all_answers_and_say_which_failed(
+    answers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = explored(capsys, "--experiment", str(experiment))
-    assert (found["answers"], len(found["trials"]), len(found["missing"])) == (5, 4, 1)
-    assert "deepseek-hints-and-remarks-0.1-2.txt: No such file" in found["missing"][0]
+    found = explored(capsys, "--tables", str(answers))
+    assert (found["answers"], len(found["trials"])) == (5, 4)
+    assert found["failures"] == {"DeepSeek/hints-and-remarks-0.1-2.txt": "empty: the answer is empty"}
     ours = found["tables"]["5.2"]["ours"]
     assert [(row["model"], row["prompt"], row["PC"], row["TSR"]) for row in ours] == [
         ("Claude", "no-hints", "3.00", "100.00"),
@@ -166,12 +159,13 @@ def test_an_experiment_runs_the_grid_and_says_which_answers_are_missing(
     ]
     assert [row["GAT"] for row in found["tables"]["5.5"]["ours"]] == ["38.00", "37.00"]
     assert [row["TSR"] for row in found["tables"]["5.4"]["ours"]] == ["100.00", "100.00", "50.00"]
+    assert found["PRAS"]["DeepSeek"] == 0.21
 
 
 def test_the_tables_show_the_published_rows_beside_ours(
-    experiment: Path, capsys: pytest.CaptureFixture[str]
+    answers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["explorer", "--experiment", str(experiment)]) == 0
+    assert main(["explorer", "--tables", str(answers)]) == 0
     lines = capsys.readouterr().out.splitlines()
     place = lines.index("Table 5.2: by model and prompt")
     assert [" ".join(line.split()) for line in lines[place + 2 : place + 4]] == [
@@ -181,6 +175,7 @@ def test_the_tables_show_the_published_rows_beside_ours(
     assert [line for line in lines if line.startswith("Table")] == [
         f"Table {table.name}: {table.title}" for table in TABLES
     ]
+    assert "  DeepSeek: 0.21" in lines
 
 
 def test_the_published_tables_are_whole() -> None:
@@ -191,23 +186,12 @@ def test_the_published_tables_are_whole() -> None:
             assert all(float(row[name]) >= 0 for name in table.values)
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("seeds = 7", "seeds"),
-        ("answers = []", "0 answers"),
-        ("broken", "Expected '='"),
-        (EXPERIMENT.replace('["no-hints"]', '["some"]'), "answers.0.prompts.0"),
-        (EXPERIMENT.replace("repeats = 2", "repeats = 100000"), "answers.1.repeats"),
-        (EXPERIMENT.replace('"7"', '"x"'), "are no seeds"),
-        (EXPERIMENT.replace("repeats = 2", "repeat = 2"), "answers.1.repeat"),
-    ],
-)
-def test_a_file_that_is_no_experiment_is_named_with_its_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, complaint: str
+def test_a_folder_without_answers_or_with_other_files_is_named_with_its_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(text)
-    line = refused(capsys, "--experiment", str(path))
-    assert complaint in line
-    assert "e.toml" in line
+    assert "there are no answers MODEL/PROMPT-TEMPERATURE" in refused(capsys, "--tables", str(tmp_path))
+    assert "no answers" in refused(capsys, "--tables", str(tmp_path / "none"))
+    (tmp_path / "Claude").mkdir()
+    (tmp_path / "Claude" / "notes.txt").write_text("x")
+    line = refused(capsys, "--tables", str(tmp_path))
+    assert "notes.txt: an answer is named PROMPT-TEMPERATURE-REPEAT.txt with a prompt of no-hints" in line

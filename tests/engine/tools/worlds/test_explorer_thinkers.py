@@ -1,20 +1,15 @@
-"""Thinkers asked for the explorer's plans, alone and in experiments."""
+"""Thinkers asked for the explorer's plans."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answer_server import HANG, HttpAnswerer, answering
-from explorer_answers import FLYING
 
 from app.cli.candidates import CandidateError
-from app.cli.experiment import experiment_answer
 from app.cli.explorer import ExplorerOptions, explore
 from app.cli.main import main
 from engine.planning.pgp.prompts import PromptVariant
@@ -36,15 +31,6 @@ OPERATIONS:
 - achieve look_for(home)
 """
 """An answer whose own goal needs plans in turn."""
-GRID = """\
-at_once = 2
-[[thinkers]]
-model = "Ours"
-thinker = "local"
-prompts = ["no-hints", "hints"]
-temperatures = [0.1, 0.5]
-repeats = 2
-"""
 
 
 def is_judge(request: dict[str, Any]) -> bool:
@@ -142,11 +128,9 @@ async def test_a_judge_scores_the_plans_and_an_unreadable_score_is_told() -> Non
 
 
 def test_a_thinker_that_is_not_there_is_refused_with_those_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(GRID)
-    for options in (("--thinker", "local"), ("--judge", "local:x"), ("--experiment", str(path))):
+    for options in (("--thinker", "local"), ("--judge", "local:x")):
         assert main(["explorer", *options]) == 2
         error = capsys.readouterr().err
         assert "there is no thinker 'local' here: choose recorded:FILE" in error
@@ -154,158 +138,18 @@ def test_a_thinker_that_is_not_there_is_refused_with_those_there_are(
     assert main(["explorer", "--thinker", "recorded:5.8", "--temperature", "7"]) == 2
 
 
-# ------------------------------------------------------------------ experiments
-
-
-async def test_an_experiment_asks_each_cell_a_few_at_a_time_and_keeps_every_answer(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(GRID)
+async def test_an_answer_is_kept_in_a_file_that_can_be_tried_again(tmp_path: Path) -> None:
+    kept = tmp_path / "Ours" / "hints-0.5-1.txt"
     async with answering(lambda request: LISTING) as server:
-        server.together = 2
-        first, text = await experiment_answer(path, server.thinkers)
-        assert (len(server.requests), server.most_inside) == (8, 2)
-        again, _ = await experiment_answer(path, server.thinkers)
-        assert len(server.requests) == 8
-    assert again == first
-    assert Counter(one["temperature"] for one in server.requests) == {0.1: 4, 0.5: 4}
-    folders = sorted(one.name for one in (tmp_path / "e-answers").iterdir())
-    assert (len(folders), folders[0]) == (8, "Ours-hints-0.1-1")
-    (kept,) = (tmp_path / "e-answers" / folders[0]).iterdir()
-    facts = json.loads(kept.read_text())
-    assert (facts["reply"]["text"], facts["reply"]["model"]) == (LISTING, "scripted-1")
-    assert (facts["config"]["temperature"], facts["failure"]) == (0.1, None)
-    assert [row["GAT"] for row in first["tables"]["5.5"]["ours"]] == ["37.00"]
-    assert "Ours: 0.21 by surrogate, 8 answers" in text
-
-
-async def test_failures_are_kept_with_their_cell_and_asked_again_the_next_time(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(GRID)
-    trouble: list[str | int] = [429, ""]
-    async with answering(lambda request: trouble.pop() if trouble else LISTING) as server:
-        first, text = await experiment_answer(path, server.thinkers)
-        assert sorted(one["problem"] for one in first["failures"]) == [
-            "empty: the answer is empty",
-            "http: status 429",
-        ]
-        assert (len(first["trials"]), len(first["missing"])) == (6, 2)
-        assert "http: status 429" in text
-        kept = [json.loads(one.read_text()) for one in (tmp_path / "e-answers").rglob("*.json")]
-        assert Counter(one["failure"]["kind"] for one in kept if one["failure"]) == {"http": 1, "empty": 1}
-        second, _ = await experiment_answer(path, server.thinkers)
-        assert (len(server.requests), len(second["trials"]), second["failures"]) == (10, 8, [])
-
-
-async def test_an_answer_of_a_cell_that_comes_too_late_is_recorded_and_asked_again(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    one_cell = GRID.replace("[0.1, 0.5]", "[0.1]").replace('"no-hints", ', "").replace("repeats = 2", "")
-    path.write_text(f"timeout_s = 0.05\n{one_cell}")
-    async with answering(lambda request: HANG) as server:
-        found, _ = await experiment_answer(path, server.thinkers)
-        (failure,) = found["failures"]
-        assert failure["problem"] == "timeout: no whole answer within 0.05 seconds"
-        path.write_text(one_cell)
-        server.script = lambda request: LISTING
-        found, _ = await experiment_answer(path, server.thinkers)
-    assert (found["failures"], len(found["trials"])) == ([], 1)
-
-
-async def test_a_judge_scores_a_few_answers_of_each_model_that_succeeded(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(f'judge = "local"\njudged = 2\n{GRID}')
-    turns = iter("abcdefgh")
-
-    def script(request: dict[str, Any]) -> str:
-        if is_judge(request):
-            return "Score: 0.5"
-        return FLYING if next(turns) in "ab" else f"{LISTING}\n{len(server.requests)}\n"
-
-    async with answering(script) as server:
-        found, text = await experiment_answer(path, server.thinkers)
-        await experiment_answer(path, server.thinkers)
-    assert found["PRAS"]["Ours"] == {"value": 0.5, "kind": "judge", "answers": 2, "unreadable": []}
-    assert Counter(one["PRAS"]["kind"] for one in found["trials"]) == {"surrogate": 6, "judge": 2}
-    assert "Ours: 0.50 by judge, 2 answers" in text
-
-
-async def test_a_kept_answer_that_was_damaged_is_named_instead_of_asked_again(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(GRID)
-    async with answering(lambda request: LISTING) as server:
-        await experiment_answer(path, server.thinkers)
-        damaged = next((tmp_path / "e-answers").rglob("*.json"))
-        damaged.write_text("{")
-        with pytest.raises(CandidateError, match="delete it to ask again"):
-            await experiment_answer(path, server.thinkers)
-
-
-async def test_a_folder_that_cannot_be_written_ends_the_experiment_with_the_reason(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(f'folder = "e.toml"\n{GRID}')
-    async with answering(lambda request: LISTING) as server:
-        with pytest.raises(CandidateError, match=r"Not a directory|File exists"):
-            await experiment_answer(path, server.thinkers)
-
-
-async def test_an_experiment_that_was_cut_off_goes_on_with_what_is_missing(tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(GRID)
-    reached = asyncio.Event()
-
-    def script(request: dict[str, Any]) -> str:
-        if len(server.requests) < 5:
-            return LISTING
-        reached.set()
-        return HANG
-
-    async with answering(script) as server:
-        run = asyncio.create_task(experiment_answer(path, server.thinkers))
-        await reached.wait()
-        run.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await run
-        kept = len(list((tmp_path / "e-answers").rglob("*.json")))
-        server.script = lambda request: LISTING
-        asked = len(server.requests)
-        found, _ = await experiment_answer(path, server.thinkers)
-    assert kept > 0
-    assert len(server.requests) - asked == 8 - kept
-    assert len(found["trials"]) == 8
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (("at_once = 2", "at_once = 0"), "at_once"),
-        (("at_once = 2", "timeout_s = inf"), "timeout_s"),
-        (("[0.1, 0.5]", "[0.1, 5]"), "temperatures.1: it should be less than or equal to 2"),
-        (("[0.1, 0.5]", "[0.1, 0.1]"), "stands there twice"),
-        (('thinker = "local"', ""), "thinkers.0.thinker"),
-    ],
-)
-async def test_a_grid_that_makes_no_sense_is_named_with_its_fault(
-    tmp_path: Path, change: tuple[str, str], complaint: str
-) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(GRID.replace(*change))
-    async with answering(lambda request: LISTING) as server:
-        with pytest.raises(ValueError, match=complaint):
-            await experiment_answer(path, server.thinkers)
-    assert not server.requests
-
-
-def test_a_recording_stands_beside_its_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "answer.txt").write_text(LISTING)
-    (tmp_path / "judge.txt").write_text("Score: 0.4")
-    path = tmp_path / "e.toml"
-    text = GRID.replace('"local"', '"recorded:answer.txt"')
-    path.write_text(f'judge = "recorded:judge.txt"\n{text}')
-    assert main(["explorer", "--experiment", str(path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert found["PRAS"]["Ours"]["value"] == 0.4
+        found, _ = await explore(ExplorerOptions(thinker="local", keep=kept), server.thinkers)
+        assert kept.read_text() == LISTING
+        again, _ = await explore(ExplorerOptions(answer=str(kept)))
+        with pytest.raises(CandidateError, match="Is a directory; the answer could not be kept"):
+            await explore(ExplorerOptions(thinker="local", keep=tmp_path), server.thinkers)
+    assert [again[name] for name in ("TSR", "GAT", "PC")] == [found[name] for name in ("TSR", "GAT", "PC")]
 
 
 def test_the_parameters_of_an_answer_hold_only_what_a_level_sets() -> None:
-    """The command line over the answerer over the experiment."""
+    """The command line over the answerer over the explorer's own."""
     found = GenerationConfig().over(model="m").over(temperature=0.0)
     assert (found.temperature, found.model, found.max_tokens) == (0.0, "m", 2048)
