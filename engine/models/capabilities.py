@@ -75,6 +75,10 @@ class Capabilities:
             if name in self.refuses and getattr(request, name) != absent:
                 changes[name] = absent
                 notes.append(f"{name} was left out: {self.model} {self._why}")
+        if request.temperature is None and "temperature" not in self.refuses:
+            changes["temperature"] = self.temperature
+        if request.json_schema is not None and not self.json_schema:
+            changes["json_schema"] = None  # its words are in the prompt, too
         if request.effort and not self.effort:
             changes["effort"] = ""
             notes.append(f"effort was left out: {self.model} {self._why}")

@@ -122,6 +122,8 @@ class StopReason(StrEnum):
     """The endpoint paused a long turn; sending the answer back lets the model continue."""
     REFUSAL = "refusal"
     CONTEXT_WINDOW = "model_context_window_exceeded"
+    REPETITION = "repetition"
+    """It said the same again and again, and was cut; no endpoint says so."""
     UNKNOWN = "unknown"
     """A reason that this table does not have; `ModelAnswer.stop_said` holds it."""
 
