@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.commands.user import NETWORK, operator_name, user_home
+from app.commands.user import NETWORK, operator_name, state_home, user_home
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.shared import RECORDED_PACE, EngineConfig
 from engine.agent.steering.reviews import SETTINGS as REVIEWER
@@ -45,7 +45,7 @@ FILE = "pilothouse.toml"
 MODELS = "models.toml"
 """What the operator says of models, in the workspace and beside the user's own settings."""
 ENDPOINTS = "endpoints.json"
-"""What endpoints said of themselves, in the user's own directory."""
+"""What endpoints said of themselves, in the directory of what may be lost."""
 OWN = ("web", "notify")
 """Tables that count in the user's own file only: a workspace opens no port and runs no program."""
 SIZE_LIMIT = 256 * 1024
@@ -311,7 +311,7 @@ class Settings(EngineConfig):
             folder_approvals=beside,
             trust=folder,
             operator=operator_name(),
-            model=_model(file.model, _models(home, workspace, folder, problems), home, problems),
+            model=_model(file.model, _models(home, workspace, folder, problems), problems),
             recorded_pace=file.model.recorded_pace,
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
@@ -496,9 +496,7 @@ def _models(home: Path, workspace: Path, folder: FolderTrust, problems: list[str
     return ModelTable(tuple(row for table in tables for row in table.rows))
 
 
-def _model(
-    table: _ModelTable, models: ModelTable | None, home: Path, problems: list[str]
-) -> ModelChoice | None:
+def _model(table: _ModelTable, models: ModelTable | None, problems: list[str]) -> ModelChoice | None:
     """The model that environment and files name; the environment's name counts before that of a file."""
     name = os.environ.get("PILOTHOUSE_MODEL", "").strip() or table.name or ""
     try:
@@ -515,7 +513,7 @@ def _model(
         roles={str(role): name for role, name in table.roles.items()},
         fallback=table.fallback,
         table=models,
-        memory=home / ENDPOINTS,
+        memory=state_home() / ENDPOINTS,
     )
 
 

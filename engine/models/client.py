@@ -20,7 +20,7 @@ from engine.models.completion import PieceSink, Recorder, RetryWait, ignore_call
 from engine.models.endpoint import Api, Endpoint, Retries, Timeouts
 from engine.models.errors import ATTEMPTS, RETRIED, ModelError, ModelErrorKind
 from engine.models.learned import PARTS, Learned, ask_server, load, named_part, save, without
-from engine.models.messages import ModelAnswer, Piece
+from engine.models.messages import ModelAnswer, Piece, StopReason
 from engine.models.model_table import ModelTable
 from engine.models.request import ModelRequest
 from engine.models.runaway import Runaway
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _LETTING_GO_S = 0.2
 """Longest wait for a connection to close once an answer was cut off."""
+
+
+WORDS_FOR_TOOLS = 2
 
 
 class _Wire(Protocol):
@@ -70,6 +73,8 @@ class MessagesClient:
         self.learned = Learned.model_construct(server="", api="", models={}, refused={})
         """What the endpoint said of itself, and refused."""
         self._asked: set[str] = set()
+        self._words: dict[str, int] = {}
+        """How often in a row a model answered in words where it was to call a tool."""
         self._timeouts = timeouts or Timeouts()
         self._retries = retries or Retries()
         self._clock: Clock = clock or SystemClock()
@@ -102,6 +107,11 @@ class MessagesClient:
     def _refused(self, model: str) -> frozenset[str]:
         return frozenset(self.learned.refused.get(model, ()))
 
+    @property
+    def local(self) -> bool:
+        """Whether the endpoint is on this machine."""
+        return self._endpoint.loopback
+
     async def learn(self, model: str, *, afresh: bool = False) -> None:
         """Ask the endpoint what no table says of a model; once a session, and in little time.
 
@@ -130,10 +140,7 @@ class MessagesClient:
             rows = {} if model == AUTO else self.learned.models
             said.models = said.models | {name: row for name, row in rows.items() if name not in said.models}
             self.learned = said
-            await self._remember()
-
-    async def _remember(self) -> None:
-        await asyncio.to_thread(save, self._memory, self._endpoint.base_url, self.learned)
+            await self.refuse(model)
 
     async def close(self) -> None:
         """Close all connections; whoever asks has ended their calls before."""
@@ -166,7 +173,26 @@ class MessagesClient:
             raise
         answer = call.answer()
         record(call.request, answer)
+        await self._look_at_tools(request, answer)
         return answer
+
+    async def _look_at_tools(self, request: ModelRequest, answer: ModelAnswer) -> None:
+        """Leave tools out for a model that nobody described and that twice in a row called none it had to."""
+        name = self.named(request.model)
+        if not request.tool_choice or self.capabilities(name).known:
+            return
+        if answer.tool_uses or answer.stop_reason is not StopReason.END_TURN:
+            self._words.pop(name, None)
+            return
+        self._words[name] = self._words.get(name, 0) + 1
+        if self._words[name] == WORDS_FOR_TOOLS:
+            await self.refuse(name, "tools")
+
+    async def refuse(self, model: str, *parts: str) -> None:
+        """Leave parts of requests out for a model from now on."""
+        kept = self.learned.refused.setdefault(model, [])
+        kept += [part for part in parts if part not in kept]
+        await asyncio.to_thread(save, self._memory, self._endpoint.base_url, self.learned)
 
     async def _until_cancelled(self, call: _Call) -> None:
         """Run the call to its end; a cancelled one is waited for only a little."""
@@ -266,10 +292,9 @@ class MessagesClient:
         if refused := dict.fromkeys([*named, *([part] if part else [])]):
             said = ", ".join(refused)
             call.notes += (f"{said}: left out from now on, as {self._endpoint.host} refused the request",)
-            self.learned.refused.setdefault(asked.model, []).extend(refused)
         if refused or spoken != self._api:
             self.learned.api = spoken
-            await self._remember()
+            await self.refuse(asked.model, *refused)
 
     @property
     def _api(self) -> Api:

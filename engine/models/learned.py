@@ -77,6 +77,8 @@ def save(path: Path | None, url: str, learned: Learned) -> None:
 async def ask_server(http: httpx2.AsyncClient, endpoint: Endpoint, model: str) -> Learned | None:
     """What a server says of its models, and of one in particular; None where it could not be asked.
 
+    The forms of answers are held by the API of OpenAI alone, which is spoken unless the other was asked for.
+
     Args:
         http: carries the requests.
         endpoint: who is asked.
@@ -106,6 +108,9 @@ async def ask_server(http: httpx2.AsyncClient, endpoint: Endpoint, model: str) -
                 shown = await ask("POST", "/api/show", json={"model": model})
                 running = await ask("GET", "/api/ps") if shown else None
                 _take_show(learned, shown, running, model)
+            if endpoint.api == "messages":
+                rows = learned.models.items()
+                learned.models = {name: row.model_copy(update={"json_schema": False}) for name, row in rows}
     except (TimeoutError, httpx2.HTTPError):
         return None
     return learned

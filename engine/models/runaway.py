@@ -36,16 +36,19 @@ class Runaway:
         self._looked = 0
         self._texts: dict[int, str] = {}
         self._at, self._from, self._depth = 0, 0, 0
-        self._quoted = self._escaped = False
+        self._quoted = self._escaped = self._ended = False
 
     def take(self, piece: Piece) -> StopReason | None:
         """Why the answer is to be cut after a piece; None where it goes on."""
         if piece.kind not in ("text", "thinking", "tool_input"):
             return None
+        if self._ended:
+            # One more piece is waited for, since most servers end by themselves, and say what it took.
+            return StopReason.END_TURN
         text = self._texts[piece.block] = self._texts.get(piece.block, "") + piece.text
         self._size += len(piece.text)
-        if piece.kind == "text" and self._schema is not None and self._whole(text):
-            return StopReason.END_TURN
+        if piece.kind == "text" and self._schema is not None:
+            self._ended = self._whole(text)
         if self._size > self._longest:
             return StopReason.MAX_TOKENS
         if self._size - self._looked >= REPEATED:
