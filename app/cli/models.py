@@ -123,7 +123,9 @@ def _origin(client: MessagesClient, choice: ModelChoice, known: Capabilities) ->
     built_in = known.known and not (own and not _in_program(known.model))
     origin = {}
     for field in FACTS:
-        if own is not None and getattr(own[1], field) is not None:
+        if field in client.learned.refused.get(known.model, ()):
+            origin[field] = "trial"
+        elif own is not None and getattr(own[1], field) is not None:
             origin[field] = own[0]
         elif built_in:
             origin[field] = "built in"
@@ -226,7 +228,7 @@ class ModelTest:
             return Part(None, "it is not asked to call tools")
         tool = ToolSpec("look_up", "look up what is known of a city", _CITY)
         asked = "Look up the city Paris in France: call the tool look_up."
-        answer = await self._ask(asked, tools=(tool,), tool_choice=tool.name, temperature=0.0)
+        answer = await self._ask(asked, tools=(tool,), tool_choice=tool.name, temperature=0.0, max_tokens=100)
         uses = answer.tool_uses
         if not uses:
             await self._client.refuse(self._name, "tools")
@@ -239,7 +241,7 @@ class ModelTest:
         if not self._client.capabilities(self._name).json_schema:
             return Part(None, "the server is not asked to hold answers to a schema")
         asked = "Name a city and its country, as JSON with the keys city and country."
-        answer = await self._ask(asked, json_schema=_CITY, temperature=0.0)
+        answer = await self._ask(asked, json_schema=_CITY, temperature=0.0, max_tokens=100)
         if not self._client.capabilities(self._name).json_schema:
             return Part(False, "the server refuses schemas; it is not asked again")
         try:
@@ -321,14 +323,10 @@ async def test_model(client: MessagesClient, choice: ModelChoice, options: argpa
     refused = client.learned.refused.get(name, [])
     lines += [f"  left out from now on, as the server refuses it: {', '.join(refused)}"] if refused else []
     failed = any(part.ok is False for part in results.values())
-    rows = {
-        title: {"ok": part.ok, "said": part.said, "seconds": part.seconds} for title, part in results.items()
-    }
-    answer = {
-        "ok": not failed,
-        "model": name,
-        "endpoint": choice.endpoint.host,
-        "parts": rows,
-        "refused": refused,
-    }
-    return int(failed), answer, "\n".join([f"{name} at {choice.endpoint.host}", *lines])
+    rows = {title: asdict(part) for title, part in results.items()}
+    answer = {"ok": not failed, "model": name, "endpoint": choice.endpoint.host, "parts": rows}
+    return (
+        int(failed),
+        {**answer, "refused": refused},
+        "\n".join([f"{name} at {choice.endpoint.host}", *lines]),
+    )

@@ -189,9 +189,10 @@ class MessagesClient:
             await self.refuse(name, "tools")
 
     async def refuse(self, model: str, *parts: str) -> None:
-        """Leave parts of requests out for a model from now on."""
-        kept = self.learned.refused.setdefault(model, [])
-        kept += [part for part in parts if part not in kept]
+        """Leave parts of requests out for a model from now on, and keep all that was learnt."""
+        if parts:
+            kept = self.learned.refused.get(model, [])
+            self.learned.refused[model] = list(dict.fromkeys((*kept, *parts)))
         await asyncio.to_thread(save, self._memory, self._endpoint.base_url, self.learned)
 
     async def _until_cancelled(self, call: _Call) -> None:
