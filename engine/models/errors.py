@@ -95,7 +95,8 @@ _FAILURES: Mapping[ModelErrorKind, FailureKind] = {
     **dict.fromkeys(RETRIED, FailureKind.NETWORK_ERROR),
     **dict.fromkeys((ModelErrorKind.RATE_LIMIT, ModelErrorKind.OVERLOADED), FailureKind.RATE_LIMIT_ERROR),
     **dict.fromkeys((ModelErrorKind.BAD_REQUEST, ModelErrorKind.TOO_LARGE), FailureKind.INVALID_PARAMETERS),
-    ModelErrorKind.NOT_FOUND: FailureKind.TOOL_UNAVAILABLE,
+    # Garbage was asked for again already: an endpoint that answers so will do it again.
+    **dict.fromkeys((ModelErrorKind.NOT_FOUND, ModelErrorKind.UNREADABLE), FailureKind.TOOL_UNAVAILABLE),
     ModelErrorKind.TRUNCATED: FailureKind.PLANNING_ERROR,
 }
 """All others are refusals, which would come again."""

@@ -302,10 +302,10 @@ async def test_an_answer_ends_where_its_json_is_whole(kind: type[MessagesServer]
 
 async def test_an_answer_that_repeats_itself_is_cut() -> None:
     lines = "".join(f"{n} is the line number {n * 7}\n" for n in range(100))
-    async with OpenAiServer([Reply(text=lines), Reply(text=lines + "the same again. " * 5_000)]) as server:
-        async with asking(server) as talk:
-            whole = await talk.send(question(MODEL))
-            cut = await talk.send(question(MODEL))
+    script = [Reply(text=lines), Reply(text=lines + "the same again. " * 5_000)]
+    async with OpenAiServer(script) as server, asking(server) as talk:
+        whole = await talk.send(question(MODEL))
+        cut = await talk.send(question(MODEL))
     assert (whole.text, whole.stop_reason) == (lines, StopReason.END_TURN)
     assert cut.stop_reason is StopReason.REPETITION
     assert len(cut.text) < len(lines) + 1_000
@@ -324,7 +324,8 @@ async def test_an_answer_much_longer_than_was_asked_for_is_cut() -> None:
 
 def test_wrong_entries_of_a_table_are_said_with_their_lines_and_left_out() -> None:
     problems: list[str] = []
-    text = '[[model]]\nname = "a"\ncontext = 8192\n\n[[model]]\nname = "b"\ncontext = "8k"\n[[model]]\nname="c"\nprice_in=3'
+    text = '[[model]]\nname = "a"\ncontext = 8192\n\n[[model]]\nname = "b"\ncontext = "8k"\n'
+    text += '[[model]]\nname = "c"\nprice_in = 3'
     table = read_models(text.encode(), "models.toml", problems)
     assert [row.name for _, row in table.rows] == ["a"]
     assert [problem.split(": ")[0] for problem in problems] == ["models.toml:7", "models.toml:8"]
