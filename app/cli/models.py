@@ -13,9 +13,10 @@ from app.cli.options import Answer, Parser, common_options, run_answer, seconds,
 from app.commands.settings import load_and_say
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.models.capabilities import Capabilities
-from engine.models.choice import AUTO, DEFAULT_MODEL, NO_MODEL, ModelChoice
+from engine.models.choice import DEFAULT_MODEL, NO_MODEL, ModelChoice
 from engine.models.client import MessagesClient
 from engine.models.completion import ignore_piece
+from engine.models.endpoint import AUTO
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Piece, user_message
 from engine.models.request import ModelRequest, ToolSpec

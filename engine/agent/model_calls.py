@@ -188,13 +188,17 @@ class ModelStreamRecorder:
 
     def piece(self, piece: Piece) -> None:
         """Take a piece of an answer."""
-        if self._over or piece.kind == "again":
+        if self._over or piece.kind in ("again", "wait"):
             self.last, self._over = {}, False
         if (stream := _STREAMS.get(piece.kind)) is not None:
             self.last[stream] = self.last.get(stream, "") + piece.text
         match piece.kind:
             case "tool":
                 self._pump("tool input", f"{piece.text}: ")
+            case "wait":
+                self._pump.flush()
+                self._pump("wait", piece.text)
+                self._pump.flush()
             case "again":
                 self._pump("text", "\n(the answer broke off; asked again)\n")
             case _:

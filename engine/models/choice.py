@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.models.cost import Budget
-from engine.models.endpoint import Api, Endpoint, Retries, Timeouts
+from engine.models.endpoint import AUTO, Api, Endpoint, Retries, Timeouts
 from engine.value import dataclass
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ def read_repairs(meta: Mapping[str, Any], usual: int = REPAIRS) -> int:
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """The model that is asked where none was chosen."""
-AUTO = "auto"
-"""Stands for the first model that the endpoint has, where none was chosen of a server of one's own."""
 ROLES = ("plan", "decide", "judge", "summarise")
 """What models are asked for: each may have a model of its own."""
 TIERS = ("fast", "deep")

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.core.ports import Clock, Randomness, SystemClock
 from engine.core.text import clean_line
 from engine.models.capabilities import Capabilities
-from engine.models.choice import AUTO
 from engine.models.completion import PieceSink, Recorder, RetryWait, ignore_call, ignore_piece
-from engine.models.endpoint import Api, Endpoint, Retries, Timeouts
+from engine.models.endpoint import AUTO, Api, Endpoint, Retries, Timeouts
 from engine.models.errors import ATTEMPTS, RETRIED, ModelError, ModelErrorKind
 from engine.models.learned import PARTS, Learned, ask_server, load, named_part, save, without
 from engine.models.messages import ModelAnswer, Piece, StopReason
@@ -245,6 +244,7 @@ class MessagesClient:
                 call.trouble = error.message
                 rest = RetryWait(error.kind.value, wait, self._clock.now(), asyncio.Event())
                 self.rests.append(rest)
+                call.waits(rest)
                 try:
                     await self._rest(rest)
                 finally:
@@ -459,6 +459,10 @@ class _Call:
         if self._shown:
             self._shown = False
             self._sink(Piece("again"))
+
+    def waits(self, rest: RetryWait) -> None:
+        """Tell the watcher that the call is made again."""
+        self._sink(Piece("wait", f"{rest.why} {rest.seconds:.1f}"))
 
     def leave_out(self, part: str) -> None:
         """Ask without a part of the request."""

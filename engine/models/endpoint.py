@@ -14,6 +14,8 @@ from engine.value import dataclass
 
 DEFAULT_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com"
+AUTO = "auto"
+"""Stands for the first model that the endpoint has, where none was chosen of a server of one's own."""
 Api = Literal["", "messages", "openai"]
 
 
