@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from engine.agent.model_calls import send_to_first
+from engine.models.choice import ModelChoice
 from engine.models.client import MessagesClient
 from engine.models.endpoint import Api, Endpoint
 from engine.models.errors import ModelError, ModelErrorKind
-from engine.models.messages import Message, StopReason, Text, ToolResult, ToolUse, Usage, user_message
+from engine.models.messages import Message, Piece, StopReason, Text, ToolResult, ToolUse, Usage, user_message
 from engine.models.model_table import ModelTable, read_models
 from engine.models.request import ANY_TOOL, ModelRequest, ToolSpec
-from tests.engine.models.model_talk import Longest, NotedClock, Talk, question
+from tests.engine.models.model_talk import EndlessClock, Longest, NotedClock, Talk, question
 from tests.messages_server import MessagesServer, Reply, failure
 from tests.openai_server import OpenAiServer
 
@@ -343,3 +345,54 @@ def test_a_row_counts_before_the_program_and_an_exact_name_before_a_pattern() ->
     assert (exact.profile, exact.temperature, exact.price(1)) == ("tiny", 0.3, None)
     assert exact.fit(question("q2"))[0].temperature == 0.3
     assert (claude.price(1).output, claude.context_window) == (2, 1_000_000)  # type: ignore[union-attr]
+
+
+# ------------------------------------------------------------------ which model, and when again
+
+
+async def test_another_model_is_asked_where_one_cannot_answer_and_no_other_where_the_key_is_wrong() -> None:
+    def picky(seen: Any) -> Reply:
+        return failure(404, message="no such model") if seen.body["model"] == "gone" else Reply(text="ok")
+
+    async with OpenAiServer([picky], repeat=True) as server, asking(server) as talk:
+        answer = await send_to_first(question("gone"), ["also gone", MODEL], talk.send)
+        with pytest.raises(ModelError) as caught:
+            await send_to_first(question("gone"), [], talk.send)
+    assert (answer.text, caught.value.kind) == ("ok", ModelErrorKind.NOT_FOUND)
+    async with OpenAiServer([failure(401)], repeat=True) as server, asking(server) as talk:
+        with pytest.raises(ModelError):
+            await send_to_first(question("a"), ["b"], talk.send)
+        assert len(server.requests) == 1
+
+
+async def test_the_operator_ends_the_wait_before_a_retry() -> None:
+    script = [failure(529, retry_after="50"), Reply(text="ok")]
+    async with OpenAiServer(script) as server:
+        client = MessagesClient(Endpoint(server.url, api="openai"), clock=EndlessClock())
+        try:
+            waits: list[Piece] = []
+
+            def watch(piece: Piece) -> None:
+                waits.append(piece)
+                if piece.kind == "wait":
+                    client.rests[0].over.set()
+
+            answer = await client.send(question(MODEL), sink=watch)
+        finally:
+            await client.close()
+    assert (answer.text, answer.retries, client.rests) == ("ok", 1, [])
+    assert waits[0].text.startswith("overloaded 50")
+
+
+def test_a_local_server_is_never_billed_as_another_model() -> None:
+    local = ModelChoice.from_environment({"ANTHROPIC_BASE_URL": "http://127.0.0.1:1/v1"})
+    hosted = ModelChoice.from_environment({"ANTHROPIC_API_KEY": "sk-ant"})
+    beside = {"ANTHROPIC_API_KEY": "sk-ant"}
+    own = ModelChoice.from_environment(beside, url="http://127.0.0.1:1", api="openai")
+    assert local is not None
+    assert hosted is not None
+    assert own is not None
+    assert (local.name, hosted.name, own.name) == ("auto", "claude-sonnet-5-5", "auto")
+    assert local.endpoint.base_url == "http://127.0.0.1:1"
+    # A key of one vendor goes to no server that the other API is spoken to.
+    assert own.endpoint.key == ""
