@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Any
 
 from app.projection.event_lines import call_text, line_of
-from app.projection.fleet_views import seconds_since
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
 from engine.core.beliefs import BeliefSource
@@ -237,11 +236,11 @@ class Projector:
             return ""
         if shown.waits is not None:
             why, seconds, since = shown.waits
-            left = seconds - seconds_since(since, now)
+            left = seconds - _seconds(since, now)
             if left > 0:
                 return f"again in {left:.0f} s: {why}, r asks now"
         tokens = f"{-(-shown.heard // 4):,} tokens" if shown.heard else "no answer yet"
-        return f"model {seconds_since(shown.asked, now):.0f} s: {tokens}"
+        return f"model {_seconds(shown.asked, now):.0f} s: {tokens}"
 
     # -------------------------------------------------------------- selection
 
@@ -334,6 +333,10 @@ class Projector:
             message = result.get("message")
             return [SessionChunk(str(message), "note")] if message and not good else []
         return [SessionChunk(text, "out" if good else "err") for text in _answer_lines(result)]
+
+
+def _seconds(since: str, now: datetime) -> float:
+    return max(0.0, (now - datetime.fromisoformat(since)).total_seconds())
 
 
 def _hear(shown: _Shown, event: Event, payload: ev.ModelSaid) -> None:

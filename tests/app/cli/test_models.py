@@ -69,7 +69,7 @@ def test_the_list_says_from_where_each_fact_is_and_what_is_wrong_with_the_table(
     assert (row["name"], row["context"], row["price"], row["profile"]) == ("small", 2048, [1.0, 2.0], "tiny")
     assert row["from"]["context"] == "llama.cpp"
     assert row["from"]["price_in"].endswith("models.toml:1")
-    assert "models.toml:6: contxt" in made.stderr
+    assert "models.toml:7: contxt" in made.stderr
 
 
 @pytest.mark.parametrize("api", ["openai", "messages"])
