@@ -33,6 +33,7 @@ SUBCOMMANDS = {
     "coder": "an interactive SimpleCoder session",
     "asl": "run AgentSpeak(L) programs, several agents together",
     "tools": "the tools that agents have, and how MCP servers are",
+    "models": "the models there are, what is known of each, and trying one",
     "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
     "serve": "the engine of a workspace without a screen, for other programs of yours",
     "attach": "a cockpit on the engine that another process has",

@@ -125,7 +125,10 @@ def run(options: argparse.Namespace) -> int:
             return EXIT_CODES[Status.FAULT]
         result = {"status": Status.FAULT.value, "goal": run.goal, "agent": run.agent, "message": lost}
     except (JournalError, ValueError, *UNUSABLE) as error:
-        return print_error(_one_line(error))
+        said, _, lines = _one_line(error).partition("\n")
+        print_error(said)
+        sys.stderr.write(f"{lines}\n" if lines else "")
+        return 2
     if fleet is not None:
         print_answer(options, result, fleet_table(result))
         return exit_code(result)

@@ -20,7 +20,7 @@ from app.commands.breakpoints import break_command
 from app.commands.command import Context, GrammarError
 from app.commands.goal_engine import GoalEngine
 from app.commands.missions import AgentFaultError, install_mission, is_idle, mission_agent, wait_until
-from app.commands.settings import load_and_say, untrusted_line
+from app.commands.settings import MODELS, load_and_say, untrusted_line
 from app.commands.watchdog import LoopWatch, ending_on
 from app.projection.event_lines import budget_hold_text, ending_jobs_text, line_of
 from engine.agent.shared import EngineConfig
@@ -36,6 +36,7 @@ from engine.core.state import AgentState
 from engine.core.text import clean_line, first_problem
 from engine.core.thinking import FAILED_PLANNING
 from engine.inquiry.inbox import asked_of
+from engine.models.choice import ModelChoice
 from engine.planning.library.missions import Mission
 from engine.sandbox.policy import Tier
 from engine.value import dataclass
@@ -500,6 +501,27 @@ async def open_engine(
         await engine.close()
 
 
+async def check_price(model: ModelChoice, home: Path) -> None:
+    """See that what a model costs is known, as a budget in dollars needs it.
+
+    Raises:
+        ValueError: it is not; the message says what to give instead, and what to write where.
+    """
+    client = model.client()
+    try:
+        await client.learn(model.name)
+        name = client.named(model.name)
+        known = client.capabilities(name)
+    finally:
+        await client.close()
+    if not known.prices:
+        raise ValueError(
+            f"the price of {name} is unknown, so a budget in dollars cannot be kept: give --budget-tokens N, "
+            f"or its price in {home / MODELS}:\n"
+            f'[[model]]\nname = "{name}"\nprice_in = 0.0   # US dollars for a million tokens\nprice_out = 0.0'
+        )
+
+
 async def run_goal(
     options: RunOptions, *, out: TextIO, err: TextIO, serving: Serving = nullcontext
 ) -> dict[str, Any]:
@@ -507,10 +529,13 @@ async def run_goal(
 
     Raises:
         JournalError: the workspace cannot be opened.
+        ValueError: a budget in dollars is given, and what the model costs is unknown.
     """
     needed = options.mission is not None and options.mission.network
     settings = load_and_say(options.workspace, trust=options.trust)
     config = settings.engine_config(network=needed, accept=options.accept)
+    if options.budget_usd is not None and config.model is not None and options.thinker != "procedural":
+        await check_price(config.model, settings.home)
     async with open_engine(options.workspace, config, serving) as engine:
         result = await Run(engine, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.commands.user import NETWORK, operator_name, user_home
+from app.commands.user import NETWORK, operator_name, state_home, user_home
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.shared import RECORDED_PACE, EngineConfig
 from engine.agent.steering.reviews import SETTINGS as REVIEWER
@@ -40,8 +40,13 @@ from engine.value import dataclass, field, fields, fields_of, replace
 
 if TYPE_CHECKING:
     from engine.memory.embedder_choice import EmbedderChoice
+    from engine.models.model_table import ModelTable
 
 FILE = "pilothouse.toml"
+MODELS = "models.toml"
+"""What the operator says of models, in the workspace and beside the user's own settings."""
+ENDPOINTS = "endpoints.json"
+"""What endpoints said of themselves, in the directory of what may be lost."""
 OWN = ("web", "notify", "memory")
 """Tables that count in the user's own file only: a workspace opens no port, runs nothing, sends no text."""
 SIZE_LIMIT = 256 * 1024
@@ -75,10 +80,21 @@ class _SandboxTable(BaseModel, metaclass=LateModel):
     """`required`: files are saved before each action that may change them; `off`."""
 
 
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class _ModelTable(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     name: str | None = Field(default=None, min_length=1, max_length=200)
     """The model that thinks, as its endpoint knows it."""
+    url: str = Field(default="", max_length=500)
+    """Where it is asked; the environment's counts before it."""
+    api: Literal["messages", "openai"] | None = None
+    """What the address speaks; found by trial where it is not said."""
+    roles: dict[Literal["plan", "decide", "judge", "summarise"], ModelName] = Field(default_factory=dict)
+    """Models of their own for what is asked."""
+    fallback: tuple[ModelName, ...] = Field(default=(), max_length=8)
+    """Models that are asked, in order, where one cannot answer."""
     budget_usd: Decimal | None = Field(default=None, ge=0)
     """US dollars that each agent may spend; it is held before a call that could break it."""
     budget_tokens: int | None = Field(default=None, ge=0)
@@ -311,7 +327,7 @@ class Settings(EngineConfig):
             folder_approvals=beside,
             trust=folder,
             operator=operator_name(),
-            model=_model(file.model, problems),
+            model=_model(file.model, _models(home, workspace, folder, problems), problems),
             embedder=_embedder(own.memory, problems),
             rewrite=own.memory.rewrite,
             recorded_pace=file.model.recorded_pace,
@@ -480,19 +496,42 @@ def _deny_after(tables: Iterable[Mapping[str, Any]], problems: list[str]) -> flo
     return min(given, default=None)
 
 
-def _model(table: _ModelTable, problems: list[str]) -> ModelChoice | None:
+def _models(home: Path, workspace: Path, folder: FolderTrust, problems: list[str]) -> ModelTable | None:
+    """What the operator says of models, the workspace's before the user's own; None where nothing is said.
+
+    The workspace's counts where the folder is trusted: a price that is too low would loosen its budgets.
+    """
+    contents = [_content(place / MODELS, problems) for place in (workspace, home)]
+    if not any(contents):
+        return None
+    from engine.models.model_table import ModelTable, read_models  # late: few have one
+
+    local, own = contents
+    if local is not None and (folder.restricted or not folder.admits(MODELS, local)):
+        local = None
+    tables = [read_models(local, MODELS, problems)] if local is not None else []
+    tables += [read_models(own, str(home / MODELS), problems)] if own is not None else []
+    return ModelTable(tuple(row for table in tables for row in table.rows))
+
+
+def _model(table: _ModelTable, models: ModelTable | None, problems: list[str]) -> ModelChoice | None:
     """The model that environment and files name; the environment's name counts before that of a file."""
+    name = os.environ.get("PILOTHOUSE_MODEL", "").strip() or table.name or ""
     try:
-        choice = ModelChoice.from_environment(os.environ, name=table.name or "")
+        choice = ModelChoice.from_environment(os.environ, name=name, url=table.url, api=table.api or "")
     except ModelError as error:
         problems.append(error.message)
         return None
     if choice is None:
         return None
-    name = os.environ.get("PILOTHOUSE_MODEL", "").strip() or table.name or choice.name
-    budget = Budget(table.budget_usd, table.budget_tokens, table.budget_calls)
     return replace(
-        choice, budget=budget, name=name, repairs=REPAIRS if table.repairs is None else table.repairs
+        choice,
+        budget=Budget(table.budget_usd, table.budget_tokens, table.budget_calls),
+        repairs=REPAIRS if table.repairs is None else table.repairs,
+        roles={str(role): name for role, name in table.roles.items()},
+        fallback=table.fallback,
+        table=models,
+        memory=state_home() / ENDPOINTS,
     )
 
 
@@ -524,17 +563,22 @@ class _Given:
     """The file as it was read; None where there is none."""
 
 
-def _read(path: Path, name: str, problems: list[str]) -> _Given:
-    """A settings file; nothing of it where it is wrong, which is said."""
+def _content(path: Path, problems: list[str]) -> bytes | None:
+    """What stands in a file, at most a little more than the limit; None where there is none."""
     try:
         with path.open("rb") as file:
-            content = file.read(SIZE_LIMIT + 1)
+            return file.read(SIZE_LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
-        return _Given()
+        return None
     except OSError as error:
         problems.append(f"{path} cannot be read: {error.strerror}")
-        return _Given()
-    return _Given(read_table(content, name, problems), content)
+        return None
+
+
+def _read(path: Path, name: str, problems: list[str]) -> _Given:
+    """A settings file; nothing of it where it is wrong, which is said."""
+    content = _content(path, problems)
+    return _Given() if content is None else _Given(read_table(content, name, problems), content)
 
 
 def read_table(content: bytes, name: str, problems: list[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.core.fold import apply
 from engine.core.journal import Event, of_agent
 from engine.core.state import AgentState
 from engine.core.text import clean, clean_line
+from engine.inquiry.waiting import WaitKind, waiting_for
 from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice
 from widgets.base.rows import Row
@@ -92,6 +94,12 @@ class _Shown:
     """The stream of a model's answer that the last line of the mind pane is part of."""
     said: str = ""
     """What of the answer stands in that line."""
+    asked: str = ""
+    """Since when a model is asked, ISO 8601 UTC; empty where none is."""
+    heard: int = 0
+    """Characters of its answer so far."""
+    waits: tuple[str, float, str] | None = None
+    """Why the call waits before it is made again, for how many seconds, and since when."""
     last_words: dict[str, str] = field(default_factory=dict)
     """The end of what each failing step printed last."""
     story_read: bool = True
@@ -209,6 +217,8 @@ class Projector:
         if isinstance(payload, ev.ModelSaid):
             _hear(shown, event, payload)
             return
+        if isinstance(payload, ev.PlanAsked | ev.DecisionAsked):
+            shown.asked, shown.heard, shown.waits = event.at, 0, None
         shown.saying = ""
         line = None if _shown_elsewhere(payload) else line_of(event, payload)
         by = line.by if line is not None and line.by != self._operator else ""
@@ -218,6 +228,19 @@ class Projector:
         shown.chunks.extend(chunks)
         if event.stream == self.selected:
             shown.fresh.extend(chunks)
+
+    def asking(self, now: datetime) -> str:
+        """How long the selected agent's model has been asked and what has come, or when it is asked again."""
+        shown = self._shown
+        if shown is None or not shown.asked or waiting_for(shown.state).kind is not WaitKind.MODEL:
+            return ""
+        if shown.waits is not None:
+            why, seconds, since = shown.waits
+            left = seconds - _seconds(since, now)
+            if left > 0:
+                return f"again in {left:.0f} s: {why}, r asks now"
+        tokens = f"{-(-shown.heard // 4):,} tokens" if shown.heard else "no answer yet"
+        return f"model {_seconds(shown.asked, now):.0f} s: {tokens}"
 
     # -------------------------------------------------------------- selection
 
@@ -312,8 +335,20 @@ class Projector:
         return [SessionChunk(text, "out" if good else "err") for text in _answer_lines(result)]
 
 
+def _seconds(since: str, now: datetime) -> float:
+    return max(0.0, (now - datetime.fromisoformat(since)).total_seconds())
+
+
 def _hear(shown: _Shown, event: Event, payload: ev.ModelSaid) -> None:
     """Let a line of the mind pane grow as the model speaks; a long answer continues in a new one."""
+    if payload.stream == "wait":
+        why, _, seconds = payload.text.partition(" ")
+        shown.waits, shown.heard, shown.saying = (why, float(seconds), event.at), 0, ""
+        text = f"{why}: asks again in {seconds} s; r asks now"
+        shown.mind.append(mind_row(event.ref, "thought", text, event.at[11:19]))
+        return
+    shown.heard += len(payload.text)
+    shown.waits = None
     goes_on = shown.saying == payload.stream and bool(shown.mind) and len(shown.said) < SAID_LIMIT
     first = shown.mind.pop() if goes_on else None
     shown.said, shown.saying = (shown.said if goes_on else "") + payload.text, payload.stream

@@ -158,6 +158,7 @@ class CommandRouter:
             cmd.ProposeRules: self._propose_rules,
             cmd.DenyOverdue: self._deny_overdue,
             cmd.RestoreContext: self._restore_context,
+            cmd.RetryStep: self._retry,
         }
         """Carries a command to an agent out that the agent does not handle alone."""
 
@@ -213,6 +214,15 @@ class CommandRouter:
         if busy := self._shared.branches.held(agent, command):
             return cmd.Receipt(ok=False, message=busy)
         return await self._agent_routes.get(type(command), self._handle)(agent, command, actor)
+
+    async def _retry(self, agent: Agent, command: cmd.RetryStep, actor: str) -> cmd.Receipt:
+        """Ask a model again at once where its calls wait for that, else run a step or a goal again."""
+        client = self._shared.client
+        if client is None or not client.rests or not (agent.around.model and agent.around.model.calls):
+            return await self._handle(agent, command, actor)
+        for rest in client.rests:
+            rest.over.set()
+        return cmd.Receipt(ok=True, message="the model is asked again now")
 
     async def _handle(self, agent: Agent, command: cmd.Command, actor: str) -> cmd.Receipt:
         if not isinstance(command, cmd.Pause):

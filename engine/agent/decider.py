@@ -84,6 +84,7 @@ class Decider:
     async def _decision(self, request: DecisionRequest) -> Decision:
         if self._around.model_stream is not None:
             self._around.model_stream.about(request.goal.id, f"decision on {request.step.id}")
+        await self._around.learn()
         return await self._around.thinker.decide(request)
 
     def _decision_request(self, goal: Goal, step: PlanStep) -> DecisionRequest:

@@ -201,6 +201,7 @@ class Planner:
     async def _think(self, request: PlanRequest) -> PlanProposal:
         if self._around.model_stream is not None:
             self._around.model_stream.about(request.goal.id, "plan")
+        await self._around.learn()
         return await self._around.thinker.plan(request)
 
     def _is_wanted(self, goal: Goal) -> bool:

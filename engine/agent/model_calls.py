@@ -7,8 +7,9 @@ could break a budget is not made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.agent.recorder import AgentRecorder
@@ -19,7 +20,7 @@ from engine.core.campaigns import ModelCharged
 from engine.core.folds.actions import BACKGROUND
 from engine.models.completion import ModelClient, PieceSink, Recorder, call_event, ignore_call, ignore_piece
 from engine.models.cost import Cost, cost_of, maximum_cost
-from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.errors import CANNOT_ANSWER, ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Piece
 from engine.models.request import ModelRequest
 from engine.sandbox.output import OutputPump
@@ -38,6 +39,7 @@ class BudgetClient:
         ledger: counts for all agents.
         goal: gives the goal that is thought about.
         leave: waits for leave to ask, and holds it while a call is made.
+        fallback: models that are asked, in order, where one cannot answer.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class BudgetClient:
         ledger: Ledger,
         goal: Callable[[], str] = str,
         leave: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        fallback: Sequence[str] = (),
     ) -> None:
         self._client, self._ledger, self._goal, self._leave = client, ledger, goal, leave
+        self._fallback = fallback
         self.calls = 0
         """Calls that are under way."""
         self.quiet = asyncio.Event()
@@ -73,6 +77,16 @@ class BudgetClient:
         return await self.pay(request, sink, record, holds=True)
 
     async def pay(self, request: ModelRequest, sink: PieceSink, record: Recorder, holds: bool) -> ModelAnswer:
+        """Send a request, to another model where one cannot answer; each call must be paid for."""
+
+        async def send(asked: ModelRequest) -> ModelAnswer:
+            return await self._pay(asked, sink, record, holds)
+
+        return await send_to_first(request, self._fallback, send)
+
+    async def _pay(
+        self, request: ModelRequest, sink: PieceSink, record: Recorder, holds: bool
+    ) -> ModelAnswer:
         """Send a request, with leave, if it can be paid for; `holds` the agent where it cannot."""
         async with self._leave():
             most = maximum_cost(request, self.capabilities(request.model))
@@ -134,7 +148,29 @@ def rewriter_for(client: BudgetClient, model: str, recorder: AgentRecorder, caus
     return ModelRewriter(client.aside, model, heard)
 
 
+async def send_to_first(
+    request: ModelRequest, fallback: Sequence[str], send: Callable[[ModelRequest], Awaitable[ModelAnswer]]
+) -> ModelAnswer:
+    """The answer of the first model that can give one: the one that is asked for, then those named for it.
+
+    Raises:
+        ModelError: none could; it is the first one's.
+    """
+    first: ModelError | None = None
+    for model in dict.fromkeys((request.model, *fallback)):
+        try:
+            return await send(replace(request, model=model))
+        except ModelError as error:
+            first = first or error
+            if error.kind not in CANNOT_ANSWER:
+                break
+    assert first is not None
+    raise first
+
+
 _STREAMS = {"text": "text", "thinking": "thinking", "tool_input": "tool input"}
+SAID_EVERY_S = 0.2
+"""Seconds between two events of what a model says, at least: a slow one says a token in each."""
 RUBRICS = f"{BACKGROUND}rubrics"
 """Purpose of a call by which a run's output is judged."""
 
@@ -148,7 +184,7 @@ class ModelStreamRecorder:
 
     def __init__(self, client: ModelClient) -> None:
         self._client = client
-        self._pump = OutputPump(self._emit)
+        self._pump = OutputPump(self._emit, SAID_EVERY_S)
         self.listener: AgentRecorder | None = None
         """Records what is said."""
         self.goal = ""
@@ -168,13 +204,17 @@ class ModelStreamRecorder:
 
     def piece(self, piece: Piece) -> None:
         """Take a piece of an answer."""
-        if self._over or piece.kind == "again":
+        if self._over or piece.kind in ("again", "wait"):
             self.last, self._over = {}, False
         if (stream := _STREAMS.get(piece.kind)) is not None:
             self.last[stream] = self.last.get(stream, "") + piece.text
         match piece.kind:
             case "tool":
                 self._pump("tool input", f"{piece.text}: ")
+            case "wait":
+                self._pump.flush()
+                self._pump("wait", piece.text)
+                self._pump.flush()
             case "again":
                 self._pump("text", "\n(the answer broke off; asked again)\n")
             case _:

@@ -149,6 +149,10 @@ class Perceiver(Protocol):
         """What the paths of an action's arguments lead to, and what is there under a like name."""
 
 
+async def learn_nothing() -> None:
+    """Where no endpoint is to be asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentEnvironment:
     """Everything that reaches an agent from outside."""
@@ -168,6 +172,10 @@ class AgentEnvironment:
     """Asks the agent's model, within its budget; None where there is none, as in a replay."""
     model_name: str = ""
     """The model's name, as its endpoint knows it; empty where none is to be asked."""
+    summariser: str = ""
+    """The model that reflects; empty for the same."""
+    learn: Callable[[], Awaitable[None]] = learn_nothing
+    """Asks the model's endpoint what no table says of it, before the first prompt is made."""
     parts: Callable[[], Awaitable[Parts]] = built_in
     """Reads the workspace's parts of prompts; what a prompt was made of is recorded with the call."""
     repairs: int = REPAIRS

@@ -156,7 +156,7 @@ class Reflector:
 
     def _asking(self, job: BackgroundJob) -> ModelQuestion | None:
         """Who is asked for words; None where they are computed."""
-        budget_client, name = self._around.model, self._around.model_name
+        budget_client, name = self._around.model, self._around.summariser or self._around.model_name
         asks = self._state.meta.settings.model and job.task in (MetaTask.REFLECT, MetaTask.CONSOLIDATE)
         if not asks or budget_client is None or not name:
             return None

@@ -18,7 +18,7 @@ from engine.agent.actions.pipeline import LiveToolbox
 from engine.agent.actions.snapshots import NoSaver, SnapshotRule
 from engine.agent.branches import Branches
 from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
-from engine.agent.perception import AgentEnvironment, WorkspacePerceiver
+from engine.agent.perception import AgentEnvironment, WorkspacePerceiver, learn_nothing
 from engine.agent.settings import read_recovery, read_settings
 from engine.agent.steering.ledger import Ledger
 from engine.agent.steering.reviews import Reviewer, ReviewerChoice
@@ -54,7 +54,7 @@ from engine.value import asdict, dataclass, field, fields
 if TYPE_CHECKING:
     from engine.agent.reasoner_deliberation import ReasonerSupport
     from engine.memory.embedder_choice import EmbedderChoice
-    from engine.models.completion import ModelClient
+    from engine.models.completion import ModelClient, ModelProvider
     from engine.planning.pgp.requests import Answerer
 
 
@@ -180,6 +180,8 @@ class RunModelCalls:
     """Records what the model says."""
     aside: ModelClient | None = None
     """Asks a model by which output is judged; None where there is none."""
+    judge: str = ""
+    """The model that judges; empty for the one of the run's tier."""
 
 
 class RunThinkers(Protocol):
@@ -258,6 +260,8 @@ class _AgentModel(NamedTuple):
     name: str
     of_tier: Callable[[str], str]
     repairs: int = REPAIRS
+    roles: Mapping[str, str] = {}
+    fallback: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -277,7 +281,7 @@ class SharedServices:
     memory: Memory
     kept: Callable[[], Awaitable[None]]
     """Waits until memory holds what the journal holds."""
-    client: ModelClient | None
+    client: ModelProvider | None
     """Whom models are asked through; None where there is none."""
     ledger: Ledger
     background: BackgroundRunner
@@ -308,7 +312,7 @@ class SharedServices:
         model = self.config.model
         if self.client is None or model is None:
             return None
-        return _AgentModel(self.client, model.name, model.of_tier, model.repairs)
+        return _AgentModel(self.client, model.name, model.of_tier, model.repairs, model.roles, model.fallback)
 
     def why_not(self, agent_type: str, config: AgentConfig, *, new: bool = False) -> str:
         """Why no agent can live here with this configuration; empty when one can.
@@ -362,12 +366,13 @@ class SharedServices:
         stream: ModelStreamRecorder | None = None
         client: BudgetClient | None = None
         name, repairs, model = "", REPAIRS, self._model_of(state.config.meta)
+        roles = model.roles if model is not None else {}
         if model is not None:
-            name = model.name
+            name = roles.get("decide" if state.config.decides else "plan", model.name)
             repairs = read_repairs(state.config.meta, model.repairs)
             recorder = stream = ModelStreamRecorder(model.client)
             permit = partial(self._permit, state) if state.agent_type in RUN_TYPES else nullcontext
-            client = BudgetClient(model.client, self.ledger, lambda: recorder.goal, permit)
+            client = BudgetClient(model.client, self.ledger, lambda: recorder.goal, permit, model.fallback)
             if answerer is None and state.reasons:
                 answerer = reasoner_support().model_answerer(client, name, stream)
             if state.config.thinker == thinkers.CLAUDE:
@@ -375,7 +380,8 @@ class SharedServices:
         if state.agent_type in RUN_TYPES:
             calls: RunModelCalls | None = None
             if stream is not None and client is not None and model is not None:
-                calls = RunModelCalls(client, model.of_tier, stream, client.aside)
+                judge = roles.get("judge", "")
+                calls = RunModelCalls(client, model.of_tier, stream, client.aside, judge)
             thinker = self.run_thinkers.thinker(state, calls)
         return AgentEnvironment(
             thinker=thinker,
@@ -392,13 +398,17 @@ class SharedServices:
             model=client,
             # An agent that plans by recipes alone does not pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
+            learn=partial(self.client.learn, name)
+            if model is not None and model.client is self.client is not None
+            else learn_nothing,
+            summariser=roles.get("summarise", ""),
             parts=self.parts,
             repairs=repairs,
             post=post,
             seal=self.config.trust.seal
             if self.config.trust is not None
             else lambda _stream, payload: payload,
-            reviewer=self._reviewer(client, name),
+            reviewer=self._reviewer(client, roles.get("judge", name)),
             ledger=self.ledger,
             background=self.background,
             pace=self.pace,

@@ -197,7 +197,7 @@ class ModelSaid(Payload, kind="model.said", external=True):
     """A piece of a model's answer, as it came."""
 
     stream: str
-    """`text`, `thinking` or `tool input`."""
+    """`text`, `thinking` or `tool input`; `wait` before a call is made again: kind of error, seconds."""
     text: str
     skipped: int = 0
     """Characters before this piece that were not kept."""

@@ -28,7 +28,7 @@ from engine.value import dataclass
 
 P = TypeVar("P", bound=Payload)
 
-SETTINGS = ("pilothouse.toml", "thresholds.toml", "mcp.json")
+SETTINGS = ("pilothouse.toml", "models.toml", "thresholds.toml", "mcp.json")
 DIRECTORIES = {"recipes": ".toml", "prompts": ".md"}
 """Directories whose files count, and how their names end."""
 TREES = ("agents",)

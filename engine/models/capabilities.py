@@ -14,6 +14,9 @@ from typing import Any, Literal
 from engine.models.request import LEAST_THINKING, ModelRequest
 from engine.value import dataclass
 
+Profile = Literal["", "tiny", "standard", "large"]
+TINY, STANDARD = 12_000, 64_000
+"""Contexts below these have prompts of the profiles `tiny` and `standard`."""
 _VERSION = re.compile(r"(?:[-@]\d{8}|-latest)$")
 
 
@@ -45,8 +48,19 @@ class Capabilities:
     refuses: frozenset[str] = frozenset({"temperature", "tool_choice"})
     prices: tuple[Price, ...] = ()
     """Bands by `prompt_over`, smallest first; empty when the price is unknown."""
+    json_schema: bool = False
+    """Whether the server holds answers to a schema (`response_format`, a grammar)."""
+    profile: Profile = ""
+    """How large prompts are; by the context where nobody said."""
+    temperature: float | None = None
+    """What is sent where a request names none; None leaves it to the model."""
     known: bool = False
     """False where no table has the model."""
+
+    def __post_init__(self) -> None:
+        if not self.profile:
+            small = "tiny" if self.context_window < TINY else "standard"
+            object.__setattr__(self, "profile", small if self.context_window < STANDARD else "large")
 
     def price(self, prompt_tokens: int) -> Price | None:
         """The band for a prompt of this size; None when the price is unknown."""
@@ -61,6 +75,10 @@ class Capabilities:
             if name in self.refuses and getattr(request, name) != absent:
                 changes[name] = absent
                 notes.append(f"{name} was left out: {self.model} {self._why}")
+        if request.temperature is None and "temperature" not in self.refuses:
+            changes["temperature"] = self.temperature
+        if request.json_schema is not None and not self.json_schema:
+            changes["json_schema"] = None  # its words are in the prompt, too
         if request.effort and not self.effort:
             changes["effort"] = ""
             notes.append(f"effort was left out: {self.model} {self._why}")

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.models.cost import Budget
-from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.models.endpoint import AUTO, Api, Endpoint, Retries, Timeouts
 from engine.value import dataclass
 
 if TYPE_CHECKING:
-    from engine.models.completion import ModelProvider
+    from engine.models.client import MessagesClient
+    from engine.models.model_table import ModelTable
 
 
 REPAIRS_KEY = "repairs"
@@ -47,11 +49,13 @@ def read_repairs(meta: Mapping[str, Any], usual: int = REPAIRS) -> int:
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """The model that is asked where none was chosen."""
+ROLES = ("plan", "decide", "judge", "summarise")
+"""What models are asked for: each may have a model of its own."""
 TIERS = ("fast", "deep")
 """Tiers for which the environment may name a model: PILOTHOUSE_MODEL_FAST, PILOTHOUSE_MODEL_DEEP."""
 NO_MODEL = (
-    "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local server, and start again; "
-    "or see one at work in a recording: pilothouse demo"
+    "there is no model: set ANTHROPIC_API_KEY, or OPENAI_BASE_URL for a local server, and start again "
+    "(pilothouse help models); or see one at work in a recording: pilothouse demo"
 )
 
 
@@ -69,28 +73,47 @@ class ModelChoice:
     retries: Retries = field(default_factory=Retries)
     repairs: int = REPAIRS
     """How often the model may put right an answer that cannot be used."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Other models by what they are asked for, one of `ROLES`."""
+    fallback: tuple[str, ...] = ()
+    """Models that are asked, in order, where one cannot answer."""
+    table: ModelTable | None = None
+    """What the operator says of models."""
+    memory: Path | None = None
+    """The file that keeps what endpoints said of themselves."""
+
+    def of_role(self, role: str) -> str:
+        """The name of the model of a role; the one that thinks where none is named for it."""
+        return self.roles.get(role, self.name)
 
     def of_tier(self, tier: str) -> str:
         """The name of the model of a tier; the one that thinks where none is named for it."""
         return self.tiers.get(tier, self.name)
 
-    def client(self) -> ModelProvider:
+    def client(self) -> MessagesClient:
         """A client of its endpoint; nothing is asked yet."""
         from engine.models.client import MessagesClient
 
-        return MessagesClient(self.endpoint, timeouts=self.timeouts, retries=self.retries)
+        return MessagesClient(
+            self.endpoint, timeouts=self.timeouts, retries=self.retries, table=self.table, memory=self.memory
+        )
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str], *, name: str = "") -> ModelChoice | None:
-        """The model that the environment names; None where it names neither a key nor an endpoint.
+    def from_environment(
+        cls, environ: Mapping[str, str], *, name: str = "", url: str = "", api: Api = ""
+    ) -> ModelChoice | None:
+        """The model that environment and settings name; None where they name neither a key nor an endpoint.
 
         Raises:
-            ModelError: what it names cannot be used; the message says what to do.
+            ModelError: what they name cannot be used; the message says what to do.
         """
-        named = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
-        if not any(environ.get(variable, "").strip() for variable in named):
+        endpoint = Endpoint.from_environment(environ, url, api)
+        if endpoint is None:
             return None
-        chosen = name or environ.get("PILOTHOUSE_MODEL", "").strip() or DEFAULT_MODEL
+        # A server of one's own is asked what it has, and never billed as another's model.
+        own = endpoint.loopback or endpoint.api == "openai" or endpoint.base_url == url
+        usual = AUTO if own and not endpoint.anthropic else DEFAULT_MODEL
+        chosen = name or environ.get("PILOTHOUSE_MODEL", "").strip() or usual
         tiers = {tier: environ.get(f"PILOTHOUSE_MODEL_{tier.upper()}", "").strip() for tier in TIERS}
         named_tiers = {tier: model for tier, model in tiers.items() if model}
-        return cls(Endpoint.from_environment(environ), chosen, tiers=named_tiers)
+        return cls(endpoint, chosen, tiers=named_tiers)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 from engine.core import events as ev
@@ -60,6 +61,8 @@ class RetryWait:
     seconds: float
     at: str
     """Since when, ISO 8601 UTC."""
+    over: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
+    """Ends the wait when it is set."""
 
 
 class ModelProvider(ModelClient, Protocol):
@@ -67,6 +70,9 @@ class ModelProvider(ModelClient, Protocol):
 
     rests: list[RetryWait]
     """Calls that wait now before they are tried again, of all agents."""
+
+    async def learn(self, model: str) -> None:
+        """Ask the endpoint what no table says of a model; once a session, and in little time."""
 
     async def close(self) -> None:
         """Close all connections; whoever asks has ended their calls before."""
@@ -126,6 +132,9 @@ def _usable(answer: ModelAnswer, request: ModelRequest) -> ModelAnswer:
         case StopReason.CONTEXT_WINDOW:
             kind = ModelErrorKind.TRUNCATED
             why = "prompt and answer do not fit into the model's context: shorten the goal or the context"
+        case StopReason.REPETITION:
+            kind = ModelErrorKind.TRUNCATED
+            why = "the answer repeated itself and was cut: ask for less at once, or use another model"
         case StopReason.PAUSE_TURN:
             kind = ModelErrorKind.TRUNCATED
             why = f"the endpoint paused the turn more than {PAUSES} times: ask for less at once"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from engine.models.errors import ModelError, ModelErrorKind
@@ -13,11 +13,15 @@ from engine.models.request import ModelRequest
 from engine.value import dataclass
 
 DEFAULT_URL = "https://api.anthropic.com"
+OPENAI_URL = "https://api.openai.com"
+AUTO = "auto"
+"""Stands for the first model that the endpoint has, where none was chosen of a server of one's own."""
+Api = Literal["", "messages", "openai"]
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint that speaks the Messages API; its key never shows.
+    """An endpoint that speaks the Messages API or that of OpenAI; its key never shows.
 
     Raises:
         ModelError: AUTHENTICATION where a key is needed and missing, or would go over the network in clear;
@@ -25,15 +29,20 @@ class Endpoint:
     """
 
     base_url: str = DEFAULT_URL
+    """Without `/v1`, which may be given."""
     key: str = field(default="", repr=False)
+    api: Api = ""
+    """What it speaks; found by trial where it is not said."""
 
     def __post_init__(self) -> None:
         parts = _split(self.base_url)
         host = parts.hostname or ""
-        if not self.key and (host == "anthropic.com" or host.endswith(".anthropic.com")):
+        object.__setattr__(self, "base_url", self.base_url.rstrip("/").removesuffix("/v1").rstrip("/"))
+        if not self.key and (self.anthropic or host == "api.openai.com"):
+            vendor = "ANTHROPIC" if self.anthropic else "OPENAI"
             raise ModelError(
                 ModelErrorKind.AUTHENTICATION,
-                "no key for the model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own",
+                f"no key for the model: set {vendor}_API_KEY, or {vendor}_BASE_URL for a server of your own",
             )
         if self.key and not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
             raise ModelError(
@@ -46,10 +55,32 @@ class Endpoint:
             )
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Endpoint:
-        """The endpoint that `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY` (or `ANTHROPIC_AUTH_TOKEN`) name."""
-        key = environ.get("ANTHROPIC_API_KEY") or environ.get("ANTHROPIC_AUTH_TOKEN") or ""
-        return cls(environ.get("ANTHROPIC_BASE_URL", "").strip() or DEFAULT_URL, key.strip())
+    def from_environment(cls, environ: Mapping[str, str], url: str = "", api: Api = "") -> Endpoint | None:
+        """The endpoint that environment and settings name; None where neither does.
+
+        Args:
+            environ: `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY` (or `ANTHROPIC_AUTH_TOKEN`), else
+                `OPENAI_BASE_URL` and `OPENAI_API_KEY`.
+            url: the address in the settings, which counts where the environment names none.
+            api: what it speaks, as the settings say.
+        """
+        given = {name: environ.get(name, "").strip() for name in _VARIABLES}
+        theirs, ours = given["OPENAI_BASE_URL"], given["ANTHROPIC_BASE_URL"]
+        keys = (given["ANTHROPIC_API_KEY"] or given["ANTHROPIC_AUTH_TOKEN"], given["OPENAI_API_KEY"])
+        if ours or (not theirs and not url and keys[0] and api != "openai"):
+            return cls(ours or DEFAULT_URL, keys[0], api if ours else "messages")
+        if theirs or (not url and keys[1]):
+            return cls(theirs or OPENAI_URL, keys[1], "openai")
+        if not url:
+            return None
+        # A key goes only where its own vendor's address was asked for, or what the settings say it is for.
+        return cls(url, keys[1] if api == "openai" else keys[0] if api == "messages" else "", api)
+
+    @property
+    def anthropic(self) -> bool:
+        """Whether it is the one of Claude's maker, which needs no trial."""
+        host = urlsplit(self.base_url).hostname or ""
+        return host == "anthropic.com" or host.endswith(".anthropic.com")
 
     @property
     def loopback(self) -> bool:
@@ -72,6 +103,12 @@ class Endpoint:
     def __reduce__(self) -> Any:
         # A pickle or a copy.deepcopy into a state would carry the key along.
         raise TypeError("an endpoint is not copied into files: it holds a key")
+
+
+_VARIABLES = (
+    *("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    *("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+)
 
 
 def _split(url: str) -> Any:

@@ -48,6 +48,18 @@ RETRIED = frozenset(
 """Kinds that may pass by themselves; all others would come again."""
 
 
+ATTEMPTS: Mapping[ModelErrorKind, int] = {ModelErrorKind.UNREADABLE: 2}
+"""How often a call is made at most, where that is less than `Retries` says."""
+CANNOT_ANSWER = frozenset(
+    {
+        *(ModelErrorKind.PERMISSION, ModelErrorKind.NOT_FOUND, ModelErrorKind.TOO_LARGE),
+        *(ModelErrorKind.RATE_LIMIT, ModelErrorKind.OVERLOADED, ModelErrorKind.SERVER),
+        ModelErrorKind.TIMEOUT,
+    }
+)
+"""Kinds after which another model of the same endpoint is asked, where the settings name one."""
+
+
 class ModelError(Exception):
     """A call of a model failed; the message says what happened and what to do, and holds no key."""
 
@@ -83,7 +95,8 @@ _FAILURES: Mapping[ModelErrorKind, FailureKind] = {
     **dict.fromkeys(RETRIED, FailureKind.NETWORK_ERROR),
     **dict.fromkeys((ModelErrorKind.RATE_LIMIT, ModelErrorKind.OVERLOADED), FailureKind.RATE_LIMIT_ERROR),
     **dict.fromkeys((ModelErrorKind.BAD_REQUEST, ModelErrorKind.TOO_LARGE), FailureKind.INVALID_PARAMETERS),
-    ModelErrorKind.NOT_FOUND: FailureKind.TOOL_UNAVAILABLE,
+    # Garbage was asked for again already: an endpoint that answers so will do it again.
+    **dict.fromkeys((ModelErrorKind.NOT_FOUND, ModelErrorKind.UNREADABLE), FailureKind.TOOL_UNAVAILABLE),
     ModelErrorKind.TRUNCATED: FailureKind.PLANNING_ERROR,
 }
 """All others are refusals, which would come again."""

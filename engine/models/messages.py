@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 
 from engine.value import dataclass
 
-PieceKind = Literal["text", "thinking", "tool", "tool_input", "again"]
+PieceKind = Literal["text", "thinking", "tool", "tool_input", "again", "wait"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,8 @@ class StopReason(StrEnum):
     """The endpoint paused a long turn; sending the answer back lets the model continue."""
     REFUSAL = "refusal"
     CONTEXT_WINDOW = "model_context_window_exceeded"
+    REPETITION = "repetition"
+    """It said the same again and again, and was cut; no endpoint says so."""
     UNKNOWN = "unknown"
     """A reason that this table does not have; `ModelAnswer.stop_said` holds it."""
 
@@ -202,7 +204,8 @@ class Piece:
     """What is new in an answer, for those who watch it come."""
 
     kind: PieceKind
-    """`tool` begins a tool call and `text` is its name; `again` takes back all that came before."""
+    """`tool` begins a tool call and `text` is its name; `again` takes back all that came before; `wait` says
+    why the call is made once more, and after how many seconds."""
     text: str = ""
     block: int = 0
     """Number of the block it belongs to, from 0."""

@@ -61,6 +61,9 @@ class ModelRequest:
     """Set by `Capabilities.fit` where the model takes no budget and decides itself how much it thinks."""
     effort: str = ""
     """One of `EFFORTS`; empty leaves it to the model."""
+    json_schema: dict[str, Any] | None = None
+    """The answer is one JSON object of this schema, and ends where that is whole. The server is told where
+    it can hold an answer to one; None where the answer is free, or a call of a tool."""
     cache_tools: bool = False
     """Whether the tools are stable, so that the endpoint may cache them."""
 
@@ -120,6 +123,9 @@ class ModelRequest:
             body["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
         if self.effort:
             body["output_config"] = {"effort": self.effort}
+        if self.json_schema is not None:
+            form = {"format": {"type": "json_schema", "schema": self.json_schema}}
+            body["output_config"] = body.get("output_config", {}) | form
         if self.temperature is not None:
             body["temperature"] = self.temperature
         text = json.dumps(body, ensure_ascii=False, allow_nan=False)

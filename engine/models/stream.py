@@ -92,18 +92,20 @@ class EventReader:
         return None
 
 
-class _Wire(BaseModel):
+class Wire(BaseModel):
+    """What comes over the network."""
+
     # The API may add fields at any time; those that are here must be of their type.
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class WireCache(_Wire):
+class WireCache(Wire):
     """How the tokens written to the cache divide."""
 
     ephemeral_1h_input_tokens: int = Field(default=0, ge=0)
 
 
-class WireUsage(_Wire):
+class WireUsage(Wire):
     """Counts of tokens; each one may be left out."""
 
     input_tokens: int | None = Field(default=None, ge=0)
@@ -113,7 +115,7 @@ class WireUsage(_Wire):
     cache_creation: WireCache | None = None
 
 
-class WireMessage(_Wire):
+class WireMessage(Wire):
     """The beginning of an answer."""
 
     id: str = ""
@@ -121,14 +123,14 @@ class WireMessage(_Wire):
     usage: WireUsage = WireUsage()
 
 
-class WireStopDetails(_Wire):
+class WireStopDetails(Wire):
     """What the endpoint says about a refusal."""
 
     category: str | None = None
     explanation: str | None = None
 
 
-class WireDelta(_Wire):
+class WireDelta(Wire):
     """What came anew: of a block by `type`, of a message without."""
 
     type: str = ""
@@ -141,14 +143,14 @@ class WireDelta(_Wire):
     stop_details: WireStopDetails | None = None
 
 
-class WireError(_Wire):
+class WireError(Wire):
     """What went wrong at the endpoint while it answered."""
 
     type: str = ""
     message: str = ""
 
 
-class WireEvent(_Wire):
+class WireEvent(Wire):
     """One event; which fields count depends on its type."""
 
     type: str
@@ -160,7 +162,7 @@ class WireEvent(_Wire):
     error: WireError | None = None
 
 
-_STREAM_ERRORS = {
+STREAM_ERRORS = {
     "overloaded_error": ModelErrorKind.OVERLOADED,
     "rate_limit_error": ModelErrorKind.RATE_LIMIT,
     "timeout_error": ModelErrorKind.TIMEOUT,
@@ -185,25 +187,26 @@ def wire_event(event: ServerEvent) -> WireEvent:
             value["type"] = event.name
         wire = WireEvent.model_validate(value)
     except StrictJsonError as error:
-        raise _unreadable(event, str(error)) from None
+        raise unreadable(event, str(error)) from None
     except ValidationError as error:
-        raise _unreadable(event, first_problem(error)) from None
+        raise unreadable(event, first_problem(error)) from None
     if wire.type == "error":
         problem = wire.error or WireError()
         raise ModelError(
-            _STREAM_ERRORS.get(problem.type, ModelErrorKind.SERVER),
+            STREAM_ERRORS.get(problem.type, ModelErrorKind.SERVER),
             "the model's endpoint broke the answer off: "
             + clean_line(problem.message or problem.type, limit=300),
         )
     return wire
 
 
-def _unreadable(event: ServerEvent, why: str) -> ModelError:
+def unreadable(event: ServerEvent, why: str) -> ModelError:
+    """An event that cannot be read."""
     name = clean_line(event.name, limit=60) or "an event"
     return ModelError(
         ModelErrorKind.UNREADABLE,
         f"the endpoint's stream cannot be read: {name}: {clean_line(why, limit=300)}: "
-        "check that the address is one of the Messages API",
+        "check that the address is one of a model",
     )
 
 
@@ -234,6 +237,7 @@ class Assembly:
         self._begun = False
         self._stop = ""
         self._stop_details = ""
+        self._cut = False
 
     @property
     def begun(self) -> bool:
@@ -244,6 +248,10 @@ class Assembly:
     def ended(self) -> bool:
         """Whether the answer is whole: the endpoint said why it stopped."""
         return bool(self._stop)
+
+    def cut(self, reason: StopReason) -> None:
+        """End the answer here, as what follows is of no use; its tokens are estimated."""
+        self._stop, self._cut = reason.value, True
 
     def take(self, event: WireEvent) -> Piece | None:
         """Add an event; what is new for a watcher, None when nothing is.
@@ -350,7 +358,7 @@ class Assembly:
         written = used.cache_creation_input_tokens or 0
         hour = min(used.cache_creation.ephemeral_1h_input_tokens, written) if used.cache_creation else 0
         # The count at the start is of the first token only; the whole one comes with the reason to stop.
-        counted = used.output_tokens is not None and self.ended
+        counted = used.output_tokens is not None and self.ended and not self._cut
         output = used.output_tokens or 0
         if not counted:
             texts = ("".join(block.parts) for block in self._blocks.values())

@@ -188,13 +188,15 @@ def _chunk(data: bytes) -> bytes:
 
 
 @contextmanager
-def serving(answer: Callable[[Seen], Reply]) -> Iterator[str]:
+def serving(
+    answer: Callable[[Seen], Reply], made: Callable[[Script], MessagesServer] | None = None
+) -> Iterator[str]:
     """A server in a thread of its own, whose every reply a function gives; its address."""
     url: list[str] = []
     ready, over = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with MessagesServer([answer], repeat=True) as server:
+        async with made([answer]) if made else MessagesServer([answer], repeat=True) as server:
             url.append(server.url)
             ready.set()
             await asyncio.to_thread(over.wait)

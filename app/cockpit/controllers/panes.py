@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.cockpit.context import CockpitContext
@@ -194,6 +195,8 @@ class Panes:
             model = agent_views.status(model, state, now)
         elif state is not None and state.shell_taken and not self._context.has_shell(agent):
             model = replace(model, point=OTHERS_SHELL)
+        elif model.mode == "RUNNING" and not model.asks:
+            model = replace(model, point=self._context.projector.asking(datetime.now(UTC)) or model.point)
         job, job_short = self._mastermind.status()
         waiting = self._waiting.count(states, self._mastermind.state, self._crew.needs)
         others = views.others(engine.clients, self._context.settings.operator)

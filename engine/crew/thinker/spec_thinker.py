@@ -317,5 +317,6 @@ def spec_thinker(
         )
         if calls.aside is not None:
             record = partial(calls.stream.called, purpose=RUBRICS)
-            judge = RubricJudge(calls.aside, calls.of_tier, record)
+            of_tier = (lambda _tier: calls.judge) if calls.judge else calls.of_tier
+            judge = RubricJudge(calls.aside, of_tier, record)
     return SpecThinker(state, registry, asker, colleagues, judge)

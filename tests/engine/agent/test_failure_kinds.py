@@ -124,7 +124,6 @@ def test_what_may_pass_at_a_model_is_asked_again_and_what_may_not_is_not() -> No
         ModelErrorKind.SERVER,
         ModelErrorKind.TIMEOUT,
         ModelErrorKind.NETWORK,
-        ModelErrorKind.UNREADABLE,
     }
 
 

@@ -110,7 +110,7 @@ def test_the_time_to_wait_is_seconds_milliseconds_or_a_date(
 ) -> None:
     now = datetime(2026, 11, 22, 6, 0, 0, tzinfo=UTC)
     # Importing the SDK takes a second, which no other test process is to spend.
-    from engine.models.sdk import retry_after
+    from engine.models.http import retry_after
 
     assert retry_after(milliseconds, value, now=now) == seconds
 
