@@ -279,7 +279,10 @@ class ClaudeThinker:
         """The first question for a decision, as it is sent."""
         known, budget = self._known, self._budget
         about = f"{request.goal.text} {request.step.description}"
-        commands = self._offered.chosen(about, budget.candidates, basic=budget.candidates > len(BASIC))
+        near = self.recipes.examples(about, budget.examples) if self.recipes is not None else ()
+        likely = [f"{step.tool}.{step.command}" for _, steps in near for step in steps]
+        basic = budget.candidates > len(BASIC)
+        commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
         tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
         role = decider_blocks(budget, parts or Parts())

@@ -262,7 +262,7 @@ class DecisionReader:
             schema = small_schema(form)
             value = fitted(given, schema, notes)
             if isinstance(value, dict) and "plan" in value:
-                value = {**value, "plan": self._offered.plan(value["plan"], notes)}
+                value = {**value, "plan": self._offered.plan(value["plan"], notes, whole=False)}
             return self._decision(form.model_validate_json(json.dumps(value), strict=True)), ()
         except ValidationError as error:
             return None, problem_lines(error)

@@ -35,7 +35,7 @@ class PromptBudget:
 
 _BUDGETS = {
     "tiny": PromptBudget(12, 5, 2, 700, 250, short=True),
-    "standard": PromptBudget(24, 24, 2, 4_000, 1_500),
+    "standard": PromptBudget(24, 18, 2, 4_000, 1_500),
     "large": PromptBudget(100, 100, 1, 15_000, 6_000),
 }
 ANSWER_SHARE = 4

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from engine.core.ports import CommandSpec, Parameter
@@ -97,7 +97,9 @@ class OfferedCommands:
             if not (spec.operator_only or spec.runs_only)
         )
 
-    def chosen(self, text: str, most: int, *, basic: bool = True) -> tuple[Command, ...]:
+    def chosen(
+        self, text: str, most: int, *, basic: bool = True, first: Iterable[str] = ()
+    ) -> tuple[Command, ...]:
         """The basic commands and those that a text is most about, in the order of the registry.
 
         Where all fit they are all given, so that the prompt stays the same from goal to goal.
@@ -105,7 +107,8 @@ class OfferedCommands:
         Args:
             text: what is to be done.
             most: how many.
-            basic: whether the basic commands of the sandbox come first, whatever the text says.
+            basic: whether the basic commands of the sandbox come first, whatever the text says; else last.
+            first: names of commands that come before all others.
         """
         if len(self.all) <= most:
             return self.all
@@ -113,12 +116,13 @@ class OfferedCommands:
         always = [
             command
             for command in self.all
-            if basic and command.tool == SIMPLE_CODER and command.spec.name in BASIC
+            if command.tool == SIMPLE_CODER and command.spec.name in BASIC
         ]
         ranked = sorted(
             (each for each in self.all if scores[each.name] > 0), key=lambda each: -scores[each.name]
         )
-        taken = {each.name for each in list(dict.fromkeys((*always, *ranked)))[:most]}
+        order = (*always, *ranked) if basic else (*ranked, *always)
+        taken = list(dict.fromkeys((*first, *(each.name for each in order))))[:most]
         return tuple(each for each in self.all if each.name in taken)
 
     def named(self, tool: str, command: str) -> Command | None:
@@ -150,12 +154,18 @@ class OfferedCommands:
 
     # ------------------------------------------------------------------ reading
 
-    def plan(self, value: Any, notes: Notes) -> Any:
-        """The actions of a plan in the notation's own form, ids and dependencies put right."""
+    def plan(self, value: Any, notes: Notes, *, whole: bool = True) -> Any:
+        """The actions of a plan in the notation's own form, ids and dependencies put right.
+
+        Args:
+            value: what stands where the plan should.
+            notes: gets what was put right.
+            whole: whether steps can depend on steps of this plan only.
+        """
         if not isinstance(value, list):
             return value
         actions = [self.action(item, f"step {number}", notes) for number, item in enumerate(value, 1)]
-        return _numbered(actions, notes)
+        return _numbered(actions, notes, whole=whole)
 
     def action(self, item: Any, where: str, notes: Notes) -> Any:
         """One action in the notation's own form; as it is where it cannot be told what is meant."""
@@ -176,7 +186,7 @@ class OfferedCommands:
         tool = next((flat[key] for key in _TOOL_KEYS if isinstance(flat.get(key), str)), "")
         texts = (flat[key] for key in _COMMAND_KEYS if isinstance(flat.get(key), str) and flat[key])
         words = next((text for text in texts if text.upper() != "EXECUTE_TOOL"), "")
-        if not words:
+        if not words or (words == item.get("type") and self._meant("", words) is None):
             return item
         given = next((flat[key] for key in _ARGS_KEYS if key in flat and flat[key] is not inner), None)
         if given is None:
@@ -256,7 +266,7 @@ def _by_name(spec: CommandSpec, args: dict[str, Any], where: str, notes: Notes) 
     if len(unknown) == 1 and len(missing) == 1 and _fitting(missing[0], args[unknown[0]]):
         notes.append(f"{where}: `{unknown[0]:.40}` was taken as `{missing[0].name}`")
         args = {(missing[0].name if name == unknown[0] else name): value for name, value in args.items()}
-    elif unknown and not free:
+    elif unknown and known and not free:
         notes.append(f"{where}: `{', '.join(unknown)[:80]}` was left out")
         args = {name: value for name, value in args.items() if name in known}
     schema = {"type": "object", "properties": json_schema(spec)["properties"]}
@@ -268,7 +278,7 @@ def _fitting(parameter: Parameter, value: Any) -> bool:
     return fits(parameter, value) and value not in ("", None)
 
 
-def _numbered(actions: Sequence[Any], notes: Notes) -> list[Any]:
+def _numbered(actions: Sequence[Any], notes: Notes, *, whole: bool) -> list[Any]:
     """Actions with an id of their own each; what they depend on is one of these."""
     if not all(isinstance(action, dict) for action in actions):
         return list(actions)
@@ -281,7 +291,7 @@ def _numbered(actions: Sequence[Any], notes: Notes) -> list[Any]:
     for number, action in enumerate(actions, 1):
         waits = action.get("depends_on", [])
         waits = [str(each) for each in (waits if isinstance(waits, list) else [waits])]
-        kept = [names.get(each, each) for each in waits if each in names]
+        kept = [names.get(each, each) for each in waits if each in names or not whole]
         if len(kept) < len(waits):
             notes.append(f"step {number}: dependencies that are not in the plan were left out")
         ident = given[number - 1] if right else str(number)

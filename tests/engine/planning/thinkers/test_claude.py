@@ -114,7 +114,7 @@ CIRCLE = [{**act("ls"), "id": "a", "depends_on": ["b"]}, {**act("ls"), "id": "b"
         (plan_call(act("mkdir", path=[7])), "'path' must be a string, not [7]"),
         (plan_call(*CIRCLE), "wait for each other in a circle: "),
         (plan_call(*[act("ls")] * 501), "at most 500"),
-        (plan_call({"type": "NO_OP"}), "has no command 'NO_OP'"),
+        (plan_call({"type": "NO_OP"}), "type must be EXECUTE_TOOL"),
         (plan_call(), "the plan is empty and nothing is said to be uncovered"),
         (plan_call(act("toggle_autonomous_mode")), "only the operator may do that"),
         (plan_call(act("shell")), "only the operator may do that"),
