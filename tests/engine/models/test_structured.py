@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.models.completion import ask, complete
 from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.lenient import values_in
 from engine.models.messages import StopReason
-from engine.models.lenient import small_schema, values_in
 from engine.models.structured import NotOfFormError, Structured, ask_for
 from tests.engine.models.model_talk import CLAUDE, Talk, question, talking
 from tests.messages_server import MessagesServer, Reply, call, object_call
