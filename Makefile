@@ -43,12 +43,12 @@ $(VENV)/.installed: pyproject.toml requirements/run.txt requirements/build.txt |
 
 $(VENV)/.installed-test: pyproject.toml requirements/test.txt | $(VENV)/bin/python
 	@echo "installing Pilothouse with its test tools into $(VENV): once, and it may take some minutes …" >&2
-	@$(call install,test,[test$(COMMA)lint])
+	@$(call install,test,[test$(COMMA)lint$(COMMA)embed])
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
 	@echo "installing what the benchmarks compare with into $(VENV): once, and it may take some minutes …" >&2
-	@$(call install,bench,[test$(COMMA)lint$(COMMA)bench])
+	@$(call install,bench,[test$(COMMA)lint$(COMMA)embed$(COMMA)bench])
 	@touch $@
 
 run: setup
@@ -100,8 +100,9 @@ AGE ?= 7 days
 COMPILE = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
   --exclude-newer "$(AGE)" --python $(SUPPLY)/bin/python --no-python-downloads
 requirements: $(SUPPLY)/.installed
-	$(COMPILE) --upgrade pyproject.toml --extra test --extra lint --group build -o requirements/test.txt
+	$(COMPILE) --upgrade pyproject.toml --extra test --extra lint --extra embed --group build -o requirements/test.txt
 	$(COMPILE) pyproject.toml -c requirements/test.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra embed -c requirements/test.txt -o requirements/embed.txt
 	$(COMPILE) --group pyproject.toml:build -c requirements/test.txt -o requirements/build.txt
 	$(BIN)/python -c 'import tomllib; from pathlib import Path; \
 	  print(*tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"])' | \

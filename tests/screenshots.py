@@ -181,9 +181,8 @@ async def long_run(workspace: Path) -> None:
         await flight.no_dialog()
         await flight.press("M")
         await flight.dialog(MemoryBrowser)
-        await flight.press(*"gauge", "enter")
-        await flight.until(lambda: "gauge" in flight.text, "memories")
-        await asyncio.sleep(1.0)
+        await flight.press("slash", *"reading of gauge 12", "enter")
+        await flight.shows("found by")
         await _keep(flight, "memory-browser")
 
 

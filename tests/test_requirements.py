@@ -24,7 +24,14 @@ EXTRAS, GROUPS = PYPROJECT["project"]["optional-dependencies"], PYPROJECT["depen
 NEEDED = {
     "run": PYPROJECT["project"]["dependencies"],
     "build": [*PYPROJECT["build-system"]["requires"], *GROUPS["build"]],
-    "test": [*PYPROJECT["project"]["dependencies"], *EXTRAS["test"], *EXTRAS["lint"], *GROUPS["build"]],
+    "test": [
+        *PYPROJECT["project"]["dependencies"],
+        *EXTRAS["test"],
+        *EXTRAS["lint"],
+        *EXTRAS["embed"],
+        *GROUPS["build"],
+    ],
+    "embed": [*PYPROJECT["project"]["dependencies"], *EXTRAS["embed"]],
     "bench": EXTRAS["bench"],
     "supply": GROUPS["supply"],
 }
@@ -61,7 +68,7 @@ def test_each_dependency_is_pinned_to_a_version_that_pyproject_allows(name: str)
 
 
 @pytest.mark.fast
-@pytest.mark.parametrize("name", ["run", "build", "bench"])
+@pytest.mark.parametrize("name", ["run", "embed", "build", "bench"])
 def test_what_is_used_is_what_was_tested(name: str) -> None:
     tested = {package: version for package, (version, _) in pins("test").items()}
     others = {package: version for package, (version, _) in pins(name).items()}
@@ -86,8 +93,8 @@ def test_every_install_takes_hashes_or_no_index(tmp_path: Path) -> None:
 def test_an_install_without_hashes_is_asked_for_by_name(tmp_path: Path) -> None:
     command = ["make", "-n", f"VENV={tmp_path}", "UNHASHED=1", "setup-bench"]
     done = subprocess.run(command, cwd=TOP, env=plain(), capture_output=True, text=True, check=True)
-    assert "-e '.[test,lint]'" in done.stdout
-    assert "-e '.[test,lint,bench]'" in done.stdout
+    assert "-e '.[test,lint,embed]'" in done.stdout
+    assert "-e '.[test,lint,embed,bench]'" in done.stdout
     assert "UNHASHED is set" in done.stdout
 
 

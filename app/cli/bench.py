@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from app.cli.options import print_error
 
@@ -12,6 +13,12 @@ from app.cli.options import print_error
 def add_arguments(bench: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     bench.add_argument("name", nargs="?", default="", metavar="NAME", help="without one: all names")
+    bench.add_argument(
+        "--sets", type=Path, metavar="FOLDER", help="with memory: recall on the public sets in FOLDER instead"
+    )
+    bench.add_argument(
+        "--choose", action="store_true", help="with --sets: which weights do best on the training half"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
         return print_error(
             "the benchmarks are part of the source tree: run this in a checkout, or make bench"
         )
+    if options.sets is not None:
+        return _recall(options)
     none = True
     for row in run_all(options.name):
         none = False
@@ -33,3 +42,20 @@ def run(options: argparse.Namespace) -> int:
         print(f"{row['name']:<44} {figures:<44}{ratio}", file=sys.stderr)
         print(json.dumps(row), flush=True)
     return print_error(f"there is no benchmark '{options.name}'") if none else 0
+
+
+def _recall(options: argparse.Namespace) -> int:
+    """How much of what answers a question memory finds."""
+    from tests.benchmarks import retrieval
+
+    if options.name != "memory":
+        return print_error("--sets is of one benchmark: pilothouse bench memory --sets FOLDER")
+    if not options.sets.is_dir():
+        return print_error(
+            f"there is no folder {options.sets}: make it; the benchmark says what to put into it"
+        )
+    measure = retrieval.choose if options.choose else retrieval.rows
+    for line, row in measure(options.sets):
+        print(line, file=sys.stderr)
+        print(json.dumps(row), flush=True)
+    return 0

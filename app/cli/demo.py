@@ -84,7 +84,7 @@ def _asked(known: dict[str, Mission]) -> str:
 
 def _play(options: argparse.Namespace, workspace: Path, mission: Mission, on_screen: bool) -> int:
     workspace.mkdir()
-    settings = replace(Settings.load(workspace, theme=options.theme), model=None)
+    settings = replace(Settings.load(workspace, theme=options.theme), model=None, tour=False)
     pace = options.pace if options.pace is not None or on_screen else 0
     if pace is not None:
         settings = replace(settings, recorded_pace=pace)

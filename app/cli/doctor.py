@@ -29,6 +29,8 @@ from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify
 from engine.core.text import clean_line
+from engine.memory.embedder_choice import MINILM, EmbedderChoice
+from engine.memory.embedding import INSTALL, EmbedderError
 from engine.models.choice import ModelChoice
 from engine.models.completion import ask
 from engine.models.errors import ModelError
@@ -67,6 +69,7 @@ async def check_installation(workspace: Path, *, ask_model: bool = False) -> Ans
         "logs": await _asked(_logs, workspace),
         "sqlite": _sqlite(),
         "model": await _model(settings.model, ask_it=ask_model),
+        "memory": await _memory(settings.embedder, ask_it=ask_model),
         "snapshots": await _asked(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
         "loop": await _asked(_loop, workspace),
@@ -169,6 +172,26 @@ async def _model(choice: ModelChoice | None, *, ask_it: bool) -> dict[str, Any]:
         await client.close()
     took = f"answered in {answer.latency_ms} ms with {answer.usage.total_tokens} tokens"
     return {**facts, "reason": "; ".join(part for part in (took, unknown) if part)}
+
+
+async def _memory(choice: EmbedderChoice | None, *, ask_it: bool) -> dict[str, Any]:
+    """Who embeds memories; an endpoint is asked only where that is said."""
+    if choice is None:
+        missing = EmbedderChoice(MINILM).missing
+        first = f"{INSTALL}, then " if missing else ""
+        reason = f"words alone find memories; by what they mean: {first}pilothouse memory embedder minilm"
+        return {"ok": True, "embedder": "none", "reason": reason}
+    facts = {"ok": not choice.missing, "embedder": str(choice), "reason": choice.missing}
+    if choice.missing or not (ask_it or choice.name == MINILM):
+        return facts if choice.missing else {**facts, "reason": "not asked; --model asks it for a vector"}
+    embedder = choice.open()
+    try:
+        ((*numbers,),) = await embedder.embed(["ready"], "query")
+    except EmbedderError as error:
+        return {**facts, "ok": False, "reason": str(error)}
+    finally:
+        await embedder.close()
+    return {**facts, "reason": f"answers vectors of {len(numbers)} numbers"}
 
 
 def _snapshots(workspace: Path, rule: SnapshotRule) -> dict[str, Any]:

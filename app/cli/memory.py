@@ -7,23 +7,39 @@ program's own.
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from app.cli.beside import answer_in_engine
-from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
+from app.cli.options import (
+    Answer,
+    Parser,
+    common_options,
+    filled,
+    flag,
+    positive,
+    print_error,
+    run_answer,
+    workspace_of,
+)
+from app.commands.embedder import describe, keep_alone
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import served
 from engine.core import commands as cmd
+from engine.core.memory import Judgement
 from engine.core.ports import Ports
+from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
+from engine.memory.judgements import FIRST, measured
+from engine.memory.memories import Found
 from engine.memory.open_memory import MemoryReader
 from engine.memory.search import SearchMatch
 from engine.memory.upkeep import MemoryStatistics
@@ -31,6 +47,9 @@ from engine.value import asdict, dataclass
 
 NOTES = {"title": "Operator's notes", "idempotency_key": "operator's notes"}
 """The workflow of what is added to none."""
+PROGRESS_S, EMBEDDED_S = 1.0, 5.0
+"""How often it is told how far embedding is, and how long that of one text is waited for."""
+served_as_do = partial(served, kind="do")
 TEXT_LIMIT = 200
 """Characters of a memory that a line shows."""
 
@@ -51,7 +70,7 @@ class MemoryOptions:
 
 
 async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> Answer:
-    """Answer `search` or `stats`; reading only, also while an engine runs.
+    """Answer `search`, `stats` or `judge`; reading only, also while an engine runs.
 
     Raises:
         JournalError: there is no journal, or it cannot be read.
@@ -59,9 +78,10 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
     clock = Ports().clock
     store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
     try:
-        memory = await MemoryReader.look(workspace, store, clock=clock)
+        embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
+        memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
         try:
-            tell = _search if what == "search" else _stats
+            tell = {"search": _search, "stats": _stats, "judge": _judge}[what]
             return await tell(memory, options, seconds(clock.now()))
         finally:
             await memory.close()
@@ -78,15 +98,25 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
         "memory_level": options.level,
     }
     asked |= {"memory_type": options.type, "tags": tuple(options.tags), "limit": options.limit}
-    matches: Sequence[SearchMatch] = await memory.ask_by_name("search", asked, as_of=options.as_of)
-    rows = [_as_row(match, now) for match in matches]
+    found: Found = await memory.ask_by_name("search", {**asked, "nearest": True}, as_of=options.as_of)
+    rows = [_as_row(match, now) for match in found]
     lines = [
         f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {short_duration(row['age_s']):>6}  "
         f"{row['id']:<7} {clean_line(row['content'], limit=TEXT_LIMIT)}"
+        f"{_found_by(row)}"
         for row in rows
     ]
-    text = "\n".join([*(lines or ["nothing was found"]), *_note(memory)])
-    return 0, {"results": rows, "note": memory.note}, text
+    if rows and not found.relevant:
+        lines.insert(0, "nothing fits; the nearest:")
+    note = _note(memory)
+    text = "\n".join([*(lines or ["nothing was found"]), *([f"({note})"] if note else [])])
+    return 0, {"results": rows, "relevant": bool(rows) and found.relevant, "note": note}, text
+
+
+def _found_by(row: dict[str, Any]) -> str:
+    """What is to be said of how a memory was found, beside its words."""
+    linked = f"  ({row['link']})" if row["link"] else ""
+    return f"{linked}  (superseded by {row['superseded']})" if row["superseded"] else linked
 
 
 def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
@@ -95,6 +125,9 @@ def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
         "score": round(match.score, 4),
         "semantic": round(match.semantic, 4),
         "keyword": round(match.keyword, 4),
+        "words": list(match.words),
+        "link": str(match.link.type) if match.link else "",
+        "superseded": match.superseded,
         "id": memory.id,
         "workflow": memory.workflow,
         "level": str(memory.level),
@@ -111,10 +144,10 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
     counts: MemoryStatistics = await memory.ask_by_name(
         "compute_memory_statistics", {"workflow_id": options.workflow}, as_of=options.as_of
     )
-    vectors = memory.status.vectors
-    answer = {**asdict(counts), "vectors": vectors, "embedder": memory.status.embedder, "note": memory.note}
+    vectors, embedder, note = memory.status.vectors, memory.status.embedder, _note(memory)
+    answer = {**asdict(counts), "vectors": vectors, "embedder": embedder, "note": note}
     lines = [
-        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({memory.status.embedder})",
+        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({embedder or 'no embedder'})",
         *_counts("level", counts.by_level),
         *_counts("type", counts.by_type),
         *_counts("workflow", counts.by_workflow),
@@ -126,7 +159,41 @@ async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> An
             f"{counts.unconsolidated_episodic} episodic wait to be brought together"
         )
     lines += [f"goes in {short_duration(max(0, round(at - now)))}: {ident}" for ident, at in counts.expiring]
-    return 0, answer, "\n".join([*lines, *_note(memory)])
+    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
+
+
+async def _judge(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
+    """What was judged, and how well today's search does on it."""
+    judged: Sequence[Judgement] = await memory.ask_by_name("list_judgements", {}, as_of=options.as_of)
+    found = {}
+    for query, workflow in dict.fromkeys((one.query, one.workflow) for one in judged):
+        asked = {"query": query, "workflow_id": workflow, "limit": options.limit, "nearest": True}
+        matches: Found = await memory.ask_by_name("search", asked, as_of=options.as_of)
+        found[query, workflow] = [match.memory.id for match in matches]
+    figures = measured(judged, found)
+    rows = [{**asdict(one), "place": _place(one.memory, found[one.query, one.workflow])} for one in judged]
+    lines = [
+        f"{'right' if row['right'] else 'wrong'}  {row['memory']:<7} {row['place'] or '-':>3}  "
+        f"{clean_line(row['query'], limit=TEXT_LIMIT)}"
+        for row in rows
+    ]
+    if not judged:
+        lines.append("nothing was judged yet: press + or - on a memory that was found in the memory browser")
+    elif figures.queries:
+        lines.append(
+            f"recall@{FIRST} {figures.recall:.2f}, MRR {figures.mrr:.2f}; queries with a right answer: "
+            f"{figures.queries}"
+        )
+    if figures.wrong:
+        lines.append(f"judged wrong: {figures.wrong}; still among the first {FIRST}: {figures.wrong_first}")
+    note = _note(memory)
+    answer = {"judgements": rows, "figures": asdict(figures), "note": note}
+    return 0, answer, "\n".join([*lines, *([f"({note})"] if note else [])])
+
+
+def _place(memory: str, found: Sequence[str]) -> int:
+    """Where a memory stands among what was found, from 1; 0 where it does not."""
+    return found.index(memory) + 1 if memory in found else 0
 
 
 def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
@@ -134,8 +201,8 @@ def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
     return [f"by {name}: {words}"] if words else []
 
 
-def _note(memory: MemoryReader) -> list[str]:
-    return [f"({memory.note})"] if memory.note else []
+def _note(memory: MemoryReader) -> str:
+    return "; ".join(filter(None, (memory.note, clean_line(memory.status.note))))
 
 
 async def remember(submit: Callable[[cmd.Command], Awaitable[cmd.Receipt]], options: MemoryOptions) -> Answer:
@@ -173,6 +240,27 @@ async def _add_beside(options: MemoryOptions, client: EngineClient) -> Answer:
     return await remember(client.submit, options)
 
 
+async def _embedder_beside(words: tuple[str, str], client: EngineClient) -> Answer:
+    line = " ".join(("embedder", *filter(None, words)))
+    given = await client.ask_once("line", line=line, agent="", dry=False, cwd=str(Path.cwd()))
+    return given["code"], given["answer"], given["text"]
+
+
+async def _embedder_alone(workspace: Path, words: tuple[str, str], tell: Callable[[str], object]) -> Answer:
+    """The same without one; then all that is not embedded is."""
+    try:
+        choice = await keep_alone(*words)
+    except MemoryFault as error:
+        return 1, {"ok": False, "message": str(error)}, str(error)
+    if choice is None or not (workspace / DATA_DIRECTORY / DATABASE).exists():
+        return describe(choice, None)
+    async with open_engine(workspace, Settings.load(workspace).engine_config(), served_as_do) as engine:
+        assert engine.memory is not None
+        while not await engine.memory.embedded(PROGRESS_S):
+            tell(describe(choice, engine.memory.status)[2])
+        return describe(choice, engine.memory.status)
+
+
 async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
     """Remember something by an engine of this program's own; see `remember`.
 
@@ -180,8 +268,11 @@ async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
         JournalError: the workspace cannot be opened; where another process holds it, the message says which.
     """
     config = Settings.load(workspace).engine_config()
-    async with open_engine(workspace, config, partial(served, kind="do")) as engine:
-        return await remember(engine.submit, options)
+    async with open_engine(workspace, config, served_as_do) as engine:
+        answer = await remember(engine.submit, options)
+        if engine.memory is not None and not answer[0]:
+            await engine.memory.embedded(EMBEDDED_S)
+        return answer
 
 
 # ------------------------------------------------------------------ the subcommand
@@ -192,12 +283,24 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     common = common_options()
     what = memory.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
     add = what.add_parser("add", parents=[common], help="remember something as the operator")
-    search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
+    search = what.add_parser("search", parents=[common], help="find memories")
+    embedder = what.add_parser("embedder", parents=[common], help="how memories are embedded, or who does it")
+    embedder.add_argument(
+        "text", nargs="?", default="", metavar="minilm|none|URL", help="from now on, in all your workspaces"
+    )
+    embedder.add_argument(
+        "--model", default="", metavar="NAME", help="the model that the endpoint is asked for"
+    )
     stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
+    judge = what.add_parser("judge", parents=[common], help="how well search does on what was judged")
     add.add_argument("text", metavar="TEXT", help="what is remembered")
     add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
     add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
-    search.add_argument("text", metavar="QUERY", help="words, or what it is about")
+    search.add_argument(
+        "text",
+        metavar="QUERY",
+        help='words, "phrases", -word, level: type: agent: since:2w until:2026-11-01; yesterday, last week',
+    )
     search.add_argument("--limit", type=positive, default=10, metavar="N", help="memories at most; 10")
     for parser in (add, search):
         parser.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")
@@ -205,7 +308,7 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--tag", dest="tags", action="append", default=[], metavar="TAG", help="repeatable"
         )
-    for parser in (search, stats):
+    for parser in (search, stats, judge):
         parser.add_argument(
             "--as-of", type=positive, metavar="SEQ", help="as it was at this place of the journal"
         )
@@ -216,6 +319,11 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask or add to the memory of agents."""
     workspace, asked = workspace_of(options), filled(MemoryOptions, options)
+    if options.what == "embedder":
+        words = (options.text, options.model)
+        tell = print_error if not flag(options, "quiet") else len
+        beside, alone = partial(_embedder_beside, words), partial(_embedder_alone, workspace, words, tell)
+        return run_answer(options, answer_in_engine(workspace, beside, alone))
     if options.what == "add":
         beside, alone = partial(_add_beside, asked), partial(add_memory, workspace, asked)
         return run_answer(options, answer_in_engine(workspace, beside, alone))

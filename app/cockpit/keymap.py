@@ -109,6 +109,7 @@ KEYS: tuple[Key, ...] = (
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
+    Key("ctrl+n", "tour_next", "next of the tour", "Cockpit", "The tour: pass over a step, or begin"),
     Key("f1", "manual", "guide", "Cockpit", "The user's guide, a page a topic", first=True),
     Key(
         "ctrl+z", "suspend_process", "suspend", "Cockpit", "Back to the shell; agents wait for fg", first=True

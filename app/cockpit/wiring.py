@@ -81,7 +81,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
     "repair": ("repair:Repair", lambda own: (own.context,), ""),
     "review": ("review:Review", lambda own: (own.context,), "manual why"),
     "sessions": ("crew_sessions:CrewSessions", lambda own: (own.context, own.crew), ""),
-    "tour": ("tour:Tour", lambda own: (own.context, own.run), ""),
+    "tour": ("tour:Tour", lambda own: (own.context, own.run), "tour_next"),
     "time": (
         "time_travel:TimeTravel",
         lambda own: (own.context, own.agents, own.layout),

@@ -31,7 +31,14 @@ from app.commands.command import (
 from app.commands.headless import EXIT_CODES, Serving, Status, open_engine, rest_status
 from app.commands.missions import AgentFaultError, is_idle, wait_until
 from app.commands.preview import default_preview, refused_preview
-from app.commands.registry import command_of, is_improvement_request, needed_state, preview_asked, read_line
+from app.commands.registry import (
+    as_command,
+    command_of,
+    is_improvement_request,
+    needed_state,
+    preview_asked,
+    read_line,
+)
 from app.commands.settings import load_and_say
 from app.commands.user import chosen_operator
 from app.projection.event_lines import ending_jobs_text
@@ -123,8 +130,7 @@ async def run_command(
     bare = preview_asked(line)
     asked = line if bare is None else bare
     try:
-        if not is_improvement_request(asked):
-            command_of(asked)
+        command_of(asked)
     except GrammarError as error:
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
@@ -181,7 +187,7 @@ async def run_command_in(
         return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
     context = context_of(engine, chosen, await engine.view(chosen) if chosen else None, here)
     improves = is_improvement_request(line)
-    context = await with_needed_state(engine, f"evolve {line}" if improves else line, context)
+    context = await with_needed_state(engine, line, context)
     host = HeadlessHost(engine, context, quiet, operator, key=key, lasts=lasts)
     if dry or improves:
         preview = await preview_line(host, line)
@@ -229,7 +235,7 @@ async def preview_line(host: CommandHost, line: str, component: str = "") -> Pre
     try:
         return await preview_request(host, with_component(read_line(line, host.context), component))
     except GrammarError as error:
-        return refused_preview(f"evolve {line.strip()}" if is_improvement_request(line) else line, str(error))
+        return refused_preview(as_command(line), str(error))
 
 
 def with_component(request: Request, component: str) -> Request:

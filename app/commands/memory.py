@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from app.commands.arguments import Rest, Word, among, matching
-from app.commands.command import Context, Group, Show, Submit, Values
+from app.commands.command import Context, Group, Show, Submit, Values, late
 from engine.agent.steering.left_out import left_out
 from engine.core import commands as cmd
 from engine.core.memory import WorkflowStatus
@@ -58,6 +58,10 @@ def _left_out(context: Context) -> list[tuple[str, str]]:
     return [(each.what, each.about) for each in dropped if each.what]
 
 
+def _embedders(_context: Context) -> list[tuple[str, str]]:
+    return [("minilm", "a small model of this machine, for English"), ("none", "words alone")]
+
+
 def _workflow(values: Values) -> dict[str, object]:
     named = {"workflow_id": values["workflow"], "status": values["status"]}
     return {**named, "completion_message": values["why"]} if "why" in values else named
@@ -89,6 +93,22 @@ COMMANDS = (
         "put something into the memory of the agent's present work",
         write("store_memory", _operators),
         Rest("content", "what is to be remembered", shown="TEXT"),
+    ),
+    command(
+        "embedder",
+        "how memories are embedded, so that they are found by what they mean; minilm, an address or none",
+        Show(late("embedder:embedder"), changes=True),
+        Word(
+            "what",
+            "minilm, none or an address",
+            optional=True,
+            shown="minilm|none|URL",
+            default="",
+            offers=_embedders,
+        ),
+        Word("model", "the endpoint's model", optional=True, default=""),
+        examples=("embedder minilm", "embedder http://127.0.0.1:11434/v1 bge-m3"),
+        in_engine=True,
     ),
     command("pin", "keep a memory in mind; it is never evicted", _in_mind("pin"), MEMORY),
     command(

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from os.path import commonprefix
 
 from pydantic import ValidationError
 
@@ -47,13 +48,13 @@ NOUNS = (
 )
 """The modules of the nouns, in the order of help."""
 LINE_LIMIT = 1_000_000
-IMPERATIVES = frozenset(
-    {
-        *("make", "speed", "fix", "mend", "repair", "refactor", "optimise", "optimize", "tune"),
-        *("enhance", "reduce", "simplify", "harden", "clean"),
-    }
+_IMPROVES = re.compile(
+    r"\s*(make\s.*\b(better|faster|shorter|smaller|simpler|cheaper|safer)\b|(speed\s+up|optimi[sz]e|tune)\s)",
+    re.I,
 )
-"""Words that begin a request for an improvement; such a line is shown as it is understood, and not done."""
+"""How a request for an improvement begins; such a line is shown as it is understood, and not done."""
+SHORTEST_SLIP = 3
+"""Letters that a word has which is taken for a misspelt command."""
 _SETTING = re.compile(r"(?P<before>(?P<name>[A-Za-z]+)=(?:\S*,)?)")
 """A setting such as `for=minto`, up to what is written last of its value."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -133,13 +134,36 @@ def preview_asked(line: str) -> str | None:
 
 def is_improvement_request(line: str) -> bool:
     """Whether a line that is no command says that something is to be better: `make tests faster`."""
-    words = line.split(None, 2)
-    return len(words) > 1 and words[0].lower() in IMPERATIVES and built_in(words[0]) is None
+    return _IMPROVES.match(line) is not None
+
+
+def as_command(line: str) -> str:
+    """The line as the command it stands for: a request for an improvement, else a goal in plain words.
+
+    A goal is what has more than one word, of which the first is no command and no misspelt one.
+    """
+    text = line.strip()
+    if is_improvement_request(text):
+        return f"evolve {text}"
+    name, _, rest = split_word(text)
+    name = name.lower()
+    if not rest.strip() or name.startswith("!") or built_in(name) is not None:
+        return line
+    known = (*_by_name(), *plugin_names())
+    slips = len(name) >= SHORTEST_SLIP and name != "make" and any(_is_slip(name, each) for each in known)
+    return line if slips or name in known else f"goal {text}"
+
+
+def _is_slip(typed: str, name: str) -> bool:
+    """Whether one letter is too many, missing or another one, or two have changed places."""
+    at = len(commonprefix((typed, name)))  # noqa: RUF071 - by characters, as it is meant
+    a, b = typed[at:], name[at:]
+    return a[1:] in (b, b[1:]) or a == b[1:] or (a[1::-1], a[2:]) == (b[:2], b[2:])
 
 
 def needed_state(line: str) -> str:
     """`crew` or `improve` where a line is read against that state, else nothing."""
-    name, _, rest = split_word(line.strip())
+    name, _, rest = split_word(as_command(line).strip())
     command = built_in(name)
     if command is None:
         return ""
@@ -159,7 +183,7 @@ def command_of(line: str) -> tuple[Command, str]:
         raise GrammarError(
             f"character {wrong.start() + 1} of the line is none that a text may have; leave it out"
         )
-    text = line.strip()
+    text = as_command(line).strip()
     if text.startswith("!"):
         text = "! " + text[1:].strip()
     name, _, rest = split_word(text)
@@ -169,14 +193,13 @@ def command_of(line: str) -> tuple[Command, str]:
 
 
 def read_line(line: str, context: Context) -> Request:
-    """What a line of the command bar asks for; a request for an improvement is read as `evolve`.
+    """What a line of the command bar asks for; see `as_command`.
 
     Raises:
         GrammarError: it cannot be understood.
     """
-    if is_improvement_request(line):
-        line = f"evolve {line.strip()}"
     command, rest = command_of(line)
+    line = as_command(line)
     try:
         return _read(command, line, rest, context)
     except GrammarError as error:
@@ -198,8 +221,11 @@ def _read(command: Command, line: str, rest: str, context: Context) -> Request:
 # ------------------------------------------------------------------ explaining
 
 
-def hint(line: str) -> str:
-    """How the command at the beginning of a line is used; empty where it is none."""
+def hint(line: str, agent: str = "") -> str:
+    """How the command at the beginning of a line is used, or what the line is; empty where it is none."""
+    if (meant := as_command(line)) != line:
+        goal = f"enter: a goal for {agent or 'the agent'}"
+        return goal if meant.startswith("goal ") else "enter: shows what evolve would do with it"
     name = split_word(line.strip())[0]
     command = built_in("!" if name.startswith("!") else name)
     return f"{command.usage} — {command.help}" if command is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values
+from app.commands.settings import Settings
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.journal import Event
 from engine.core.ports import Ports
@@ -54,7 +56,8 @@ async def search_workspace(
     try:
         if Source.MEMORY in what.sources:
             try:
-                memory = await MemoryReader.look(workspace, store, clock=clock)
+                embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
+                memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
             except MemoryUnavailable as error:
                 return 2, {}, str(error)
         ask: Ask = memory.ask_by_name if memory is not None else _no_memory

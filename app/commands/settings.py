@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -38,9 +38,12 @@ from engine.models.errors import ModelError
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.value import dataclass, field, fields, fields_of, replace
 
+if TYPE_CHECKING:
+    from engine.memory.embedder_choice import EmbedderChoice
+
 FILE = "pilothouse.toml"
-OWN = ("web", "notify")
-"""Tables that count in the user's own file only: a workspace opens no port and runs no program."""
+OWN = ("web", "notify", "memory")
+"""Tables that count in the user's own file only: a workspace opens no port, runs nothing, sends no text."""
 SIZE_LIMIT = 256 * 1024
 DENY_AFTER = "deny_after"
 """In `[approvals]`: how long an approval may wait before it is denied by itself."""
@@ -204,6 +207,18 @@ class NotifyTable(BaseModel, metaclass=LateModel):
     """The address that a notification opens; empty for that of `serve --web`."""
 
 
+class MemoryTable(BaseModel, metaclass=LateModel):
+    """How memories are found; counts in the user's own settings only."""
+
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    embedder: str | None = Field(default=None, max_length=500)
+    """`minilm`, or the address of an endpoint that answers `/embeddings`; `none` for words alone."""
+    model: str | None = Field(default=None, max_length=200)
+    """The endpoint's model."""
+    key_file: Path | None = None
+    """Where the endpoint's key stands; the environment goes before it."""
+
+
 class _File(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -218,6 +233,7 @@ class _File(BaseModel, metaclass=LateModel):
     serve: _ServeTable = Field(default_factory=_ServeTable.model_construct)
     web: WebTable = Field(default_factory=WebTable.model_construct)
     notify: NotifyTable = Field(default_factory=NotifyTable.model_construct)
+    memory: MemoryTable = Field(default_factory=MemoryTable.model_construct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +310,7 @@ class Settings(EngineConfig):
             trust=folder,
             operator=operator_name(),
             model=_model(file.model, problems),
+            embedder=_embedder(own.memory, problems),
             recorded_pace=file.model.recorded_pace,
             budget=file.budget.limits,
             agent_budget=file.budget.agent.limits,
@@ -474,6 +491,20 @@ def _model(table: _ModelTable, problems: list[str]) -> ModelChoice | None:
     return replace(
         choice, budget=budget, name=name, repairs=REPAIRS if table.repairs is None else table.repairs
     )
+
+
+def _embedder(table: MemoryTable, problems: list[str]) -> EmbedderChoice | None:
+    """Who turns memories into vectors; nobody where that cannot be used."""
+    if table.embedder in (None, "none"):
+        return None
+    from engine.memory.embedder_choice import EmbedderChoice  # late: most have none
+    from engine.memory.embedding import EmbedderError  # late: most have none
+
+    try:
+        return EmbedderChoice.chosen(table.embedder, table.model, table.key_file, os.environ)
+    except EmbedderError as error:
+        problems.append(f"{FILE}: memory: {error}; until that is mended, words alone find memories")
+        return None
 
 
 def user_table(home: Path | None) -> dict[str, Any]:

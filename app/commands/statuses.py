@@ -83,7 +83,11 @@ async def list_agents(states: WorkspaceEngine | ClosedWorkspace, _agent: str) ->
     ]
     lines = [
         f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} "
-        + (f"fault: {row['fault']}" if row["fault"] else f"{row['goals']} open goals")
+        + (
+            f"fault: {row['fault']}"
+            if row["fault"]
+            else f"{row['goals']} open goal{'s' * (row['goals'] != 1)}"
+        )
         for row in rows
     ]
     return 0, {"agents": rows}, "\n".join(lines) or NO_AGENT.replace("there is no agent", "no agents")

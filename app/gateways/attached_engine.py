@@ -484,7 +484,7 @@ class AttachedEngine(WorkspaceQueries):
     @property
     def memory_status(self) -> MemoryStatus | None:
         """See `WorkspaceEngine`."""
-        return MemoryStatus()
+        return self._reader.status if self._reader is not None else MemoryStatus()
 
     async def recall(
         self,
@@ -500,7 +500,9 @@ class AttachedEngine(WorkspaceQueries):
             old, self._reader = self._reader, None
             await old.close()
         if self._reader is None:
-            self._reader = await MemoryReader.look(self.workspace, self.store, clock=self.clock)
+            self._reader = await MemoryReader.look(
+                self.workspace, self.store, clock=self.clock, embedder=self.config.embedder
+            )
         if isinstance(request, str):
             return await self._reader.ask_by_name(request, arguments or {}, as_of=as_of)
         return await self._reader.ask(request, as_of=as_of)

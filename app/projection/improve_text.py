@@ -130,7 +130,7 @@ def verdict_rows(verdict: im.Verdict | None) -> list[tuple[str, str, str]]:
 def gain_text(gain: im.Gain) -> str:
     """A paired comparison in figures."""
     return (
-        f"{gain.mean:+.3g} {gain.unit}, 95 % from {gain.low:+.3g} to {gain.high:+.3g}, {gain.pairs} pairs; "
+        f"{gain.words}, gain 95 % from {gain.low:+.3g} to {gain.high:+.3g}, {gain.pairs} pairs; "
         f"{gain.before:.4g} before, {gain.after:.4g} after"
     )
 

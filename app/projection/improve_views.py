@@ -211,7 +211,7 @@ def _candidate(campaign: im.Campaign, candidate: im.Candidate, name: str) -> Row
     ruling = verdict.ruling.value if verdict is not None else "not judged"
     gain, interval, style, figures = verdict.gain if verdict is not None else None, "", "text", ""
     if gain is not None:
-        interval, figures = f"{gain.low:+.3g} … {gain.high:+.3g}", f"{gain.mean:+.3g} {gain.unit} "
+        interval, figures = f"{gain.low:+.3g} … {gain.high:+.3g}", f"{gain.words} "
         style = "success" if gain.low > 0 else "error" if gain.high < 0 else "text"
     title, strong = clean_line(candidate.title), "strong" if candidate.id == campaign.chosen else "text"
     added, removed = Piece(f"+{candidate.added}", "success"), Piece(f" -{candidate.removed}", "error")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ FIRST_WORDS = 300
 """Characters of a memory that a list shows."""
 _UNTOLD = frozenset({"updated_at", "digest", "access_count", "accessed_at", "created_at", "id"})
 """Fields whose change says nothing to a person."""
+_NONE: Mapping[str, bool] = {}
 _KINDS = {"memory.stored": "made", "memory.forgotten": "forgotten", "memory.promoted": "promoted"}
 
 
@@ -61,24 +62,34 @@ def working_set(working: WorkingMemory, now: float) -> list[Row]:
     ]
 
 
-def search_results(hits: Sequence[SearchMatch], now: float, *, scored: bool) -> list[Row]:
+def search_results(
+    hits: Sequence[SearchMatch], now: float, *, scored: bool, judged: Mapping[str, bool] = _NONE
+) -> list[Row]:
     """The rows of a search.
 
     Args:
         hits: what memory answered, best first.
         now: seconds since 1970.
         scored: whether words were looked for, so that the score says how well each fits them.
+        judged: memories of which the operator said whether they answer the query.
     """
-    return [_found_row(hit, now, scored) for hit in hits]
+    return [_found_row(hit, now, scored, judged.get(hit.memory.id)) for hit in hits]
 
 
-def _found_row(hit: SearchMatch, now: float, scored: bool) -> Row:
+def _found_row(hit: SearchMatch, now: float, scored: bool, right: bool | None) -> Row:
     memory, text = hit.memory, clean_line(_first_words(hit.memory))
+    mark = () if right is None else (Piece("✓ ", "success") if right else Piece("✗ ", "error"),)
+    old = (Piece(f"superseded by {clean_line(hit.superseded)}: ", "warning"),) if hit.superseded else ()
     score = (*bar(hit.score, BAR_CELLS, style="accent"), Piece(f" {hit.score:.2f} ")) if scored else ()
     since = age(now - memory.created_at)
     return Row(
         memory.id,
-        (Piece(f"{clean_line(memory.id)} {_words(memory.type)}: ", "dim"), Piece(text)),
+        (
+            *mark,
+            Piece(f"{clean_line(memory.id)} {_words(memory.type)}: ", "dim"),
+            *old,
+            Piece(text, "dim" if old else "text"),
+        ),
         tail=(*score, Piece(f"!{memory.importance:.0f} {since:>3}", "dim")),
         indent=2,
         most=2,
@@ -86,12 +97,28 @@ def _found_row(hit: SearchMatch, now: float, scored: bool) -> Row:
     )
 
 
-def detail(card: MemoryCard, now: float) -> MemoryDetail:
+def _why(hit: SearchMatch, now: float) -> Iterator[str]:
+    """What led to a memory: words, likeness, a link, its age."""
+    if hit.words:
+        yield f"words {hit.keyword:.2f} ({clean_line(', '.join(hit.words), limit=60)})"
+    if hit.semantic:
+        yield f"likeness {hit.semantic:.2f}"
+    if hit.link is not None:
+        ends = (hit.link.source, hit.link.target)
+        other = ends[ends[0] == hit.memory.id]
+        yield f"link: {_words(hit.link.type)} {clean_line(other)}"
+    if hit.timely:
+        yield "the time asked for"
+    yield f"{_ago(now - hit.memory.created_at)}, relevance {hit.relevance:.1f}"
+
+
+def detail(card: MemoryCard, now: float, hit: SearchMatch | None = None) -> MemoryDetail:
     """A memory in full: its text and facts, its links, which can be followed, and its history.
 
     Args:
         card: what memory answered.
         now: seconds since 1970.
+        hit: how a search found it.
     """
     memory, work = card.memory, card.workflow
     in_mind = next((item for item in card.working.items if item.memory.id == memory.id), None)
@@ -105,6 +132,8 @@ def detail(card: MemoryCard, now: float) -> MemoryDetail:
         *(("in mind",) if in_mind is not None else ()),
     )
     facts = {
+        "found by": " · ".join(_why(hit, now)) if hit is not None else "",
+        "newer": f"{hit.superseded} supersedes it" if hit is not None and hit.superseded else "",
         "about": memory.description,
         "why": memory.reasoning,
         "source": " · ".join(filter(None, (memory.source, memory.action, memory.thought, memory.artifact))),

@@ -397,16 +397,17 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
     if place is None:
         nothing = "no step is concerned"
         disabled |= dict.fromkeys((Offer.EDIT_AND_RETRY, Offer.GIVE_RESULT, Offer.SKIP), nothing)
-    if goal is None or goal.status.terminal:
+    if over := goal is None or goal.status.terminal:
         disabled |= dict.fromkeys((Offer.REPLACE_REST, Offer.ABORT), "no goal is open")
     return InterventionModel(
-        goal=goal.text if goal else "",
+        goal=goal.text if goal and not over else "",
         step=step_text(state.as_settled(place[1])) if place else "",
         error_kind=turn.kind,
-        error="\n".join(part for part in (turn.reason, last_words) if part),
+        error="\n".join(filter(None, (turn.reason, last_words))) if turn.kind or turn.unsaved else "",
         tried=tuple(map(strategy_text, turn.tried)),
         disabled=disabled,
         unsaved=turn.unsaved and place is not None,
+        idle=over and place is None,
     )
 
 

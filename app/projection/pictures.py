@@ -77,7 +77,7 @@ def gains(campaign: Campaign) -> Picture:
         style = "success" if gain.low > 0 else "error" if gain.high < 0 else "warning"
         curves.append(Curve(((gain.low, float(at)), (gain.high, float(at))), "", style, RULE))
         curves.append(Curve(((gain.mean, float(at)),), "", style, POINT))
-        text = f"{gain.mean:+.3g} {clean_line(gain.unit)} ({gain.low:+.3g} to {gain.high:+.3g}), {ruling}"
+        text = f"{clean_line(gain.words)} ({gain.low:+.3g} to {gain.high:+.3g}), {ruling}"
         words.append(Fact(name, text, style))
     words = words or [Fact("", "no candidate was measured yet")]
     names = tuple(name for name, _, _ in judged)

@@ -53,6 +53,7 @@ from engine.value import asdict, dataclass, field, fields
 
 if TYPE_CHECKING:
     from engine.agent.reasoner_deliberation import ReasonerSupport
+    from engine.memory.embedder_choice import EmbedderChoice
     from engine.models.completion import ModelClient
     from engine.planning.pgp.requests import Answerer
     from engine.planning.thinkers.procedural import ProceduralThinker
@@ -227,6 +228,8 @@ class EngineConfig:
     leave last (`engine.tools.mcp.permissions`)."""
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    embedder: EmbedderChoice | None = None
+    """Who turns memories into vectors; None where words alone find them."""
     recorded_pace: int = RECORDED_PACE
     """Characters a second of answers that come from a recording; 0 gives them at once."""
     budget: SpendingLimits = field(default_factory=SpendingLimits)

@@ -168,7 +168,7 @@ class Engine(WorkspaceQueries):
                 ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason=Reason("session.opened-so"))
             )
         await self._log.commit()
-        self.memory = Memory(self.workspace, self.store, clock=self.clock)
+        self.memory = Memory(self.workspace, self.store, clock=self.clock, embedder=self.config.embedder)
         self.registry.register(MemoryTool(self.memory, self.kept))
         self.registry.register(CrewTool(self._run_service))
         self._shared = self._all_share(self.memory)

@@ -357,7 +357,7 @@ class WorkspaceQueries:
                 *self.store.notes,
                 *self._live.rebuilt.values(),
             ),
-            memory=status.trouble or (keeper.note if keeper is not None else ""),
+            memory=status.trouble or (keeper.note if keeper is not None else "") or status.fault,
             memory_behind=keeper.behind if keeper is not None else 0,
             servers=self.servers.troubles if self.servers is not None else (),
             restricted=self.trust is not None and (self.trust.restricted or self.trust.foreign),

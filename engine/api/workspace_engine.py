@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from engine.improve.agent_creation import AgentService
     from engine.improve.mastermind import Mastermind
     from engine.inquiry.record import Record
+    from engine.memory.memory import Memory
     from engine.memory.requests import Request
     from engine.tools.mcp.workspace_servers import Servers
 
@@ -73,6 +74,7 @@ class WorkspaceEngine(Protocol):
     time_travel: Branches
     trust: FolderTrust | None
     pace: TurnScheduler
+    memory: Memory | None
     model_name: str
 
     @property

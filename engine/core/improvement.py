@@ -133,6 +133,13 @@ class Gain:
         """Whether it is above nothing with its whole interval."""
         return self.low > 0
 
+    @property
+    def words(self) -> str:
+        """The mean in its unit; where less than nothing is saved, how much more is taken."""
+        saved = self.mean >= 0 or not self.unit.endswith(" saved")
+        more = f"{-self.mean:.3g} {self.unit.removesuffix(' saved')} more"
+        return f"{self.mean:+.3g} {self.unit}" if saved else more
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -359,6 +359,18 @@ class MemoryLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the operator says of a memory as an answer to a query; the newest counts."""
+
+    query: str
+    memory: str
+    workflow: str
+    """Where was looked; empty for everywhere."""
+    right: bool
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class CognitiveState:
     """What a workflow has in mind; its id is the workflow's."""
 
@@ -428,16 +440,18 @@ class MemoryStatus:
     """Whose vectors are compared; empty for none."""
     vectors: int = 0
     """Texts that have one."""
-    waiting: bool = False
-    """Whether texts wait to be embedded."""
+    waiting: int = 0
+    """About how many texts wait to be embedded."""
     note: str = ""
     """Why likeness says less than it could; empty when all is well."""
     open: bool = True
     """False while memory is being opened, and where it could not be."""
     trouble: str = ""
     """Why it could not be opened."""
+    fault: str = ""
+    """Why texts could not be embedded the last time, so that words alone count."""
 
     @property
     def degraded(self) -> bool:
-        """True when a search goes by words and spelling alone."""
+        """True when a search goes by words alone."""
         return bool(self.note)

@@ -127,6 +127,14 @@ class MemoriesLinked(Payload, kind="memory.linked"):
     link: mem.MemoryLink
 
 
+class MemoryJudged(Payload, kind="memory.judged"):
+    """The operator says whether a memory answers a query."""
+
+    workflow: str
+    """The memory's."""
+    judgement: mem.Judgement
+
+
 class LinksWeakened(Payload, kind="memory.links_weakened"):
     """Old links lost strength."""
 

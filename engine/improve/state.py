@@ -148,7 +148,7 @@ def _application_changes(campaign: Campaign, event: Event, payload: Payload) -> 
         return {}
     match payload:
         case me.ApplyEnded():
-            status, text = CampaignStatus.APPLIED, "applied"
+            status, text = CampaignStatus.APPLIED, f"{application.candidate} is applied"
             application = replace(application, ended=event.at, tree_after=payload.tree)
         case me.RollbackBegun():
             return {"application": replace(application, undoing=True)}

@@ -206,7 +206,7 @@ class MemorySearch:
     async def __call__(self, what: SearchQuery, tell: Tell) -> None:
         """Tell what is found, newest first."""
         try:
-            asked = {"query": " ".join(what.words), "limit": min(what.limit, MOST)}
+            asked = {"query": " ".join(what.words), "limit": min(what.limit, MOST), "nearest": True}
             matches: list[SearchMatch] = list(await self._ask("hybrid_search_memories", asked))
             worded = [match for match in matches if match.keyword > 0]
             if what.agent:

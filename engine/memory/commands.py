@@ -98,8 +98,8 @@ chain = get_thought_chain
   say how one memory bears on another
     source_memory_id! target_memory_id! link_type="related" strength=1.0 description
 search = hybrid_search_memories
-  find memories by words and likeness
-    {filters} query! limit=10 offset=0 semantic_weight=0.6 keyword_weight=0.4
+  find memories by words and likeness; relevant is false where none fits
+    {filters} query! limit=10 offset=0 semantic_weight=0.4 keyword_weight=0.6 nearest=false
 like = search_semantic_memories
   find memories that are like a text
     {filters} query! limit=5 threshold=0.75
@@ -137,6 +137,11 @@ _MEANINGS = {
     "memory_type": _TYPES,
     "created_after": "seconds since 1970",
     "created_before": "seconds since 1970",
+    "query": (
+        'words, "phrases", -word, level:, type:, agent:, since:2w or since:2026-11-01; yesterday, last week'
+    ),
+    "like.query": "a text",
+    "nearest": "true to see the nearest where none fits",
     "sort_by": _one_of(_SORTS),
     "sort_order": "asc or desc",
     "direction": "outgoing, incoming or both",
@@ -155,7 +160,7 @@ _MEANINGS = {
     "artifacts.artifact_type": "as keep has them",
     "think.thought_chain_id": "the main one if left out",
     "store.memory_type": _one_of(MemoryType),
-    "store.ttl": "seconds to keep it, 0 for ever; its level's if left out",
+    "store.ttl": "seconds to keep it, 0 for ever; what is usual for its level and type if left out",
     "link.link_type": _one_of(LinkType),
     "linked.link_type": "as link has them",
 }

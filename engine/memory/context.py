@@ -188,7 +188,7 @@ def _link(link: MemoryLink, start: str) -> Item:
 
 async def _proactive(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
     """Memories of all workflows that may help with the next step or the goal, best first."""
-    items = await _search(memory, question, MEMORY_HEAD, limit=POOL, semantic_weight=0.7, keyword_weight=0.3)
+    items = await _search(memory, question, MEMORY_HEAD, limit=POOL)
     return items[: FETCH[Part.PROACTIVE]]
 
 
@@ -204,7 +204,7 @@ async def _search(memory: Memory, question: ContextQuestion, text: int, **how: A
     query = question.query[:QUERY].encode("utf-8", "replace").decode()
     return [
         {**_memory(match.memory, question, text), "score": round(match.score, 3)}
-        for match in await memory.do(HybridSearch(query=query, **how))
+        for match in await memory.do(HybridSearch(query=query, nearest=True, **how))
         if not _is_no_news(match.memory, question)
     ]
 

@@ -12,14 +12,14 @@ from typing import Any
 from engine.core import memory_events as ev
 from engine.core.journal import Event, Payload
 from engine.core.memory import CognitiveState, MemoryItem, Tagging, Usage
-from engine.memory.embedding import DIMENSION, hashed, pack, signature
 from engine.memory.errors import MemoryUnavailable
-from engine.memory.scoring import embedded_text, expiry, scope_words, text_digest
+from engine.memory.scoring import expiry, scope_words, text_digest
 from engine.memory.tables import (
     ACTIONS,
     ARTIFACTS,
     CHAINS,
     DEPENDENCIES,
+    JUDGEMENTS,
     LINKS,
     MEMORIES,
     REFLECTIONS,
@@ -32,6 +32,7 @@ from engine.memory.tables import (
     Table,
     encoded,
 )
+from engine.memory.words import indexed
 
 
 class Rows:
@@ -106,21 +107,10 @@ class Rows:
             "insert into words(rowid, content, description, reasoning, tags, scope) values(?, ?, ?, ?, ?, ?)",
             (
                 row,
-                memory.content,
-                memory.description,
-                memory.reasoning,
-                " ".join(memory.tags),
+                *map(indexed, (memory.content, memory.description, memory.reasoning, " ".join(memory.tags))),
                 " ".join(scope_words(memory.workflow, memory.level, memory.type)),
             ),
         )
-        known = self.connection.execute("select 1 from vectors where digest = ?", (memory.digest,))
-        if not known.fetchone():
-            vector = hashed(embedded_text(memory.description, memory.content))
-            signs = signature(vector).to_bytes(DIMENSION // 8, "big")
-            self.connection.execute(
-                "insert into vectors(digest, signature, vector) values(?, ?, ?)",
-                (memory.digest, signs, pack(vector)),
-            )
 
 
 def without(state: CognitiveState, gone: Collection[str]) -> CognitiveState:
@@ -169,6 +159,7 @@ _PUTS: dict[type[Payload], tuple[Table[Any], attrgetter[Any]]] = {
     ev.ThoughtChainCreated: (CHAINS, attrgetter("chain", "chain.workflow", "chain.id")),
     ev.ThoughtAdded: (THOUGHTS, attrgetter("thought", "workflow", "thought.id")),
     ev.MemoriesLinked: (LINKS, attrgetter("link", "workflow", "link.source")),
+    ev.MemoryJudged: (JUDGEMENTS, attrgetter("judgement", "workflow", "judgement.memory")),
     ev.MindSet: (STATES, attrgetter("state", "state.workflow", "state.focal")),
     ev.ReflectionRecorded: (REFLECTIONS, attrgetter("reflection", "reflection.workflow", "reflection.id")),
 }

@@ -6,6 +6,7 @@ promotion.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -15,7 +16,8 @@ from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, Me
 from engine.memory import requests as rq
 from engine.memory import scoring
 from engine.memory.errors import MemoryInputError
-from engine.memory.requests import Request, View
+from engine.memory.query import parsed
+from engine.memory.requests import R_co, Request, View
 from engine.memory.search import Filters, SearchMatch, Weights
 from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, LINKS, MEMORIES, THOUGHTS, Reading
 from engine.memory.working_memory import WorkingMemory, working_memory
@@ -242,7 +244,9 @@ def similar(view: View, memory: MemoryItem, limit: int, threshold: float) -> tup
         Filters(workflow=memory.workflow),
         scoring.embedded_text(memory.description, memory.content),
     )
-    matches = view.finder.semantic(view.reading, text, filters, limit + 1, threshold)
+    liked = view.finder.likeness
+    vector = liked.vector(memory.digest) if liked is not None else None
+    matches = view.finder.semantic(view.reading, text, filters, limit + 1, threshold, vector)
     return tuple(match for match in matches if match.memory.id != memory.id)[:limit]
 
 
@@ -308,7 +312,24 @@ class ShowMemory(Request[MemoryCard]):
         )
 
 
-class _Filtered(Request[tuple[SearchMatch, ...]]):
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, best first."""
+
+    items: tuple[SearchMatch, ...] = ()
+    relevant: bool = True
+    """Whether any of it fits; otherwise it is only the nearest of what does not."""
+    withheld: int = 0
+    """How many were left out, as none fits."""
+
+    def __iter__(self) -> Iterator[SearchMatch]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class _Filtered(Request[R_co]):
     """What the searches have in common."""
 
     workflow_id: rq.MaybeIdent = ""
@@ -343,38 +364,59 @@ class _Filtered(Request[tuple[SearchMatch, ...]]):
         )
 
 
-class HybridSearch(_Filtered):
-    """Memories by words and likeness, best first."""
+class HybridSearch(_Filtered[Found]):
+    """Memories by words and likeness, best first; none where none fits, unless the nearest are asked for."""
 
     verb: ClassVar[str] = "hybrid_search_memories"
-    query: rq.Text = Field(min_length=1)
+    query: rq.Big = Field(min_length=1)
     limit: rq.Limit = 10
     offset: rq.Offset = 0
     semantic_weight: rq.Share = Weights().semantic
     keyword_weight: rq.Share = Weights().keyword
+    nearest: bool = False
+    """Whether to show the nearest where nothing fits."""
 
-    def answer(self, view: View) -> tuple[SearchMatch, ...]:
+    @property
+    def meant(self) -> str:
+        return parsed(self.query, 0.0).text
+
+    def answer(self, view: View) -> Found:
         self.check(view)
         if not self.semantic_weight + self.keyword_weight:
             raise MemoryInputError(
                 "semantic_weight", "semantic_weight and keyword_weight cannot both be 0: raise one of them."
             )
         weights = Weights(self.semantic_weight, self.keyword_weight)
-        matches = view.finder.hybrid(view.reading, self.query, self.filters, weights, self.limit, self.offset)
-        return tuple(matches)
+        matches = tuple(
+            view.finder.hybrid(
+                view.reading, self.query, self.filters, weights, self.limit, self.offset, view.vector
+            )
+        )
+        relevant = any(match.clear for match in matches)
+        if relevant or self.nearest:
+            return Found(matches, relevant)
+        return Found(relevant=False, withheld=len(matches))
 
 
-class SemanticSearch(_Filtered):
+class SemanticSearch(_Filtered[tuple[SearchMatch, ...]]):
     """Memories by likeness alone."""
 
     verb: ClassVar[str] = "search_semantic_memories"
-    query: rq.Text = Field(min_length=1)
+    query: rq.Big = Field(min_length=1)
     limit: rq.Limit = 5
     threshold: rq.Share = 0.75
 
+    @property
+    def meant(self) -> str:
+        return self.query
+
     def answer(self, view: View) -> tuple[SearchMatch, ...]:
         self.check(view)
-        return tuple(view.finder.semantic(view.reading, self.query, self.filters, self.limit, self.threshold))
+        return tuple(
+            view.finder.semantic(
+                view.reading, self.query, self.filters, self.limit, self.threshold, view.vector
+            )
+        )
 
 
 SORTED_BY = {
@@ -389,10 +431,10 @@ RELEVANCE_POOL = 500
 """Most important memories among which those of most relevance are looked for."""
 
 
-class QueryMemories(_Filtered):
+class QueryMemories(_Filtered[tuple[SearchMatch, ...]]):
     """Memories that pass filters, sorted."""
 
-    search_text: rq.Text = ""
+    search_text: rq.Big = ""
     sort_by: Literal[
         "relevance", "importance", "created_at", "updated_at", "confidence", "last_accessed", "access_count"
     ] = "relevance"
@@ -404,8 +446,10 @@ class QueryMemories(_Filtered):
         reading = view.reading
         self.check(view)
         if self.search_text:
-            matches = view.finder.keyword(reading, self.search_text, self.filters, self.limit + self.offset)
-            return tuple(matches[self.offset :])
+            by_words = Weights(0.0, 1.0)
+            return tuple(
+                view.finder.hybrid(reading, self.search_text, self.filters, by_words, self.limit, self.offset)
+            )
         condition, values = self.filters.condition(reading)
         if self.sort_by == "relevance":
             memories = _most_relevant(reading, condition, values, self)
@@ -450,6 +494,6 @@ class SuggestLinks(Request[tuple[SuggestedLink, ...]]):
         matches = similar(view, memory, self.max_links + len(known), self.threshold)
         fresh = [match for match in matches if match.memory.id not in known][: self.max_links]
         return tuple(
-            SuggestedLink(match.memory, scoring.suggested_link(memory, match.memory), match.semantic)
+            SuggestedLink(match.memory, scoring.suggested_link(memory, match.memory), match.score)
             for match in fresh
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,7 @@ from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavaila
 from engine.memory.notes import Noted
 
 if TYPE_CHECKING:
+    from engine.memory.embedder_choice import EmbedderChoice
     from engine.memory.open_memory import OpenedMemory
     from engine.memory.requests import Request
     from engine.memory.writer import WriteResult
@@ -35,9 +37,13 @@ class Memory:
         directory: the workspace; the tables are `.pilothouse/memory.db` in it.
         store: its journal, open for writing.
         clock: what time it is.
+        embedder: who turns texts into vectors; None for words alone.
     """
 
-    def __init__(self, directory: Path, store: JournalStore, *, clock: Clock) -> None:
+    def __init__(
+        self, directory: Path, store: JournalStore, *, clock: Clock, embedder: EmbedderChoice | None = None
+    ) -> None:
+        self.embedder = embedder
         self._open = partial(_open, directory, store, clock)
         self._opening: asyncio.Task[OpenedMemory] | None = None
         self._closed = False
@@ -45,7 +51,7 @@ class Memory:
     def begin(self) -> asyncio.Task[OpenedMemory]:
         """Begin to open it, where that is not begun; one caller's cancellation does not stop the opening."""
         if self._opening is None:
-            self._opening = asyncio.create_task(self._open(), name="memory opening")
+            self._opening = asyncio.create_task(self._open(self.embedder), name="memory opening")
             # Callers get the error, and the status says it as well.
             self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._opening
@@ -144,11 +150,33 @@ class Memory:
         """
         return await (await self._opened()).write_notes(noted)
 
+    async def use_embedder(self, choice: EmbedderChoice | None) -> None:
+        """Let another embedder embed all texts, in the background; until then words find them.
+
+        Raises:
+            MemoryFault: memory could not be opened.
+        """
+        self.embedder = choice
+        await (await self._opened()).use_embedder(choice)
+
+    async def embedded(self, seconds: float) -> bool:
+        """Wait until all texts are embedded or could not be, for so long at most; whether that is so.
+
+        Raises:
+            MemoryFault: memory could not be opened.
+        """
+        opened = await self._opened()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await opened.embedded()
+                return True
+        return False
+
     @property
     def status(self) -> MemoryStatus:
         """How memory is doing."""
         if self._opening is None or not self._opening.done():
-            return MemoryStatus(waiting=True, note="memory is being opened", open=False)
+            return MemoryStatus(note="memory is being opened", open=False)
         if self._opening.cancelled():
             return MemoryStatus(note="memory is closed", open=False)
         error = self._opening.exception()
@@ -176,7 +204,11 @@ class Memory:
         return opening.result()
 
 
-async def _open(directory: Path, store: JournalStore, clock: Clock) -> OpenedMemory:
+async def _open(
+    directory: Path, store: JournalStore, clock: Clock, embedder: EmbedderChoice | None
+) -> OpenedMemory:
     module = await asyncio.to_thread(import_module, "engine.memory.open_memory")
     opened = cast("type[OpenedMemory]", module.OpenedMemory)
-    return await opened.open(directory, store, clock)
+    memory = await opened.open(directory, store, clock)
+    await memory.use_embedder(embedder)
+    return memory

@@ -20,15 +20,20 @@ from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
 from engine.core.store.places import is_untouched
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
-from engine.memory import fold, memories, note_writer, upkeep
+from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
-from engine.memory.embedding import EMBEDDER, NOTE
+from engine.memory.embedder_choice import EmbedderChoice
+from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
+from engine.memory.likeness import Vector
 from engine.memory.notes import Noted
 from engine.memory.requests import Request, View, named
 from engine.memory.search import MemorySearcher
 from engine.memory.tables import Reading
+from engine.memory.vector_upkeep import VectorUpkeep
+from engine.memory.vectors import VECTORS, StoredLikeness
 from engine.memory.writer import CATCH_UP_PAGE, Writer, WriteResult
+from engine.value import replace
 
 R = TypeVar("R")
 
@@ -38,7 +43,11 @@ SPILL_BYTES = 16_384
 """Bytes from which a result or an artifact becomes a blob."""
 HEAD_CHARACTERS = 2_000
 """Characters of a blob that stay in its event."""
-_REQUESTS = (note_writer, upkeep, memories)
+QUERY_S = 5.0
+"""How long a search waits for the vector of what it looks for, before words alone count."""
+QUERY_AGAIN_S = 30.0
+"""How long it does not wait again after that."""
+_REQUESTS = (note_writer, upkeep, memories, judgements)
 """The modules that define requests; importing them makes these known by name."""
 
 
@@ -46,19 +55,31 @@ class MemoryReader:
     """What a workspace's agents remember, to be read; open it with `look`, and always `close` it."""
 
     def __init__(
-        self, store: JournalStore, clock: Clock, thread: ThreadPoolExecutor, connection: sqlite3.Connection
+        self,
+        directory: Path,
+        store: JournalStore,
+        clock: Clock,
+        thread: ThreadPoolExecutor,
+        connection: sqlite3.Connection,
     ) -> None:
+        self._data = directory / DATA_DIRECTORY
         self._store = store
         self._clock = clock
         self._reading_thread = thread
         self._connection = connection
         self._finder = MemorySearcher()
+        self._embedder: Embedder | None = None
+        self._likeness: StoredLikeness | None = None
+        self._embedder_fault = ""
+        self._embedder_rests_until = 0.0
         self._closed = False
         self.note = ""
         """What the answers may lack, in a sentence; empty when they are of the newest event."""
 
     @classmethod
-    async def look(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
+    async def look(
+        cls, directory: Path, store: JournalStore, *, clock: Clock, embedder: EmbedderChoice | None = None
+    ) -> Self:
         """Look into the memory of a workspace, also while another process writes to it.
 
         Tables that are missing or of another format are made from the journal in a temporary database.
@@ -67,6 +88,7 @@ class MemoryReader:
             directory: the workspace.
             store: its journal, open for reading.
             clock: what time it is.
+            embedder: who embeds what is looked for; None for words alone.
 
         Raises:
             MemoryUnavailable: there is no space to make the tables that are missing.
@@ -91,8 +113,9 @@ class MemoryReader:
                     await loop.run_in_executor(thread, projection.apply, page)
                 if last:
                     note = f"there is no {DATABASE} to be read, so this was folded from the journal"
-            memory = cls(store, clock, thread, connection)
+            memory = cls(directory, store, clock, thread, connection)
             memory.note = note
+            await memory.use_embedder(embedder)
             await memory._read(lambda reading: None)
         except BaseException:
             thread.shutdown(wait=False)
@@ -105,7 +128,29 @@ class MemoryReader:
             self._closed = True
             await self._close_reading()
 
+    async def use_embedder(self, choice: EmbedderChoice | None) -> None:
+        """Let searches count the likeness of vectors that this embedder makes; None for words alone."""
+        old, self._embedder = self._embedder, None
+        if old is not None:
+            await old.close()
+        self._embedder_fault = choice.missing if choice is not None else ""
+        self._embedder_rests_until = 0.0
+        if choice is not None and not choice.missing:
+            self._embedder = choice.open()
+        embedder = self._embedder
+        fresh = StoredLikeness(self._data / VECTORS, embedder.id) if embedder is not None else None
+
+        def replaced() -> None:
+            if self._likeness is not None:
+                self._likeness.close()
+            self._likeness = self._finder.likeness = fresh
+            if fresh is not None:
+                fresh.refresh()
+
+        await asyncio.get_running_loop().run_in_executor(self._reading_thread, replaced)
+
     async def _close_reading(self) -> None:
+        await self.use_embedder(None)
         loop = asyncio.get_running_loop()
         for closing in (self._finder.close, self._connection.close):
             await loop.run_in_executor(self._reading_thread, closing)
@@ -122,7 +167,25 @@ class MemoryReader:
                 head = await self._store.head_seq()
                 raise MemoryInputError("as_of", f"as_of: there is no event {as_of}; the newest is {head}.")
             now = fold.seconds(event.at)
-        return await self._read(lambda reading: request.answer(View(reading, self._finder)), now, seq)
+        vector = await self._embedded(request.meant)
+        return await self._read(lambda reading: request.answer(View(reading, self._finder, vector)), now, seq)
+
+    async def _embedded(self, text: str) -> Vector | None:
+        """The vector of what is looked for; None where words alone count."""
+        loop, embedder = asyncio.get_running_loop(), self._embedder
+        if not text.strip() or embedder is None or loop.time() < self._embedder_rests_until:
+            return None
+        try:
+            async with asyncio.timeout(QUERY_S):
+                (vector,) = await embedder.embed([text[:TEXT_LIMIT]], "query")
+        except (EmbedderError, TimeoutError) as error:
+            self._embedder_fault = str(error) or f"the embedder did not answer within {QUERY_S:g} s"
+            self._embedder_rests_until = loop.time() + QUERY_AGAIN_S
+            return None
+        known = self._likeness.dim if self._likeness is not None else 0
+        odd = known not in (0, len(vector))
+        self._embedder_fault = f"{embedder.id} {OTHER_SIZE}: {len(vector)} numbers" if odd else ""
+        return None if odd else vector
 
     async def ask_by_name(self, verb: str, arguments: Mapping[str, Any], *, as_of: int | None = None) -> Any:
         """Answer a request by its name, short or original, and its arguments; see `Memory.recall`."""
@@ -131,7 +194,11 @@ class MemoryReader:
     @property
     def status(self) -> MemoryStatus:
         """How memory is doing."""
-        return MemoryStatus(EMBEDDER, len(self._finder.index), note=NOTE)
+        likeness = self._likeness
+        fault = f"{self._embedder_fault}; words alone count" if self._embedder_fault else ""
+        if likeness is None:
+            return MemoryStatus(note=fault)
+        return MemoryStatus(likeness.embedder, len(likeness), note=fault or likeness.note)
 
     async def _read(self, work: Callable[[Reading], R], now: float = 0.0, seq: int | None = None) -> R:
         """Run something in the reading thread, on one state of the database."""
@@ -145,7 +212,6 @@ class MemoryReader:
         try:
             connection.execute("begin")
             try:
-                self._finder.refresh(connection)
                 return work(Reading(connection, now, None if seq is None else _version_at(connection, seq)))
             finally:
                 connection.execute("rollback")
@@ -180,6 +246,7 @@ class OpenedMemory(MemoryReader):
 
     def __init__(
         self,
+        directory: Path,
         store: JournalStore,
         blobs: BlobStore,
         clock: Clock,
@@ -187,7 +254,8 @@ class OpenedMemory(MemoryReader):
         projection: Projection,
         reader: sqlite3.Connection,
     ) -> None:
-        super().__init__(store, clock, threads[1], reader)
+        super().__init__(directory, store, clock, threads[1], reader)
+        self._upkeep: VectorUpkeep | None = None
         self._blobs = blobs
         self._writing_thread = threads[0]
         self._projection = projection
@@ -217,7 +285,7 @@ class OpenedMemory(MemoryReader):
         try:
             projection = await _finished(loop.run_in_executor(threads[0], Projection.open, path, known))
             reader = await loop.run_in_executor(threads[1], partial(connect, path, writing=False))
-            memory = cls(store, blobs, clock, threads, projection, reader)
+            memory = cls(directory, store, blobs, clock, threads, projection, reader)
             await memory.writer.catch_up()
             await memory._read(lambda reading: None)
         except BaseException:
@@ -241,12 +309,44 @@ class OpenedMemory(MemoryReader):
             await loop.run_in_executor(self._writing_thread, self._projection.close)
             self._writing_thread.shutdown(wait=False)
 
+    async def use_embedder(self, choice: EmbedderChoice | None) -> None:
+        """The same; all texts are embedded in the background, and words find them until then."""
+        if self._upkeep is not None:
+            await self._upkeep.close()
+            self._upkeep = None
+        await super().use_embedder(choice)
+        if self._embedder is not None and not self._closed:
+            self._upkeep = VectorUpkeep(self._data / VECTORS, self._data / DATABASE, self._embedder)
+
+    @property
+    def status(self) -> MemoryStatus:
+        """How memory is doing."""
+        status, upkeep = super().status, self._upkeep
+        if upkeep is None:
+            return status
+        note = f"{upkeep.waiting:,} texts wait to be embedded; words find them" if upkeep.waiting else ""
+        fault = f"{upkeep.fault}; words alone count" if upkeep.fault else ""
+        note = status.note or fault or note
+        return replace(status, vectors=upkeep.embedded, waiting=upkeep.waiting, note=note, fault=fault)
+
+    async def embedded(self) -> None:
+        """Return once all texts are embedded, or could not be."""
+        if self._upkeep is not None:
+            await self._upkeep.settled()
+
+    def _wake(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.wake()
+
     async def write(self, request: Request[R], *, actor: str, causes: tuple[str, ...] = ()) -> WriteResult[R]:
         """See `Memory.write`."""
         if not request.writes:
             raise MemoryInputError("", f"{request.verb} only reads: ask for it, there is nothing to write.")
         contents = {name: await self._spill(getattr(request, name)) for name in request.big}
-        return await self.writer.write(request.write, actor=actor, causes=causes, contents=contents)
+        try:
+            return await self.writer.write(request.write, actor=actor, causes=causes, contents=contents)
+        finally:
+            self._wake()
 
     def named(self, verb: str, arguments: Mapping[str, Any]) -> Request[Any]:
         """A request by its name and arguments; see `requests.named`."""
@@ -259,7 +359,9 @@ class OpenedMemory(MemoryReader):
     async def write_notes(self, noted: Sequence[Noted]) -> list[str]:
         """See `Memory.write_notes`."""
         work = partial(note_writer.write_notes, noted=noted)
-        return (await self.writer.write(work, actor="system")).answer
+        kept = (await self.writer.write(work, actor="system")).answer
+        self._wake()
+        return kept
 
     async def _spill(self, text: str) -> Content:
         """A text as memory keeps it; blobs are durable before any event names them."""

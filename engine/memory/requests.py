@@ -17,6 +17,7 @@ from engine.core.journal import canonical
 from engine.core.text import NESTING_LIMIT, too_deep
 from engine.memory.commands import NAMES, RECORDED_PREFIX
 from engine.memory.errors import MemoryInputError
+from engine.memory.likeness import Vector
 from engine.memory.search import MemorySearcher
 from engine.memory.tables import Reading
 from engine.memory.writer import Unit
@@ -45,7 +46,7 @@ def _whole(text: Any) -> Any:
     return text
 
 
-_Whole = BeforeValidator(_whole)
+Whole = BeforeValidator(_whole)
 
 
 def _small_json(value: dict[str, Any]) -> dict[str, Any]:
@@ -67,14 +68,14 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return clean
 
 
-Ident = Annotated[str, Field(min_length=1, max_length=64), _Whole]
-MaybeIdent = Annotated[str, Field(max_length=64), _Whole]
+Ident = Annotated[str, Field(min_length=1, max_length=64), Whole]
+MaybeIdent = Annotated[str, Field(max_length=64), Whole]
 Idents = Annotated[tuple[Ident, ...], Field(strict=False, max_length=1_000)]
-Line = Annotated[str, Field(max_length=500), _Whole]
-Text = Annotated[str, Field(max_length=64_000), _Whole]
-Memo = Annotated[str, Field(min_length=1, max_length=MEMORY_CHARACTERS), _Whole]
-Big = Annotated[str, Field(max_length=BIG_CHARACTERS), _Whole]
-Key = Annotated[str, Field(max_length=200), _Whole]
+Line = Annotated[str, Field(max_length=500), Whole]
+Text = Annotated[str, Field(max_length=64_000), Whole]
+Memo = Annotated[str, Field(min_length=1, max_length=MEMORY_CHARACTERS), Whole]
+Big = Annotated[str, Field(max_length=BIG_CHARACTERS), Whole]
+Key = Annotated[str, Field(max_length=200), Whole]
 Json = Annotated[dict[str, Any], AfterValidator(_small_json)]
 Tags = Annotated[tuple[str, ...], Field(strict=False, max_length=50), AfterValidator(_clean_tags)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -94,6 +95,8 @@ class View:
 
     reading: Reading
     finder: MemorySearcher
+    vector: Vector | None = None
+    """That of the text which the request looks for; None where words count alone."""
 
 
 class Request(BaseModel, Generic[R_co], metaclass=LateModel):
@@ -118,6 +121,11 @@ class Request(BaseModel, Generic[R_co], metaclass=LateModel):
             if "verb" not in own:
                 cls.verb = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
             _requests[cls.verb] = cls
+
+    @property
+    def meant(self) -> str:
+        """The text whose likeness counts for the answer; empty for none."""
+        return ""
 
     def answer(self, view: View) -> R_co:
         """The result of a request that only reads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -26,13 +27,13 @@ TTL_S = {
     MemoryLevel.SEMANTIC: 2_592_000,
     MemoryLevel.PROCEDURAL: 7_776_000,
 }
-"""Seconds a memory of each level is kept unless it says otherwise."""
+"""Seconds a record of each level is kept; see `time_to_live`."""
 
 CAPACITY = 20
 """Memories that a workflow's working memory holds at most."""
 
 CONSOLIDATED_TTL_S = 86_400
-"""Seconds for which a memory stays at most once it went into another."""
+"""Seconds for which a record of what was done stays at most once it went into another memory."""
 
 KEY_TYPES = frozenset({MemoryType.QUESTION, MemoryType.PLAN, MemoryType.INSIGHT})
 """Types that draw the focus."""
@@ -168,6 +169,46 @@ def next_level(memory: MemoryItem) -> MemoryLevel | None:
     return None
 
 
+PASSING = frozenset(
+    {
+        MemoryType.ACTION_LOG,
+        MemoryType.TOOL_OUTPUT,
+        MemoryType.ARTIFACT_CREATION,
+        MemoryType.REASONING_STEP,
+        MemoryType.CHECKPOINT,
+    }
+)
+"""Types that record what was done; all others hold what was learnt."""
+
+IMPORTANT_FROM = 7.0
+"""Importance from which on a memory counts as learnt whatever its type, and is never forgotten."""
+
+
+def learnt(memory: MemoryItem) -> bool:
+    """Whether it holds what was learnt, or matters as much; else it records what was done."""
+    return memory.type not in PASSING or memory.importance >= IMPORTANT_FROM
+
+
+def time_to_live(memory: MemoryItem) -> int:
+    """Seconds for which a memory is kept unless it says otherwise."""
+    if memory.level is MemoryLevel.EPISODIC and learnt(memory):
+        return TTL_S[MemoryLevel.SEMANTIC]
+    return TTL_S[memory.level]
+
+
+def settled(memory: MemoryItem, now: float) -> MemoryLevel | None:
+    """The level at which a memory stays when its time is over, as it was used or matters; None where it goes.
+
+    What was stored for a time of its own goes after that.
+    """
+    if memory.level is MemoryLevel.WORKING or memory.ttl not in (time_to_live(memory), TTL_S[memory.level]):
+        return None
+    used = memory.accessed_at is not None and memory.accessed_at >= now - memory.ttl
+    if not used and memory.importance < IMPORTANT_FROM:
+        return None
+    return max(memory.level, MemoryLevel.SEMANTIC, key=lambda level: level.rank)
+
+
 def consolidated_importance(importances: Sequence[float]) -> float:
     """Importance of a consolidation of several memories: a little above the greatest, at most 10."""
     return min(max(importances) + 0.5, 10.0)
@@ -197,8 +238,49 @@ def ended_importance(importance: float, status: str) -> float:
     return min(10.0, max(0.0, importance * {"failed": 1.2, "skipped": 0.8}.get(status, 1.0)))
 
 
+_TELLING = frozenset((MemoryType.FACT, MemoryType.USER_INPUT, MemoryType.CORRECTION, MemoryType.INSIGHT))
+_BEFORE = "is are was were be equals called named at on costs takes = :"
+_BEFORE_A_VALUE = frozenset(_BEFORE.split())
+_DENIALS = "not no never longer isn't aren't doesn't don't didn't can't cannot won't"
+_DENYING = frozenset(_DENIALS.split())
+_HELPING = frozenset(("do", "does", "did", "can", "will"))
+_PART = re.compile(r"[\w'.-]*\w|[=:]")
+
+
+def contradict(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether two memories tell another value of the same thing, or one denies what the other says.
+
+    A value is what stands last, behind a word such as `is` or `at`; at most two words may follow.
+    """
+    if one.type not in _TELLING or other.type not in _TELLING:
+        return False
+    first, second = (_PART.findall(memory.content[:2_000].casefold()) for memory in (one, other))
+    plain = [[word for word in words if word not in _DENYING | _HELPING] for words in (first, second)]
+    if plain[0] == plain[1]:
+        return _DENYING.isdisjoint(first) != _DENYING.isdisjoint(second)
+    same = _alike(first, second)
+    behind = _alike(first[: same - 1 : -1], second[: same - 1 : -1]) if same else 0
+    values = (len(first) - same - behind, len(second) - same - behind)
+    return (
+        same >= 2
+        and behind <= 2
+        and 1 <= min(values) <= max(values) <= 3
+        and first[same - 1] in _BEFORE_A_VALUE
+    )
+
+
+def _alike(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many words two lists begin with in common."""
+    same = 0
+    while same < min(len(first), len(second)) and first[same] == second[same]:
+        same += 1
+    return same
+
+
 def suggested_link(source: MemoryItem, target: MemoryItem) -> LinkType:
     """What type of link two similar memories suggest."""
+    if contradict(source, target):
+        return LinkType.CONTRADICTS
     if source.type == target.type:
         return LinkType.SEQUENTIAL if source.level is MemoryLevel.EPISODIC else LinkType.SUPPORTS
     if (source.type, target.type) == (MemoryType.INSIGHT, MemoryType.FACT):

@@ -1,36 +1,26 @@
-"""Finds memories by words, by likeness, or by both.
+"""Finds memories by words, by likeness, or by both, and says why each was found.
 
 Words are ranked by BM25 divided by the best score that the query allows, so that a weak match of one common
-word counts for little; likeness is the cosine of vectors. Both halves pass the same filters, and whatever a
-query holds is words to search for and never syntax.
+word counts for little; likeness is the cosine of vectors. Both halves pass the same filters. What is linked
+with a strong match is found with it, and of two that contradict each other the newer one comes first.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
-from engine.memory.embedding import SignatureIndex, Vector, cosine, hashed
-from engine.memory.scoring import Candidate, relevance, scope_words
-from engine.memory.tables import TOKENIZER, Reading
-from engine.value import dataclass
+from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType
+from engine.memory.commands import owner_tag
+from engine.memory.likeness import Likeness, Vector
+from engine.memory.query import Query, Span, parsed
+from engine.memory.scoring import Candidate, embedded_text, relevance, scope_words
+from engine.memory.tables import LINKS, Reading
+from engine.memory.words import STOP_WORDS, Tokens, beginnings, nearest_words, phrase
+from engine.value import dataclass, replace
 
-_STOP_WORDS = """
-    a about after all also an and any are as at be because been but by can could did do does for from had
-    has have he her him his how i if in into is it its just me more my no not of on one or our out she so
-    some than that the their them then there these they this to up us was we were what when where which who
-    why will with would you your
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Words that a query is better off without; a query of nothing else keeps them."""
-
-QUERY_WORDS = 64
-"""Words of a query that are looked for."""
-POSTINGS = 12_000
+POSTINGS = 15_000
 """Places of words that are ranked exactly; the rarest words come first, and at least one is taken."""
 CANDIDATE_FACTOR = 4
 """How many times as many candidates are looked at where words are too frequent for that."""
@@ -39,15 +29,42 @@ COUNTS_KEPT = 20_000
 BM25_BEST = 2.2
 """The most that a word can count for, in units of its inverse document frequency (k1 + 1)."""
 RELEVANCE_SHARE = 0.1
-"""How much of a keyword score is the memory's relevance; the rest is how well the words match."""
+"""How much of its score a memory loses that matters no more."""
+TIMELY = 0.3
+"""What a memory gains that was made when the query says."""
+CLEAR_WORDS = 0.25
+"""Coverage from which a match is no chance one; less for queries of more than `CLEAR_COUNT` words."""
+CLEAR_COUNT = 4
+CLEAR_BESIDE = 0.5
+"""The same where likeness counts as well, which tells more."""
+FEW = 50
+"""Memories below which any word of the query is no chance match, as nothing can be said of how rare it is."""
+BEHIND = 1e-9
+"""What stop words count for; it puts what they alone bring up behind all else."""
+CLEAR_LIKENESS = 0.4
+"""Cosine from which it is none."""
+STRONG = 5
+"""Matches whose links are followed."""
+LINKED = 0.5
+"""What a link carries over of a match's score."""
+SUPERSEDED = 0.5
+"""What is left of the score of a memory that a newer one contradicts."""
+MISSPELT = 2
+"""Words of a query, standing nowhere, for which others are looked for."""
+SHORT = 4
+"""Letters below which a word is not taken for a misspelt one."""
+SMALL = 5_000
+"""Memories up to which a misspelt word is compared with all words, and not with those that begin alike."""
+NAMED = 4_000
+"""Characters of a memory in which words of the query are looked for to say why it was found."""
 POOL = 100
 """Candidates that each half brings at least."""
+WORDS_POOL = 30
+"""Candidates where words count alone."""
 SCAN = 2_000
 """Memories up to which a search by likeness looks only at those that pass the filters."""
 SEMANTIC_FLOOR = 0.1
 """Cosine below which the semantic half of a hybrid search brings nothing."""
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +79,20 @@ class Filters:
     importance: tuple[float, float] = (0.0, 10.0)
     confidence: float = 0.0
     """At least."""
-    created: tuple[float, float] | None = None
+    created: Span | None = None
     """From and to, in seconds since 1970."""
+    agent: str = ""
+    """Whose work they belong to; also what they name as their source, such as operator."""
+
+    def narrowed(self, query: Query) -> Filters:
+        """With the filters of a query where there are none yet."""
+        return replace(
+            self,
+            level=self.level or query.level,
+            type=self.type or query.type,
+            created=self.created or query.created,
+            agent=self.agent or query.agent,
+        )
 
     def condition(self, reading: Reading, *, first: bool = True) -> tuple[str, list[object]]:
         """The filters as a condition on memories `m`, and its parameters.
@@ -89,6 +118,10 @@ class Filters:
         if self.created is not None:
             parts.append(f"{free}m.created_at between ? and ?")
             values += self.created
+        if self.agent:
+            owned = f"select a.owner from taggings a where a.tag = ? and {reading.live('a')}"
+            parts.append(f"({free}m.workflow in ({owned}) or m.source = ?)")
+            values += (owner_tag(self.agent), self.agent)
         for tag in self.tags:
             parts.append(reading.tagged("m"))
             values.append(tag)
@@ -113,6 +146,15 @@ class Filters:
             return None
         return {row[0] for row in reading.rows(f"select m.digest {passing}", *values)}
 
+    def newest(self, reading: Reading, count: int) -> list[int]:
+        """The rows of the newest memories that pass."""
+        condition, values = self.condition(reading)
+        sql = f"select m.row from memories m where {reading.live('m')} and {reading.alive} and {condition}"
+        rows = reading.rows(
+            f"{sql} order by m.created_at desc, m.row desc limit ?", reading.now, *values, count
+        )
+        return [row[0] for row in rows]
+
     @property
     def scope(self) -> tuple[str, ...]:
         """The words that hold the index itself to these filters."""
@@ -123,8 +165,8 @@ class Filters:
 class Weights:
     """What the halves of a hybrid search count for; they are taken relative to their sum."""
 
-    semantic: float = 0.6
-    keyword: float = 0.4
+    semantic: float = 0.4
+    keyword: float = 0.6
 
     def blend(self, likeness: float, words: float) -> float:
         """One score of a memory's two."""
@@ -137,45 +179,23 @@ class SearchMatch:
 
     memory: MemoryItem
     score: float
-    """0 to 1."""
+    """What it is ranked by."""
     semantic: float = 0.0
     """Cosine of the vectors."""
     keyword: float = 0.0
-    """How well the words match, with a share of the memory's relevance."""
-
-
-class Tokens:
-    """Words as the full-text index knows them: SQLite itself cuts and stems them."""
-
-    def __init__(self) -> None:
-        self._scratch = sqlite3.connect(":memory:", check_same_thread=False)
-        self._scratch.execute(f"create virtual table q using fts5(x, tokenize = '{TOKENIZER}')")
-        self._scratch.execute("create virtual table qv using fts5vocab(q, 'instance')")
-
-    def words_of(self, query: str) -> dict[str, str]:
-        """The words of a query by their stem; none where it holds no letter or digit."""
-        words = list(dict.fromkeys(_WORD.findall(query.casefold()[:10_000])))
-        kept = [word for word in words if word not in STOP_WORDS] or words
-        kept = kept[:QUERY_WORDS]
-        self._scratch.executemany("insert into q(rowid, x) values(?, ?)", list(enumerate(kept)))
-        rows = self._scratch.execute("select term, doc from qv order by doc").fetchall()
-        self._scratch.rollback()
-        return {str(term): kept[doc] for term, doc in rows}
-
-    def close(self) -> None:
-        """Close the scratch database."""
-        self._scratch.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    """A query as the full-text index is asked it."""
-
-    text: str
-    best: float
-    """The score of a memory that holds every word as often as one could."""
-    frequent: tuple[tuple[str, float], ...] = ()
-    """Words that bring up no memory by themselves: what is asked for each, and what it counts for."""
+    """How well the words match, 0 to 1."""
+    words: tuple[str, ...] = ()
+    """Words of the query that it holds."""
+    link: MemoryLink | None = None
+    """By which another match led to it."""
+    superseded: str = ""
+    """The newer memory that contradicts it."""
+    timely: bool = False
+    """Whether it was made when the query says."""
+    relevance: float = 0.0
+    """How much it matters at its age, 0 to 10."""
+    clear: bool = True
+    """Whether it is more than the nearest of what does not fit."""
 
 
 class _Score(NamedTuple):
@@ -185,28 +205,20 @@ class _Score(NamedTuple):
     score: float
     semantic: float = 0.0
     keyword: float = 0.0
+    link: MemoryLink | None = None
+    superseded: str = ""
+    timely: bool = False
+    clear: bool = True
 
 
 class MemorySearcher:
-    """Looks through words and vectors; used in the reading thread only."""
+    """Looks through words, and through vectors where there are any; used in the reading thread only."""
 
-    def __init__(self) -> None:
+    def __init__(self, likeness: Likeness | None = None) -> None:
         self._tokens = Tokens()
-        self.index = SignatureIndex()
-        """The signs of the vectors of all texts."""
-        self._indexed = 0
-        """Number of the last vector in it."""
+        self.likeness = likeness
         self._counted = 0
         self._counts_kept: dict[str, int] = {}
-
-    def refresh(self, connection: sqlite3.Connection) -> None:
-        """Take in the vectors that were written since."""
-        rows = connection.execute(
-            "select number, digest, signature from vectors where number > ? order by number", (self._indexed,)
-        ).fetchall()
-        if rows:
-            self.index.add((row[1], int.from_bytes(row[2], "big")) for row in rows)
-            self._indexed = rows[-1][0]
 
     def close(self) -> None:
         """Close the scratch database."""
@@ -215,100 +227,208 @@ class MemorySearcher:
     # -------------------------------------------------------------- what is asked
 
     def hybrid(
-        self, reading: Reading, query: str, filters: Filters, weights: Weights, limit: int, offset: int = 0
+        self,
+        reading: Reading,
+        query: str,
+        filters: Filters,
+        weights: Weights,
+        limit: int,
+        offset: int = 0,
+        vector: Vector | None = None,
     ) -> list[SearchMatch]:
         """The best memories by words and likeness, best first.
 
         The likeness of what the words bring up is looked up as well; what only likeness brings up counts for
-        nothing by its words. Where a query has no vector, words count alone.
+        nothing by its words. Without the query's vector words count alone. Where no memory holds a phrase, or
+        all hold a word that none shall, the nearest are those with any of the words.
         """
-        vector = hashed(query)
-        end = limit + offset
-        by_words = self._by_words(reading, query, filters, max(POOL, end)) if weights.keyword else []
-        keyword = {score.candidate: score.keyword for score in by_words}
+        asked, end = parsed(query, reading.now), limit + offset
+        filters = filters.narrowed(asked)
+        scores = self._scored(reading, asked, filters, weights, end, vector)
+        if not scores and (asked.phrases or asked.without):
+            loose = " ".join((asked.text, *asked.without))
+            asked = replace(asked, text=loose, phrases=(), without=())
+            scores = self._scored(reading, asked, filters, weights, end, vector)
+            scores = [score._replace(clear=False) for score in scores]
+        if not (asked.phrases or asked.without):
+            scores = _with_links(reading, scores, end, filters)
+        words = self._tokens.words_of(asked.text)
+        return self._whole(reading, scores[offset:end], words)
+
+    def _scored(
+        self,
+        reading: Reading,
+        asked: Query,
+        filters: Filters,
+        weights: Weights,
+        end: int,
+        vector: Vector | None,
+    ) -> list[_Score]:
+        """All that is found, best first, without what links lead to."""
+        size = max(POOL if vector is not None else WORDS_POOL, end)
+        condition, values = filters.condition(reading, first=False)
+        terms = self._tokens.words_of(asked.text)
+        never = self._holding(reading, asked.without)
+        if not terms:
+            newest = filters.newest(reading, size + len(never)) if asked.lists else []
+            listed = _candidates(reading, "row", newest, condition, values)
+            keyword = {candidate: 1.0 for candidate in listed if candidate.row not in never}
+        elif weights.keyword or vector is None or self.likeness is None:
+            keyword = self._by_words(reading, terms, asked, filters, size)
+        else:
+            keyword = {}
         semantic: dict[Candidate, float] = {}
-        if any(vector) and weights.semantic:
-            near = self._by_likeness(reading, vector, filters, max(POOL, end), SEMANTIC_FLOOR)
-            semantic = {score.candidate: score.semantic for score in near}
-            rest = [candidate for candidate in keyword if candidate not in semantic]
-            semantic |= {score.candidate: score.semantic for score in self._compared(reading, vector, rest)}
+        if terms and self.likeness is not None and vector is not None and weights.semantic:
+            cosines = self.likeness.cosines(vector, [candidate.digest for candidate in keyword])
+            semantic = {candidate: max(0.0, cosines.get(candidate.digest, 0.0)) for candidate in keyword}
+            if not asked.phrases:
+                near = self._by_likeness(reading, self.likeness, vector, filters, size, SEMANTIC_FLOOR)
+                semantic |= {one: cosine for one, cosine in near.items() if one.row not in never}
         else:
             weights = Weights(0.0, 1.0)
-        both = []
+        if asked.around is not None and terms:
+            made = replace(filters, created=filters.created or asked.around).newest(reading, size)
+            then = _candidates(reading, "row", made, condition, values)
+            keyword |= {one: 0.0 for one in then if one not in keyword and one.row not in never}
+        least = CLEAR_BESIDE if semantic else CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
+        if _total(reading) < FEW:
+            least = 10 * BEHIND
+        scores = []
         for candidate in keyword | semantic:
-            likeness, match = max(0.0, semantic.get(candidate, 0.0)), keyword.get(candidate, 0.0)
-            both.append(_Score(candidate, weights.blend(likeness, match), likeness, match))
-        return _whole(reading, _best(both)[offset:end])
+            likeness, match = semantic.get(candidate, 0.0), keyword.get(candidate, 0.0)
+            timely = asked.around is not None and asked.around[0] <= candidate.created_at <= asked.around[1]
+            matters = relevance(candidate, reading.now) / 10
+            score = weights.blend(likeness, match) + (TIMELY if timely else 0.0)
+            score = matters if asked.lists else score * (1 - RELEVANCE_SHARE * (1 - matters))
+            clear = match >= least or likeness >= CLEAR_LIKENESS or timely
+            scores.append(_Score(candidate, score, likeness, match, timely=timely, clear=clear))
+        return _best(scores)
 
-    def keyword(self, reading: Reading, query: str, filters: Filters, limit: int) -> list[SearchMatch]:
-        """The memories whose words match best, best first; none for a query without words."""
-        return _whole(reading, self._by_words(reading, query, filters, limit))
+    def _holding(self, reading: Reading, texts: Iterable[str]) -> set[int]:
+        """The rows of texts that hold one of these words or phrases."""
+        phrases = " OR ".join(filter(None, map(phrase, texts)))
+        if not phrases:
+            return set()
+        return {row[0] for row in reading.rows("select rowid from words where words match ?", phrases)}
 
     def semantic(
-        self, reading: Reading, text: str, filters: Filters, limit: int, floor: float
+        self,
+        reading: Reading,
+        text: str,
+        filters: Filters,
+        limit: int,
+        floor: float,
+        vector: Vector | None = None,
     ) -> list[SearchMatch]:
-        """The memories whose texts are most like this one, best first; none below the floor."""
-        vector = hashed(text)
-        scores = self._by_likeness(reading, vector, filters, limit, floor) if any(vector) else []
-        return _whole(reading, scores)
+        """The memories whose texts are most like this one, best first; none below the floor.
+
+        Without the text's vector, texts are as like as they have words in common.
+        """
+        if self.likeness is not None and vector is not None:
+            near = self._by_likeness(reading, self.likeness, vector, filters, limit, floor)
+            scores = [_Score(candidate, cosine, semantic=cosine) for candidate, cosine in near.items()]
+            return self._whole(reading, _best(scores)[:limit], {})
+        words = self._tokens.words_of(text)
+        by_words = self._by_words(reading, words, Query(text), filters, max(POOL, limit))
+        found = []
+        for match in self._whole(reading, [_Score(one, 0.0) for one in by_words], {}):
+            whole = embedded_text(match.memory.description, match.memory.content)
+            other = self._tokens.words_of(whole)
+            likeness = len(words.keys() & other.keys()) / math.sqrt(len(words) * len(other) or 1)
+            if likeness >= floor:
+                found.append(replace(match, score=likeness, keyword=likeness))
+        return sorted(found, key=lambda match: -match.score)[:limit]
 
     # -------------------------------------------------------------- words
 
-    def _by_words(self, reading: Reading, query: str, filters: Filters, limit: int) -> list[_Score]:
-        match = self._match(reading, query, filters)
-        if match is None:
-            return []
+    def _by_words(
+        self, reading: Reading, terms: Mapping[str, str], asked: Query, filters: Filters, limit: int
+    ) -> dict[Candidate, float]:
+        """How well the words of memories match; stop words bring up what nothing else would."""
+        stops = {term for term, text in terms.items() if _first(text) in STOP_WORDS}
+        content = {term: text for term, text in terms.items() if term not in stops} or dict(terms)
+        found = self._ranked(reading, content, asked, filters, limit)
+        if len(found) < limit and len(content) < len(terms):
+            rest = {term: terms[term] for term in terms if term in stops}
+            behind = self._ranked(reading, rest, asked, filters, limit)
+            found = {candidate: BEHIND * match for candidate, match in behind.items()} | found
+        return found
+
+    def _ranked(
+        self, reading: Reading, terms: Mapping[str, str], asked: Query, filters: Filters, limit: int
+    ) -> dict[Candidate, float]:
+        if not terms:
+            return {}
+        total = _total(reading)
+        counts = self._counts(reading, terms, total)
+        weights = {term: _forms(terms[term]) * _idf(total, counts[term]) for term in terms}
+        best = BM25_BEST * sum(weights.values())
+        terms, counts = dict(terms), dict(counts)
+        for term in [term for term in terms if not counts[term]][:MISSPELT]:
+            others = self._instead_of(reading, term, total)
+            if others:
+                counts[term] = sum(others.values())
+                terms[term] = " OR ".join(f'"{other}"' for other in others)
+        chosen: list[str] = []
+        postings = 0
+        for term in sorted(terms, key=lambda term: counts[term]):
+            postings += counts[term] * _forms(terms[term])
+            if chosen and postings > POSTINGS:
+                break
+            chosen.append(term)
+        text = self._expression(reading, [terms[term] for term in chosen], asked, filters, total)
+        frequent = [term for term in terms if term not in chosen]
         condition, values = filters.condition(reading, first=False)
-        size = limit * CANDIDATE_FACTOR if match.frequent else limit
+        size = limit * CANDIDATE_FACTOR if frequent else limit
         while True:
             hits = reading.rows(
                 "select rowid, rank from words where words match ? and rank match "
                 "'bm25(1.0, 1.0, 1.0, 1.0, 0.0)' order by rank limit ?",
-                match.text,
+                text,
                 size,
             )
             ranks = {int(hit[0]): -float(hit[1]) for hit in hits}
-            for text, weight in match.frequent:
+            for term in frequent:
                 # As one occurrence counts in a text of mean length.
-                for (row,) in reading.rows("select rowid from words where words match ?", text):
+                sql = "select rowid from words where words match ?"
+                for (row,) in reading.rows(sql, f"({terms[term]}) AND {text}"):
                     if row in ranks:
-                        ranks[row] += weight
-            scores = []
-            for candidate in _candidates(reading, "row", list(ranks), condition, values):
-                covered = min(1.0, ranks[candidate.row] / match.best)
-                mattering = relevance(candidate, reading.now) / 10
-                score = (1 - RELEVANCE_SHARE) * covered + RELEVANCE_SHARE * mattering
-                scores.append(_Score(candidate, score, keyword=score))
-            if len(scores) >= limit or len(hits) < size:
-                return _best(scores)[:limit]
+                        ranks[row] += weights[term]
+            found = {
+                candidate: min(1.0, ranks[candidate.row] / best)
+                for candidate in _candidates(reading, "row", list(ranks), condition, values)
+            }
+            if len(found) >= limit or len(hits) < size:
+                return found
             size *= 8
 
-    def _match(self, reading: Reading, query: str, filters: Filters) -> _Match | None:
-        terms = self._tokens.words_of(query)
-        if not terms:
-            return None
-        total = int(reading.rows("select coalesce(max(row), 0) from memories")[0][0])
-        counts = self._counts(reading, terms, total)
-        chosen: list[str] = []
-        postings = 0
-        for term in sorted(terms, key=lambda term: counts[term]):
-            postings += counts[term]
-            if chosen and postings > POSTINGS:
-                break
-            chosen.append(term)
-        best = sum(BM25_BEST * _idf(total, counts[term]) for term in terms)
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(terms[term] for term in chosen))
-        text = f"{self._scope(reading, filters, total)}({words})"
-        frequent = [
-            (f'"{terms[term]}" AND {text}', _idf(total, counts[term])) for term in terms if term not in chosen
-        ]
-        return _Match(text, best, tuple(frequent))
+    def _expression(
+        self, reading: Reading, words: Iterable[str], asked: Query, filters: Filters, total: int
+    ) -> str:
+        """What FTS5 is asked: any of the words, all phrases, none of what shall not be there.
 
-    def _scope(self, reading: Reading, filters: Filters, total: int) -> str:
-        """The filters that the index itself can hold a search to, as far as that spares it work."""
+        It holds the search to the filters as well, as far as that spares it work.
+        """
         scope = self._tokens.words_of(" ".join(filters.scope))
         counts = self._counts(reading, scope, total)
-        return "".join(f'"{word}" AND ' for term, word in scope.items() if counts[term] <= POSTINGS)
+        held = [word for term, word in scope.items() if counts[term] <= POSTINGS]
+        phrases = list(filter(None, map(phrase, asked.phrases)))
+        never = " OR ".join(filter(None, map(phrase, asked.without)))
+        text = " AND ".join([*held, f"({' OR '.join(dict.fromkeys(words))})", *phrases])
+        return f"({text}) NOT ({never})" if never else f"({text})"
+
+    def _instead_of(self, reading: Reading, term: str, total: int) -> dict[str, int]:
+        """Stems that a word may stand for that stands nowhere, and in how many texts they stand."""
+        if len(term) < SHORT:
+            return {}
+        rows = []
+        for start in [""] if total <= SMALL else beginnings(term):
+            sql = "select term, doc from vocabulary where term >= ? and term < ?"
+            rows += reading.rows(sql, start, start + "\U0010ffff")
+        counts = {str(row[0]): int(row[1]) for row in rows if not row[0].startswith("scope")}
+        near = nearest_words(term, counts.items())
+        # Where a stem is not its own stem the index cannot be asked for it.
+        return {other: counts[other] for other in near if other in self._tokens.words_of(other)}
 
     def _counts(self, reading: Reading, terms: Collection[str], total: int) -> dict[str, int]:
         """In how many memories, old texts included, each term stands."""
@@ -326,37 +446,106 @@ class MemorySearcher:
     # -------------------------------------------------------------- likeness
 
     def _by_likeness(
-        self, reading: Reading, vector: Vector, filters: Filters, limit: int, floor: float
-    ) -> list[_Score]:
+        self, reading: Reading, liked: Likeness, vector: Vector, filters: Filters, limit: int, floor: float
+    ) -> dict[Candidate, float]:
         condition, values = filters.condition(reading, first=False)
-        scores: list[_Score] = []
-        seen = 0
-        for digests in self.index.nearest(vector, max(POOL, limit), filters.few(reading)):
-            near = list(_candidates(reading, "digest", digests, condition, values))
-            scores += [score for score in self._compared(reading, vector, near) if score.semantic >= floor]
-            seen += len(near)
+        among, size = filters.few(reading), max(POOL, limit)
+        while True:
+            near = liked.nearest(vector, size, among)
+            cosines = {digest: cosine for digest, cosine in near if cosine >= floor}
+            candidates = _candidates(reading, "digest", list(cosines), condition, values)
+            found = {candidate: cosines[candidate.digest] for candidate in candidates}
             # A few that are filtered away are no reason to go through eight times as many.
-            if 2 * seen >= limit:
-                break
-        return _best(scores)[:limit]
+            if 2 * len(found) >= limit or len(cosines) < size:
+                return found
+            size *= 8
 
-    def _compared(self, reading: Reading, vector: Vector, candidates: Sequence[Candidate]) -> list[_Score]:
-        """The candidates that have a vector, with their likeness."""
-        blobs = self._blobs(reading, {candidate.digest for candidate in candidates})
-        likeness = {digest: cosine(vector, blob) for digest, blob in blobs.items()}
+    # -------------------------------------------------------------- what is shown
+
+    def _whole(
+        self, reading: Reading, scores: Sequence[_Score], terms: Mapping[str, str]
+    ) -> list[SearchMatch]:
+        """The memories of candidates, in their order, with the words of the query that they hold."""
+        there = {
+            memory.id: memory for memory in reading.all_memories([score.candidate.id for score in scores])
+        }
+        named = {term: _first(text) for term, text in terms.items() if _first(text) not in STOP_WORDS}
+        texts = [
+            " ".join((memory.content[:NAMED], memory.description, memory.reasoning, *memory.tags))
+            for memory in there.values()
+        ]
+        held = dict(zip(there, self._tokens.stems_of(texts), strict=True)) if named else {}
         return [
-            _Score(candidate, likeness[candidate.digest], semantic=likeness[candidate.digest])
-            for candidate in candidates
-            if candidate.digest in likeness
+            SearchMatch(
+                there[ident],
+                score.score,
+                score.semantic,
+                score.keyword,
+                tuple(word for term, word in named.items() if term in held[ident]),
+                score.link,
+                score.superseded,
+                score.timely,
+                relevance(score.candidate, reading.now),
+                score.clear,
+            )
+            for score in scores
+            if (ident := score.candidate.id) in there
         ]
 
-    def _blobs(self, reading: Reading, digests: Iterable[str]) -> dict[str, bytes]:
-        out: dict[str, bytes] = {}
-        for some in _portions(list(digests)):
-            marks = ", ".join("?" * len(some))
-            sql = f"select digest, vector from vectors where digest in ({marks})"
-            out |= {row[0]: row[1] for row in reading.rows(sql, *some)}
-        return out
+
+def _with_links(reading: Reading, scores: list[_Score], end: int, filters: Filters) -> list[_Score]:
+    """The candidates with what strong ones are linked with, the newer of contradicting ones first."""
+    first = scores[:end]
+    if not first:
+        return scores
+    known = {score.candidate.id: score for score in scores}
+    marks = ", ".join("?" * len(first))
+    idents = [score.candidate.id for score in first]
+    links = [
+        link
+        for column in ("source", "target")
+        for link in reading.many(
+            LINKS, f"t.{column} in ({marks})", idents, order="t.strength desc", limit=500
+        )
+    ]
+    strong = {score.candidate.id for score in first[:STRONG] if 2 * score.score >= first[0].score}
+    wanted = [
+        link
+        for link in links
+        if link.type is LinkType.CONTRADICTS or link.source in strong or link.target in strong
+    ]
+    ends = {ident for link in wanted for ident in (link.source, link.target)} - known.keys()
+    condition, values = filters.condition(reading, first=False)
+    for candidate in _candidates(reading, "id", sorted(ends), condition, values):
+        known[candidate.id] = _Score(candidate, 0.0)
+    for link in wanted:
+        for here, there in ((link.source, link.target), (link.target, link.source)):
+            if here in strong and there in known:
+                carried = LINKED * link.strength * known[here].score
+                if carried > known[there].score:
+                    known[there] = known[there]._replace(score=carried, link=link, clear=known[here].clear)
+    for link in wanted:
+        if link.type is LinkType.CONTRADICTS and link.source in known and link.target in known:
+            pair = (known[link.source], known[link.target])
+            old, new = sorted(pair, key=lambda score: (score.candidate.created_at, score.candidate.row))
+            known[new.candidate.id] = new._replace(score=max(new.score, old.score), link=new.link or link)
+            known[old.candidate.id] = old._replace(score=old.score * SUPERSEDED, superseded=new.candidate.id)
+    return _best(known.values())
+
+
+def _total(reading: Reading) -> int:
+    """How many memories there are, old texts included."""
+    return int(reading.rows("select coalesce(max(row), 0) from memories")[0][0])
+
+
+def _first(text: str) -> str:
+    """The first form of a word that the index is asked for."""
+    return text.partition(" OR ")[0].strip('"*').lower()
+
+
+def _forms(text: str) -> int:
+    """How many forms of a word are asked for."""
+    return 1 + text.count(" OR ")
 
 
 def _idf(total: int, count: int) -> float:
@@ -382,22 +571,12 @@ def _candidates(
         yield from (Candidate(*row) for row in rows)
 
 
-def _whole(reading: Reading, scores: Sequence[_Score]) -> list[SearchMatch]:
-    """The memories of candidates, in their order."""
-    there = {memory.id: memory for memory in reading.all_memories([score.candidate.id for score in scores])}
-    return [
-        SearchMatch(there[score.candidate.id], score.score, score.semantic, score.keyword)
-        for score in scores
-        if score.candidate.id in there
-    ]
-
-
 def _portions(items: Sequence[object]) -> Iterator[Sequence[object]]:
     """The items, no more at a time than a statement takes parameters."""
     for at in range(0, len(items), 5_000):
         yield items[at : at + 5_000]
 
 
-def _best(scores: list[_Score]) -> list[_Score]:
+def _best(scores: Iterable[_Score]) -> list[_Score]:
     """Best first; the newer of two that are equal."""
     return sorted(scores, key=lambda score: (-score.score, -score.candidate.row))

@@ -21,7 +21,7 @@ from engine.core.journal import canonical
 from engine.core.memory import CognitiveState, MemoryItem, ThoughtChain, Workflow
 from engine.memory.errors import MemoryNotFound
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever a table changes; a database of another format is built again from the journal."""
 
 V = TypeVar("V")
@@ -137,11 +137,13 @@ MEMORIES = Table(
     "workflow, type, importance",
     "expires_at",
     "digest",
+    "created_at",
 )
 USAGES = Table("usages", values.Usage, ("memory",))
 LINKS = Table("links", values.MemoryLink, ("source", "target", "type"), "target", "created_at")
 STATES = Table("states", values.CognitiveState, ("workflow",))
 REFLECTIONS = Table("reflections", values.Reflection, ("id",), "workflow")
+JUDGEMENTS = Table("judgements", values.Judgement, ("query", "memory", "workflow"))
 TAGGINGS = Table("taggings", values.Tagging, ("owner", "tag"), "tag, owner")
 
 TABLES: tuple[Table[Any], ...] = (
@@ -156,10 +158,11 @@ TABLES: tuple[Table[Any], ...] = (
     LINKS,
     STATES,
     REFLECTIONS,
+    JUDGEMENTS,
     TAGGINGS,
 )
 
-TOKENIZER = "porter unicode61 remove_diacritics 2"
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 
 _OTHERS = (
     "create table meta(key text primary key, value text not null) strict",
@@ -172,13 +175,9 @@ _OTHERS = (
     "create index operations_by_key on operations(kind, key, workflow) where key <> ''",
     # Old texts stay, so that a search as of an earlier event finds them; a dead row is passed over.
     f"""create virtual table words using fts5(
-        content, description, reasoning, tags, scope, content = '', tokenize = '{TOKENIZER}'
+        content, description, reasoning, tags, scope, content = '', tokenize = "{TOKENIZER}"
     )""",
     "create virtual table vocabulary using fts5vocab(words, 'row')",
-    # Of each text that was ever remembered.
-    """create table vectors(
-        number integer primary key, digest text not null unique, signature blob not null, vector blob not null
-    ) strict""",
 )
 
 

@@ -42,13 +42,18 @@ class PromoteMemory(Request[MemoryItem | None]):
         level = scoring.next_level(memory)
         if level is None:
             return None
-        tags = tuple(str(level) if tag == memory.level else tag for tag in memory.tags)
-        unit.emit(
-            ev.MemoryPromoted(
-                workflow=memory.workflow, memory=memory.id, level=level, ttl=scoring.TTL_S[level], tags=tags
-            )
-        )
+        _settle(unit, memory, level)
         return unit.reading.need_memory(memory.id)
+
+
+def _settle(unit: Unit, memory: MemoryItem, level: MemoryLevel) -> None:
+    """A memory gets a level, and its time begins anew."""
+    tags = tuple(str(level) if tag == memory.level else tag for tag in memory.tags)
+    unit.emit(
+        ev.MemoryPromoted(
+            workflow=memory.workflow, memory=memory.id, level=level, ttl=scoring.TTL_S[level], tags=tags
+        )
+    )
 
 
 class PromotionCandidates(Request[tuple[MemoryItem, ...]]):
@@ -86,7 +91,10 @@ class ConsolidationCandidates(Request[tuple[MemoryItem, ...]]):
 
 
 class ConsolidateMemories(Request[MemoryItem]):
-    """Several memories go into one; its numbers follow from theirs, and they are no sources again."""
+    """Several memories go into one; its numbers follow from theirs, and they are no sources again.
+
+    What was learnt keeps its own time, as a question may be about it; records of what was done go soon.
+    """
 
     workflow_id: rq.Ident
     source_ids: Annotated[tuple[rq.Ident, ...], Field(strict=False, min_length=2, max_length=20)]
@@ -121,11 +129,12 @@ class ConsolidateMemories(Request[MemoryItem]):
         for source in sources:
             link = MemoryLink(result.id, source.id, LinkType.GENERALIZES, created_at=unit.now)
             unit.emit(ev.MemoriesLinked(workflow=workflow, link=link))
-        unit.emit(
-            ev.MemoriesConsolidated(
-                workflow=workflow, memory=result.id, sources=idents, ttl=scoring.CONSOLIDATED_TTL_S
-            )
-        )
+        for ttl, learnt in ((0, True), (scoring.CONSOLIDATED_TTL_S, False)):
+            alike = tuple(source.id for source in sources if scoring.learnt(source) is learnt)
+            if alike:
+                unit.emit(
+                    ev.MemoriesConsolidated(workflow=workflow, memory=result.id, sources=alike, ttl=ttl)
+                )
         return result
 
 
@@ -179,14 +188,25 @@ SWEEP = 500
 
 
 class DeleteExpiredMemories(Request[int]):
-    """Memories whose time is over go, at most 500 at a time; answers how many."""
+    """Memories whose time is over go, at most 500 at a time; answers how many.
+
+    What was used or matters stays, and is given new time a day before it would be missed.
+    """
 
     def write(self, unit: Unit) -> int:
-        over = unit.reading.memories(
-            "m.expires_at <= ?", (unit.now,), order="m.expires_at", limit=SWEEP, expired=True
-        )
+        for memory in self._until(unit, unit.now + scoring.DAY_S, "m.level != 'working'"):
+            level = scoring.settled(memory, unit.now)
+            if level is not None:
+                _settle(unit, memory, level)
+        over = self._until(unit, unit.now)
         forget(unit, over, expired=True)
         return len(over)
+
+    @staticmethod
+    def _until(unit: Unit, time: float, which: str = "1") -> list[MemoryItem]:
+        return unit.reading.memories(
+            f"m.expires_at <= ? and {which}", (time,), order="m.expires_at, m.row", limit=SWEEP, expired=True
+        )
 
 
 class DecayLinkStrengths(Request[int]):

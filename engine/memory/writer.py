@@ -322,12 +322,12 @@ def remember(
         unit: the work that it is part of.
         workflow: where it belongs.
         content: its text.
-        ttl: seconds to keep it, 0 for ever; None is its level's.
+        ttl: seconds to keep it, 0 for ever; None is the usual one.
         key: the idempotency key of the request.
         fields: the other fields of `MemoryItem`; type and level come to the tags.
     """
     memory = MemoryItem(unit.new_id("m"), workflow, content, **fields)
-    ttl = scoring.TTL_S[memory.level] if ttl is None else ttl
+    ttl = scoring.time_to_live(memory) if ttl is None else ttl
     settled = replace(
         memory,
         tags=tuple(dict.fromkeys((*memory.tags, str(memory.type), str(memory.level)))),

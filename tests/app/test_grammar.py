@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.commands.command import Context, GrammarError, Show, late
-from app.commands.registry import built_in_commands, complete, find_command, read_line
+from app.commands.registry import as_command, built_in_commands, complete, find_command, read_line
 from app.commands.time import ForkRequest, RewindRequest
 from engine.core import campaigns as mm
 from engine.core import commands as cmd
@@ -404,6 +404,21 @@ def test_every_example_can_be_entered(context: Context) -> None:
         for example in command.examples:
             assert find_command(example.split()[0]) is command
             read_line(example, context)
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("create a directory called abc", "goal create a directory called abc"),
+        ("  make a directory abc", "goal make a directory abc"),
+        ("in sub, list the files", "goal in sub, list the files"),
+        ("Make tests  faster in sample", "evolve Make tests  faster in sample"),
+        *((line, line) for line in ("gaol x", "rum the tests", "agent_delte x", "zzzz", "", " ", "!ls x")),
+        *((line, line) for line in ("GOAL x y", "delete the file", "evovle x", "/goal x y")),
+    ],
+)
+def test_a_line_whose_first_word_is_no_command_and_no_slip_is_a_goal(line: str, meant: str) -> None:
+    assert as_command(line) == meant
 
 
 @pytest.mark.parametrize(

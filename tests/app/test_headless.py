@@ -120,6 +120,8 @@ async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["docs", "src"]
     assert (await do("step"))[0] == 1
     assert (await do("agent_list"))[1].startswith("two ")
+    assert (await do("list the files"))[1].startswith("goal g2 adopted")
+    assert (await do("agent_list"))[1].endswith(" 1 open goal")
     assert (await do("theme dusk"))[0] == 2
 
 

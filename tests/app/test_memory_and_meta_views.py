@@ -81,6 +81,28 @@ def test_only_a_search_for_words_has_scores() -> None:
     assert text_of(scored) == ["m1 observation: what m1 says ▓▓░░░ 0.50 !5 2m"]
 
 
+def test_what_was_judged_and_what_is_superseded_look_so() -> None:
+    hits = [SearchMatch(memory("m1"), 0.5), SearchMatch(memory("m2"), 0.4, superseded="m1")]
+    rows = memory_views.search_results(hits, NOW, scored=False, judged={"m1": True, "m2": False})
+    assert text_of(rows) == [
+        "✓ m1 observation: what m1 says !5 2m",
+        "✗ m2 observation: superseded by m1: what m2 says !5 2m",
+    ]
+    assert rows[1].pieces[-1].style == "dim"
+
+
+def test_the_detail_says_why_a_memory_was_found() -> None:
+    item, link = memory("m1"), MemoryLink("m1", "m9", LinkType.SUPPORTS)
+    card = MemoryCard(item, (), (), Workflow("w1", "build"), WorkingMemory(CognitiveState("w1"), ()))
+    found = {"keyword": 0.4, "semantic": 0.31, "words": ("disk", "full"), "relevance": 2.0}
+    hit = SearchMatch(item, 0.5, **found, link=link, timely=True, superseded="m9")
+    lines = text_of(memory_views.detail(card, NOW, hit).rows)
+    why = "words 0.40 (disk, full) · likeness 0.31 · link: supports m9 · the time asked for"
+    assert f"found by {why} · 2m ago, relevance 2.0" in lines
+    assert "newer m9 supersedes it" in lines
+    assert not any(line.startswith("found by") for line in text_of(memory_views.detail(card, NOW).rows))
+
+
 def test_the_history_says_in_words_what_each_version_changed() -> None:
     first = memory("m1", level=MemoryLevel.WORKING, tags=("a",), ttl=60, expires_at=NOW)
     second = replace(first, importance=7.5, tags=(), level=MemoryLevel.EPISODIC)

@@ -12,6 +12,7 @@ from app.commands.registry import all_commands, find_command
 from app.commands.settings import Settings
 
 LINE_OF_KEY = {
+    "tour_next": "tour next",
     **{action: line.format(step="s1") for action, line in LINES.items()},
     "toggle_run": "run", "stop_panel": "stop freeze", "breakpoint": "break s1", "breakpoints": "breaks",
     "edit": "edit s1", "insert": "insert mkdir src", "intervene": "intervene", "take_shell": "take_shell",

@@ -50,6 +50,7 @@ def test_a_budget_burns_to_its_limit_and_the_forecast_shows_how_far_it_may_be_of
 
 def test_gains_stand_with_their_intervals_and_the_line_between_better_and_worse() -> None:
     def candidate(name: str, mean: float, ruling: str) -> Any:
+        assert Gain(-1.08, -2, 0.1, 9, "% of time saved").words == "1.08 % of time more"
         gain = Gain(mean, mean - 0.2, mean + 0.2, 20, "steps")
         return SimpleNamespace(
             id=name, verdict=SimpleNamespace(gain=gain, ruling=SimpleNamespace(value=ruling))

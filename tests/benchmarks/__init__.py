@@ -9,6 +9,7 @@ from typing import Any
 NAMES = (
     "journal",
     "memory",
+    "forgetting",
     "opening",
     "starting",
     "looking_back",

@@ -194,7 +194,7 @@ async def test_problems_are_shown_as_they_arise_and_prevent_saving() -> None:
         app.dialog.query_one("#command", Input).value = "run"
         app.dialog.query_one("#args", TextArea).text = '{"a": }'
         await pilot.pause()
-        assert app.text("#problems").startswith("✗ line 1, column 7:")
+        assert app.text("#problems").startswith("✗ this is no valid JSON: line 1, column 7:")
 
 
 async def test_escape_drops_changes_only_when_pressed_twice() -> None:
@@ -204,7 +204,11 @@ async def test_escape_drops_changes_only_when_pressed_twice() -> None:
         await pilot.pause()
         await pilot.press("escape")
         assert app.result is OPEN
-        assert "unsaved changes" in app.text("#problems")
+        assert "Unsaved changes: esc again drops them, ctrl+s saves them" in app.text("#problems")
+        app.dialog.query_one("#args", TextArea).text = '{"a": }'
+        await pilot.pause()
+        await pilot.press("escape")
+        assert "ctrl+s cannot save them: this is no valid JSON: line 1, column 7" in app.text("#problems")
 
         await pilot.press("escape")
         assert app.result is None
@@ -235,6 +239,7 @@ async def test_confirming_needs_its_own_key(key: str, result: bool) -> None:
     async with app.run_test() as pilot:
         await pilot.press("enter", "space")
         assert app.result is OPEN
+        assert not app.dialog.query_one(".-question").border_subtitle  # which would be a hole
 
         await pilot.press(key)
         assert app.result is result

@@ -80,8 +80,9 @@ async def test_a_campaign_posts_only_what_can_be_asked_of_it(size: tuple[int, in
         await pilot.pause()
         assert "+new [red]" in app.text
         assert "\x1b" not in app.text
-        await pilot.press("backspace", "u", "a", "d", "left_square_bracket")
+        await pilot.press("backspace", "u", "up", "a", "d", "left_square_bracket")
         await pilot.pause()
+        assert dialog.list.cursor == "k1.2"  # what was asked is about the chosen one
         assert app.posted[-3:] == [("k1", "apply"), ("k1", "decline"), -1]
         assert "needs you" in app.text
         assert "k1.3" in app.text

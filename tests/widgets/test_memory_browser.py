@@ -115,3 +115,24 @@ async def test_the_browser_opens_at_any_size() -> None:
             await pilot.resize_terminal(*size)
             await pilot.press("slash", "a", "escape", "tab", "tab")
         assert app.is_running
+
+
+async def test_one_key_says_right_and_one_wrong_of_what_is_shown() -> None:
+    app = BrowserApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("plus", "down", "minus")
+        await pilot.pause()
+        assert [asked for asked in app.asked if asked[0] == "judge"] == [
+            ("judge", "m7", True),
+            ("judge", "m5", False),
+        ]
+
+
+async def test_the_first_of_new_results_is_under_the_cursor_and_open() -> None:
+    """What a key does is done to the row that the eye sees."""
+    app = BrowserApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("down", "down", "slash", "e", "enter")
+        await pilot.pause()
+        assert app.opened.query_one("#results", LinePane).cursor == app.opened.opened == "m7"

@@ -42,6 +42,13 @@ def test_wrapping_breaks_at_blanks_and_indents() -> None:
     assert [plain(line) for line in lines] == ["12:00 one two", "      three", "      four"]
 
 
+def test_a_shorter_first_line_breaks_between_words() -> None:
+    lines = wrap((Piece("● g1 "), Piece("make a directory")), 16, indent=2, most=5, first=7)
+
+    assert [plain(line) for line in lines] == ["● g1", "  make a", "  directory"]
+    assert [plain(line) for line in wrap((Piece("abcdefghij"),), 6, most=9, first=4)] == ["abcd", "efghij"]
+
+
 def test_wrapping_breaks_a_word_longer_than_the_line() -> None:
     assert [plain(line) for line in wrap((Piece("abcdefghij"),), 4, most=9)] == ["abcd", "efgh", "ij"]
 
@@ -53,11 +60,18 @@ def test_wrapping_ends_in_an_ellipsis_when_lines_are_lost() -> None:
     ]
 
 
-@given(st.text(alphabet="ab 日é", max_size=80), st.integers(1, 20), st.integers(0, 10), st.integers(1, 6))
-def test_no_wrapped_line_is_wider_than_asked(text: str, width: int, indent: int, most: int) -> None:
-    lines = wrap((Piece(text),), max(2, width), indent=indent, most=most)
+@given(
+    *(st.text(alphabet="ab 日é", max_size=80), st.integers(1, 20), st.integers(0, 10), st.integers(1, 6)),
+    st.integers(2, 20),
+)
+def test_no_wrapped_line_is_wider_than_asked(
+    text: str, width: int, indent: int, most: int, first: int
+) -> None:
+    first = min(first, max(2, width))
+    lines = wrap((Piece(text),), max(2, width), indent=indent, most=most, first=first)
 
     assert len(lines) <= most
+    assert width_of(lines[0]) <= first
     assert all(width_of(line) <= max(2, width) for line in lines)
 
 

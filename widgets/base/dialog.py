@@ -200,7 +200,7 @@ class BoxDialog(ModalScreen[Result]):
             parts = (*parts, self.keys)
         self._box = box = Vertical(*parts, classes=classes)
         box.border_title = Content(clean_line(title or self.TITLE_TEXT, limit=200))
-        box.border_subtitle = hint_line(hint or self.HINT)
+        box.border_subtitle = hint_line(hint or self.HINT) if (hint or self.HINT).strip() else None
         return box
 
     def halves(self, left: Widget, right: Widget) -> Container:

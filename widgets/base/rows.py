@@ -205,5 +205,5 @@ def _broken(row: Row, width: int) -> tuple[Pieces, ...]:
         return (row.pieces,)  # `line` fits it, so that thousands of rows cost no arithmetic unseen
     tail = cut(row.tail, max(0, width // 2))
     room = width - width_of(tail) - 1 if tail else width
-    first, *rest = wrap(row.pieces, max(1, room), indent=row.indent, most=row.most)
+    first, *rest = wrap(row.pieces, width, indent=row.indent, most=row.most, first=max(1, room))
     return (fit(first, tail, width) if tail else first, *rest)

@@ -155,7 +155,7 @@ def _words(pieces: Pieces) -> Iterator[Piece]:
             yield Piece(text[start:], style)
 
 
-def wrap(pieces: Pieces, width: int, *, indent: int = 0, most: int = 1) -> tuple[Pieces, ...]:
+def wrap(pieces: Pieces, width: int, *, indent: int = 0, most: int = 1, first: int = 0) -> tuple[Pieces, ...]:
     """The pieces broken at blanks into lines of at most `width` cells.
 
     Args:
@@ -163,20 +163,22 @@ def wrap(pieces: Pieces, width: int, *, indent: int = 0, most: int = 1) -> tuple
         width: cells of a line, at least 1.
         indent: cells of hanging indent from the second line on.
         most: lines kept, at least 1; the last one ends in `…` when something was lost.
+        first: cells of the first line, where it has fewer.
     """
-    if most <= 1 or width_of(pieces) <= width:
-        return (cut(pieces, width),)
+    room = first or width
+    if most <= 1 or width_of(pieces) <= room:
+        return (cut(pieces, room),)
     indent = indent if width - indent >= 8 else 0
     lines: list[list[Piece]] = [[]]
     used = 0
     for word in _words(pieces):
-        for part in _parts(word, width - indent):
+        for part in _parts(word, width - indent if used else room):
             size = cell_len(part.text)
-            if used + cell_len(part.text.rstrip()) > width and used:
+            if used + cell_len(part.text.rstrip()) > room and used:
                 if len(lines) == most:
                     return (*map(_trimmed, lines[:-1]), cut((*lines[-1], part), width))
                 lines.append([Piece(" " * indent)] if indent else [])
-                used = indent
+                used, room = indent, width
             lines[-1].append(part)
             used += size
     return tuple(_trimmed(line) for line in lines)

@@ -143,6 +143,7 @@ class CampaignDialog(ListDialog[CampaignModel]):
     def action_request(self, request: CampaignRequest) -> None:
         """Ask for something that can be asked for now."""
         if request in self.model.may:
+            self.list.move_cursor(self.model.chosen)  # which it is about
             self.request("wanted", self.model.id, request)
         elif self.model.id:
             self.say(f"{self.model.id} is {self.model.status}: {self.key_of(request).why_not}")

@@ -66,8 +66,11 @@ class MemoryBrowser(BoxDialog[None]):
         DialogKey("f", "change('focus')", "focus"),
         DialogKey("E", "change('evict')", "evict"),
         DialogKey("delete,D", "change('forget')", "forget", shown="D"),
+        DialogKey("plus", "judge(True)", "right", shown="+"),
+        DialogKey("minus", "judge(False)", "wrong", shown="-"),
         DialogKey("W", "everywhere", "all work"),
         DialogKey("P", "picture", "picture"),
+        DialogKey("L", "likeness", "likeness"),
         DialogKey("M,q", "close"),
     )
     DEFAULT_CSS = """
@@ -98,7 +101,7 @@ class MemoryBrowser(BoxDialog[None]):
     def compose(self) -> ComposeResult:
         """What is looked for, what was found, and one of these in full."""
         halves = self.halves(self._list, self._detail)
-        yield self.box(self._input, halves, self._note, title=f"Memory of {self._model.agent}")
+        yield self.box(self._input, halves, self._note, self.said, title=f"Memory of {self._model.agent}")
 
     def on_mount(self) -> None:
         """The results have the focus."""
@@ -127,6 +130,7 @@ class MemoryBrowser(BoxDialog[None]):
         self._list.set_rows(model.found)
         self._tell()
         if not self.opened and model.found:
+            self._list.move_cursor(model.found[0].key)
             self._open(model.found[0].key)
 
     def _tell(self) -> None:
@@ -190,6 +194,10 @@ class MemoryBrowser(BoxDialog[None]):
         """Go from the results to the detail, or back."""
         (self._list if self._detail.has_focus else self._detail).focus()
 
+    def action_likeness(self) -> None:
+        """Have memories found by what is meant, or say how far that is."""
+        self.request("likeness")
+
     def action_close(self) -> None:
         """Leave the line of words; else close."""
         if self._input.has_focus:
@@ -203,6 +211,11 @@ class MemoryBrowser(BoxDialog[None]):
         """Ask for something to be done to the memory that is shown, unless another is wanted by now."""
         if self.detail is not None and self.opened in ("", self.detail.id):
             self.request("change", self.detail.id, how)
+
+    def action_judge(self, right: bool) -> None:
+        """Say whether the memory that is shown answers what was looked for."""
+        if self.detail is not None and self.opened in ("", self.detail.id):
+            self.request("judge", self.detail.id, right)
 
     def action_pin(self) -> None:
         """Pin it in mind, or unpin it."""

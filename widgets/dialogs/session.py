@@ -52,6 +52,9 @@ class SessionModel:
     notice: Notice | None = None
 
 
+ANSWERS = DialogKey("", "", "answer", shown="0–9")
+
+
 class SessionDialog(ListDialog[SessionModel]):
     """Posts answers and what is wanted; its opener brings another model by `show`."""
 
@@ -59,7 +62,6 @@ class SessionDialog(ListDialog[SessionModel]):
     WRITTEN_MOST = 20_000
     EMPTY = "Nothing of it is there yet."
     KEYS = (
-        DialogKey("", "", "answer", shown="0–9"),
         DialogKey("r", "request('again')", "build again"),
         DialogKey("s", "request('step_mode')", "step mode"),
         DialogKey("x", "request('end')", "end it"),
@@ -99,7 +101,7 @@ class SessionDialog(ListDialog[SessionModel]):
         self.set_title(model.title, f"{clean_line(model.state, limit=100)} · esc close")
         self._head.update(Content(clean(model.head, limit=2_000)))
         self._head.display = bool(model.head)
-        self.show_possible(model.may)
+        self.show_possible(model.may, *([ANSWERS] if model.asked is not None else []))
         self._look()
         self._show_asked()
         asked = model.asked.id if model.asked is not None else ""

@@ -123,9 +123,9 @@ class StepEditor(BoxDialog[StepEdit | None]):
         """Give up; with unsaved changes the first escape only warns."""
         if self._values() != self._before and not self._warned:
             self._warned = True
-            self._problems.update(
-                Content("! There are unsaved changes. esc again drops them, ctrl+s saves them.")
-            )
+            wrong = self.problems()[:1]
+            saves = f"ctrl+s cannot save them: {wrong[0]}" if wrong else "ctrl+s saves them."
+            self._problems.update(Content(f"! Unsaved changes: esc again drops them, {saves}"))
             return
         self.dismiss(None)
 
@@ -154,7 +154,9 @@ def parse_args(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+        raise ValueError(
+            f"this is no valid JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
     except RecursionError as error:
         raise ValueError("the arguments are nested too deeply") from error
     if not isinstance(value, dict):

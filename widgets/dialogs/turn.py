@@ -66,6 +66,9 @@ class InterventionModel:
     unsaved: bool = False
     """Whether the step waits because the workspace could not be saved; only then can it be run without."""
 
+    idle: bool = False
+    """Whether no goal is open, so that nothing can be done but to take the shell or to leave."""
+
     @property
     def asks(self) -> bool:
         """Whether the agent asks, and not the operator took the turn."""
@@ -74,6 +77,8 @@ class InterventionModel:
     @property
     def offers(self) -> tuple[Offer, ...]:
         """What is offered at all."""
+        if self.idle:
+            return (Offer.TAKE_SHELL,)
         return tuple(offer for offer in OFFERS if self.unsaved or offer is not Offer.RUN_UNSAVED)
 
 
@@ -177,7 +182,7 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
 
 
 def _facts(model: InterventionModel) -> tuple[Fact, ...]:
-    facts = [Fact("goal", model.goal, "strong"), Fact("step", model.step)]
+    facts = [Fact("goal", model.goal or "none is open", "strong"), Fact("step", model.step)]
     if model.error_kind or model.error:
         facts.append(
             Fact("error", " ".join(part for part in (model.error_kind, model.error) if part), "error")

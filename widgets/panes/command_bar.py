@@ -29,6 +29,7 @@ POPUP_FRAME = 5
 MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "asks": "?", "note": "·"}
 CUT = " … :notices"
 """Behind a message that is longer than the line."""
+ABOUT = "a command, or a goal for the agent"
 HINT = "tab completes · ↑ history · ctrl+o what would it do? · esc leaves"
 
 
@@ -123,8 +124,7 @@ with a blank and `?` behind the line, shows what it would do.
         self._completions: tuple[Completion, ...] = ()
         self._at = -1
         self._list = CompletionList(click_chooses=True)
-        about = "a command, or a goal for the agent"
-        self._input = Input(compact=True, select_on_focus=False, placeholder=about, max_length=LINE_LIMIT)
+        self._input = Input(compact=True, select_on_focus=False, placeholder=ABOUT, max_length=LINE_LIMIT)
         self._message = Static(Content(HINT), id="message", classes="-note")
 
     def compose(self) -> ComposeResult:

@@ -18,7 +18,7 @@ class ErrorPanel(RowsPane):
 
     BORDER_TITLE = "4 Errors"
     BINDING_GROUP_TITLE = "Errors"
-    EMPTY = "No errors. When an action fails, its cause and its recovery will appear here; n goes to it."
+    EMPTY = "No errors. What fails and why will appear here."
     HELP = """## Errors
 Each failure with its kind, what failed, and below it the recovery strategy with the attempt, the delay and
 when the next try comes; then what was tried with its results, and how often each strategy has worked so far.

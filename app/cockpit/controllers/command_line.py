@@ -176,7 +176,7 @@ class CommandLine:
 
     def hint(self, text: str) -> str:
         """What a half-typed line still needs."""
-        return hint(text)
+        return hint(text, self._context.agent)
 
     def line_context(self) -> Context:
         """What lines are understood against."""
@@ -262,7 +262,7 @@ class CommandLine:
             self._context.open_later(self._show_preview(self._context.engine, line, text), "preview")
 
     async def _show_preview(self, engine: WorkspaceEngine, line: str, text: str) -> None:
-        if needed := needed_state(f"evolve {line}" if is_improvement_request(line) else line):
+        if needed := needed_state(line):
             await self._links[needed].open()
         preview = await preview_line(self._host(engine, self.line_context()), line)
 

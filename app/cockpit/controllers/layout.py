@@ -209,6 +209,7 @@ class Layout:
         self.choose(self.focused_pane())
         self.zoomed, self.shell_zoomed = not self.zoomed, False
         self.lay_out()
+        self._context.say("z shows the other panes again" if self.zoomed else "all panes are shown", "note")
 
     def draw_tabs(self, status: StatusModel) -> None:
         """Draw the tabs of the narrow layouts."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.cockpit.context import CockpitContext, in_background
 from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
+from app.commands.embedder import WORDS_ALONE, embed_by
 from app.projection import memory_views, pictures
 from app.projection import metacognition_views as views
 from engine.agent.steering.left_out import left_out
@@ -17,6 +18,7 @@ from engine.core.events import payload_of
 from engine.core.journal import JournalError
 from engine.core.state import AgentState
 from engine.core.thinking import ModelCalled
+from engine.memory.embedder_choice import MINILM
 from engine.memory.errors import MemoryFault, MemoryNotFound
 from engine.memory.metacognition.schedule import root_goal
 from widgets.base.facts import Section
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from engine.memory.search import SearchMatch
 
 RESULTS = 50
+BY_WORDS = "by words alone; L finds what is meant"
 
 
 class Mind:
@@ -42,6 +45,10 @@ class Mind:
         self._memory_id = ""
         self._found: Sequence[SearchMatch] = ()
         """What the browser shows."""
+        self._asked: dict[str, str] = {}
+        """The query and the workflow that this answers; empty where no words were looked for."""
+        self._note = ""
+        """What was to be said of memory when the browser was answered last."""
         self._filling = False
         """Whether a worker answers the browser; it continues until nothing more is wanted."""
         context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
@@ -62,8 +69,12 @@ class Mind:
 
     def _look_at_memories(self) -> None:
         """Answer an open browser."""
-        if self._context.showing(MemoryBrowser) is not None and (self._search or self._memory_id):
-            self._answer()
+        browser, engine = self._context.showing(MemoryBrowser), self._context.engine
+        if browser is not None and engine is not None and engine.memory_status is not None:
+            if browser.search.query and engine.memory_status.note != self._note:
+                self._search = browser.search  # texts were embedded since, or the embedder fails
+            if self._search or self._memory_id:
+                self._answer()
 
     def on_memory_browser_search(self, search: MemorySearch) -> None:
         """Look for it at the next tick; of several until then only for the last."""
@@ -75,6 +86,18 @@ class Mind:
 
     async def _recalls(self) -> Picture:
         return pictures.recalls(self._found, self._context.shown_time)
+
+    @in_background("embedder")
+    async def on_memory_browser_likeness(self) -> None:
+        """Have memories embedded from now on, where nothing does; else say how far that is."""
+        engine = self._context.engine
+        if engine is not None:
+            _, _, text = await embed_by(engine, "")
+            if text == WORDS_ALONE:
+                _, _, text = await embed_by(engine, MINILM)
+            if (browser := self._context.showing(MemoryBrowser)) is not None:
+                browser.again()
+                browser.say(text)
 
     def on_memory_browser_open(self, memory_id: str) -> None:
         """Read a memory at once: the operator goes from one to the next."""
@@ -115,21 +138,43 @@ class Mind:
                     notice=Notice("This agent has no work yet: give it a goal. W looks in all work.")
                 )
             asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
-            verb, more = "query_memories", {"sort_by": "created_at"}
+            verb = "query_memories"
+            more: dict[str, object] = {"sort_by": "created_at"}
             if search.query:
-                verb, more = "hybrid_search_memories", {"query": search.query}
-            hits = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
+                verb, more = "hybrid_search_memories", {"query": search.query, "nearest": True}
+            answer = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
+            judged = await self._judged(search.query, str(asked["workflow_id"]))
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
-        memory = engine.memory_status
+        memory, hits = engine.memory_status, tuple(answer)
         self._found = hits
-        note = memory.note if memory is not None and search.query else ""
+        self._asked = (
+            {"query": search.query, "workflow_id": str(asked["workflow_id"])} if search.query else {}
+        )
+        note = ""
+        if memory is not None:
+            self._note = memory.note
+            if search.query:
+                note = memory.note if memory.embedder or memory.note else BY_WORDS
+        if search.query and hits and not answer.relevant:
+            note = " · ".join(filter(None, ("nothing fits; these are the nearest", note)))
         work = await self._work_named(workflow)
         return model(
             work=work,
-            found=memory_views.search_results(hits, self._context.shown_time, scored=bool(search.query)),
+            found=memory_views.search_results(
+                hits, self._context.shown_time, scored=bool(search.query), judged=judged
+            ),
             note=note,
         )
+
+    async def _judged(self, query: str, workflow: str) -> dict[str, bool]:
+        """What the operator said of memories as answers to these words."""
+        if not query or self._context.engine is None:
+            return {}
+        judged = await self._context.engine.recall(
+            "list_judgements", {"query": query}, as_of=self._context.as_of
+        )
+        return {one.memory: one.right for one in judged if one.workflow == workflow}
 
     async def _work_named(self, workflow: str) -> str:
         if not workflow or self._context.engine is None:
@@ -152,7 +197,19 @@ class Mind:
             self._context.say(str(error), "error")
             return
         if browser.opened == ident:
-            browser.show_detail(memory_views.detail(card, self._context.shown_time))
+            hit = next((one for one in self._found if self._asked and one.memory.id == ident), None)
+            browser.show_detail(memory_views.detail(card, self._context.shown_time, hit))
+
+    def on_memory_browser_judge(self, memory_id: str, right: bool) -> None:
+        """Keep what the operator says of a memory as an answer to what was looked for."""
+        if self._context.refused_in_past():
+            return
+        if not self._asked:
+            self._context.say("look for something first: + and - say whether a memory answers it", "note")
+            return
+        arguments = {**self._asked, "memory_id": memory_id, "right": right}
+        command = cmd.Remember(agent=self._context.agent, verb="judge_memory", arguments=arguments)
+        self._context.run(self._written(command), "judgement")
 
     def on_memory_browser_change(self, memory_id: str, how: str) -> None:
         """Write as the operator; what is forgotten is asked about first."""

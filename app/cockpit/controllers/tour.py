@@ -23,10 +23,14 @@ from app.commands.user import state_home
 from engine.core.journal import Event
 from engine.value import dataclass
 from widgets.panes.plan import PlanPane
+from widgets.terminal.pane import TerminalPane
 
 FILE, OFF = "tour.json", "PILOTHOUSE_NO_TOUR"
-GIVE_WORK = "no step is left in this plan: {command} and type: goal create a directory called tour"
+GIVE_WORK = "no step is left: {command} and type: goal create a directory called tour"
 """What is said where a step needs a plan and there is none."""
+NOT_HERE = "this step needs an agent without a program: {tour_next} passes it"
+OF_GOALS = ("look", "edit", "break", "goal")
+"""What an agent with a program cannot do: its plans and its goals are those of the program."""
 BACK = " all is where it was, and paused · ? shows all keys, F1 the guide · esc closes"
 
 
@@ -124,6 +128,7 @@ class Tour:
         """
         record = self._record
         unwanted = os.environ.get(OFF) or not self._context.settings.tour
+        unwanted = unwanted or (new and record.next is STEPS[-1])  # which tells of an older workspace
         if unwanted or record.off or record.next is None or not (record.known or new):
             return
         await self._begin()
@@ -151,6 +156,10 @@ class Tour:
                 self._record.done.clear()
             self._record.off = False
             self._context.run(self._begin(), "tour")
+
+    def action_tour_next(self) -> None:
+        """Pass over a step."""
+        self.show("next" if self._line is not None else "")
 
     def action_close_receipt(self) -> None:
         """What escape does: close the stop report, else leave the tour."""
@@ -210,9 +219,13 @@ class Tour:
         step = self._record.next
         if self._line is None or step is None:
             return
-        says = (step.says if self._has_work or not step.planned else GIVE_WORK).format_map(self._key_names)
+        says = step.says if self._has_work or not step.planned else GIVE_WORK
+        if self._context.reasoner is not None and (step.name in OF_GOALS or says == GIVE_WORK):
+            says = NOT_HERE
+        self._line.display = not isinstance(self._context.app.screen_stack[0].focused, TerminalPane)
         text = Content.assemble(
-            (f" tour {STEPS.index(step) + 1}/{len(STEPS)} ", "reverse"), f" {says} · esc ends it"
+            (f" tour {STEPS.index(step) + 1}/{len(STEPS)} ", "reverse"),
+            f" {says.format_map(self._key_names)} · esc ends it",
         )
         if text != self._line.content:
             self._line.update(text)
@@ -220,7 +233,7 @@ class Tour:
     @property
     def _has_work(self) -> bool:
         state = self._context.state
-        return state is not None and state.step is not None
+        return state is not None and (state.has_work if state.reasons else state.step is not None)
 
     @property
     def _key_names(self) -> Mapping[str, str]:

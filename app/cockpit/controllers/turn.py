@@ -28,11 +28,14 @@ from widgets.dialogs.turn import (
     InterventionDialog,
     Offer,
 )
+from widgets.panes.command_bar import ABOUT
 from widgets.panes.plan import PlanPane
 from widgets.terminal.pane import TerminalPane
 
 SMALLEST = 80, 20
 """Columns and rows of a shell below which it takes the whole screen."""
+SHELL_WAITS = "the shell is yours: 5 goes to it"
+SHELL_HAS_KEYS = "your shell has the keys: ctrl+] hands it back"
 
 
 class ShellPane(TerminalPane):
@@ -89,7 +92,10 @@ class Turn:
         if self._taking == self._context.agent:
             self.open()
         else:
-            self._context.pop_up(partial(self.open, unasked=True), "the agent needs you: press i (or n)")
+            notice = "the agent needs you: press i (or n)"
+            if self._context.bar.message[1] == "ok":  # such as `running`, which is no longer so
+                self._context.say(notice, "asks")
+            self._context.pop_up(partial(self.open, unasked=True), notice)
 
     def action_intervene(self) -> None:
         """Decide on plans that wait or on what is asked, else take the turn."""
@@ -315,6 +321,10 @@ class Turn:
             elif not state.shell_taken and state.agent_id in ended:
                 self._context.shells.discard(state.agent_id)
         shell = None if self._context.in_past else self._shells.get(self._context.agent)
+        has_keys = isinstance(self._context.app.screen_stack[0].focused, TerminalPane)
+        self._context.bar.input.placeholder = SHELL_HAS_KEYS if has_keys else ABOUT
+        if has_keys and self._context.bar.message[0] == SHELL_WAITS:
+            self._context.say(SHELL_HAS_KEYS, "note")
         if shell is not self._layout.terminal:
             self._change_place(shell)
         elif shell is not None and self._arriving and shell.is_on_screen:
@@ -361,9 +371,7 @@ class Turn:
         if self._taking == self._context.agent:
             self._layout.focus_pane("session")
         else:
-            self._context.pop_up(
-                partial(self._go_to_shell, shell), "the shell is yours: 5 goes to it", "note"
-            )
+            self._context.pop_up(partial(self._go_to_shell, shell), SHELL_WAITS, "note")
 
     def _go_to_shell(self, shell: ShellPane) -> None:
         if shell is self._layout.terminal:
@@ -397,7 +405,7 @@ class Turn:
             )
         self._taking = ""
 
-    def _watch(self, agent: str, _payload: ev.Payload) -> None:
+    def _watch(self, agent: str, payload: ev.Payload) -> None:
         state = self._context.live.state
         if state is not None and agent == self._taking == state.agent_id:
             self._refused = self._refused or (self._wanted and not state.shell_taken)

@@ -28,7 +28,7 @@ def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistr
     try:
         read_goal(command.text)
     except ProgramError as error:
-        why = f"this is no goal of an AgentSpeak(L) agent, such as reach(home): {error}"
+        why = f"this agent takes goals such as: goal reach(home); {error}"
         raise RefusedError(why) from None
     goal = fresh_id(state, "g")
     adopted = ev.GoalAdopted(goal=goal, text=command.text.strip(), priority=command.priority)

@@ -23,6 +23,7 @@ from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
+from engine.core.text import clean_line
 from engine.value import asdict, dataclass, replace
 
 
@@ -41,6 +42,9 @@ class CommandContext:
 
 Compensation = Callable[[Any, CommandContext], tuple[cmd.Command, str]]
 """Makes the command that makes up for one, without its agent, with words about it."""
+
+CALL_CHARS = 200
+"""Characters of a call in words."""
 
 # ------------------------------------------------------------------ plans, beliefs and turns: put back
 
@@ -131,7 +135,15 @@ def _change_text(then: PlanStep | None, done: PlanStep | None) -> str:
     if done is None and then is not None:
         return f"put step {then.id} ({then.description}) back"
     assert then is not None
+    assert done is not None
+    if (now := _call_text(done)) != (was := _call_text(then)):
+        return f"step {then.id}: {now} → {was}"
     return f"step {then.id} is again: {then.description} [{then.status}]"
+
+
+def _call_text(step: PlanStep) -> str:
+    words = (step.command or step.op.value, *(f"{name}={value}" for name, value in step.args.items()))
+    return clean_line(" ".join(words), limit=CALL_CHARS)
 
 
 # ------------------------------------------------------------------ the other commands

@@ -57,7 +57,7 @@ from engine.core.store.verify import Verification, row_digest, verify_rows
 from engine.core.store.writer import WriterLock
 from engine.value import dataclass
 
-CACHES = ("memory.db", "index.db")
+CACHES = ("memory.db", "vectors.db", "index.db")
 """Databases in the data directory that are built again from the journal."""
 NO_LOG = "its log is missing, and the last session did not end in good order: newest events may be lost"
 _PROBLEMS = (

@@ -101,7 +101,7 @@ def verdict_figures(verdict: Verdict | None) -> str:
         return "not judged"
     parts = []
     if (gain := verdict.gain) is not None:
-        parts.append(f"{gain.mean:+.3g} {gain.unit} [{gain.low:.3g}, {gain.high:.3g}] in {gain.pairs} pairs")
+        parts.append(f"{gain.words} [{gain.low:.3g}, {gain.high:.3g}] in {gain.pairs} pairs")
     if verdict.mended:
         parts.append(f"mends {', '.join(verdict.mended[:5])}")
     return "; ".join(parts) or "; ".join(verdict.reasons) or str(verdict.ruling)

@@ -379,8 +379,10 @@ def _verdict(case: _Case) -> Verdict:
     ruling, why = (Ruling.REJECTED, []) if problems else _ruling(case, shown)
     reasons += why
     if gain is not None and measure is not None:
-        sure = f"{gain.low:.3g} to {gain.high:.3g} at 95 %" if _known(gain) else "too few to show anything"
-        reasons.append(f"gain {gain.mean:.3g} {gain.unit}, {sure}, {gain.pairs} pairs")
+        sure = (
+            f"gain {gain.low:.3g} to {gain.high:.3g} at 95 %" if _known(gain) else "too few to show anything"
+        )
+        reasons.append(f"{gain.words}, {sure}, {gain.pairs} pairs")
         if gain.shown and not shown:
             reasons.append(f"a gain counts from {measure.least:g} on")
     if case.unsteady:

@@ -31,7 +31,7 @@ async def test_what_was_added_is_found_with_score_level_type_age_and_id(tmp_path
     assert (code, answer["note"]) == (0, "")
     assert (row["content"], row["level"], row["type"]) == ("the pump must be primed", "episodic", "warning")
     assert 0 < row["score"] <= 1
-    assert row["semantic"] > 0
+    assert row["keyword"] > 0
     for word in (f"{row['score']:.2f}", "episodic", "warning", row["id"], "the pump must be primed"):
         assert word in text
 
@@ -47,9 +47,9 @@ async def test_stats_count_and_say_what_goes_next(tmp_path: Path) -> None:
     await _with_some(tmp_path)
     _code, answer, text = await query_memory(tmp_path, "stats", MemoryOptions())
     assert dict(answer["by_type"]) == {"warning": 1, "fact": 1, "reasoning_step": 1}
-    assert sum(count for _, count in answer["by_workflow"]) == answer["total"] == answer["vectors"] == 3
+    assert sum(count for _, count in answer["by_workflow"]) == answer["total"] == 3
     assert len(answer["expiring"]) == 3
-    assert "goes in 7d" in text
+    assert "goes in 30d" in text
 
 
 async def test_looking_goes_on_beside_an_engine_and_adding_says_who_holds_it(tmp_path: Path) -> None:
@@ -114,6 +114,31 @@ def test_the_command_line_answers_in_json(tmp_path: Path, capsys: Any) -> None:
     assert json.loads(capsys.readouterr().out)["total"] == 1
     assert main(["memory", "search", "x", "--workflow", "w99", *common]) == 2
     assert "no workflow" in capsys.readouterr().err
+
+
+async def test_judgements_are_listed_with_their_place_and_the_figures_of_todays_search(
+    tmp_path: Path,
+) -> None:
+    await _with_some(tmp_path)
+    code, answer, text = await query_memory(tmp_path, "judge", MemoryOptions())
+    assert (code, answer["judgements"]) == (0, [])
+    assert "nothing was judged yet" in text
+    _, found, _ = await query_memory(tmp_path, "search", MemoryOptions(text="pump"))
+    ident = found["results"][0]["id"]
+    async with open_engine(tmp_path) as engine:
+        for query, right in (("pump", True), ("blue\x1b[2J sky", True), ("primed", False)):
+            said = {"query": query, "memory_id": ident, "right": right}
+            receipt = await engine.submit(cmd.Remember(verb="judge_memory", arguments=said))
+            assert receipt.ok
+    code, answer, text = await query_memory(tmp_path, "judge", MemoryOptions())
+    assert [(row["query"], row["place"]) for row in answer["judgements"]][0::2] == [
+        ("pump", 1),
+        ("primed", 1),
+    ]
+    assert answer["figures"] == {"queries": 2, "recall": 0.5, "mrr": 0.5, "wrong": 1, "wrong_first": 1}
+    assert "recall@5 0.50, MRR 0.50; queries with a right answer: 2" in text
+    assert "judged wrong: 1; still among the first 5: 1" in text
+    assert "\x1b" not in text
 
 
 async def test_where_nothing_is_nothing_is_made(tmp_path: Path) -> None:

@@ -38,6 +38,21 @@ async def test_a_goal_is_adopted_and_planned_without_running(flight: Flight) -> 
     assert not (flight.engine.root / "made").exists()
 
 
+async def test_plain_words_are_a_goal_which_is_said_before_enter(flight: Flight) -> None:
+    await flight.press("colon", *"create a directory 'made'")
+    await flight.shows("enter: a goal for pilot-1")
+    await flight.press("enter")
+    await flight.says("goal g1 adopted")
+
+
+async def test_a_notification_leaves_the_message_and_the_bar_to_be_read(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", size=(80, 24), notifications=True) as flight:
+        flight.app.post_message(events.Paste("a\nb"))
+        await flight.shows("3 characters were pasted", "❯ a command, or a goal")
+        await flight.until(lambda: flight.app.screen.query("Toast"), "the notification")
+        assert flight.app.screen.query_one("Toast").region.bottom <= bar(flight).region.y
+
+
 async def test_tab_completes_and_goes_through_what_is_offered(flight: Flight) -> None:
     await flight.press("colon", *"agent_de", "tab")
     await flight.until(lambda: bar(flight).input.value == "agent_delete ")

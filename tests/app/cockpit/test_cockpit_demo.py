@@ -21,6 +21,7 @@ async def test_a_recorded_debate_and_review_are_shown_as_they_run(tmp_path: Path
         await flight.type("mission demo-debate")
         await flight.dialog(SessionDialog)
         await flight.shows("verdict: A, confidence 0.63", "RECORDED", "done")
+        assert "0–9" not in flight.text  # nothing is asked any more
         await flight.press("escape")
         await flight.no_dialog()
         await flight.type("mission demo-review")
@@ -54,6 +55,7 @@ class TestInATerminal:
         terminal.shows("RECORDED", "verdict: A")
         terminal.keys("Escape")
         terminal.shows("RECORDED", "H shows it")
+        assert " tour " not in terminal.screen
         terminal.keys("C-q")
         assert terminal.ends() == 0
         terminal.shows("That was a demonstration")

@@ -43,6 +43,7 @@ async def test_it_opens_by_itself_after_two_retries(tmp_path: Path) -> None:
         assert flight.state.mode is Mode.INTERVENTION
         waits = [chosen.delay_s for chosen in await flight.journal(ev.RecoveryChosen) if chosen.delay_s]
         assert len(waits) == 2
+        assert flight.message.startswith("the agent needs you")  # and no `running` any more
         await flight.press("escape")
         await flight.no_dialog()
         await flight.shows("INTERVENTION", "your turn (i)", "asks you", "✗ 1 error")
@@ -167,6 +168,16 @@ async def test_escape_gives_a_turn_back_that_the_operator_took(flight: Flight) -
     await flight.says("handed back")
     assert flight.state.intervention is None
     assert len(await flight.journal(ev.InterventionOpened)) == 1
+
+
+async def test_without_an_open_goal_only_the_shell_is_offered(flight: Flight) -> None:
+    await flight.press("i")
+    await flight.dialog(InterventionDialog)
+    await flight.shows("none is open", "t  take the shell", "esc gives the turn back")
+    for words in ("error", "retry now", "–"):
+        assert words not in flight.text.partition("Manual intervention")[2].partition("gives the turn")[0]
+    await flight.press("r")
+    assert isinstance(flight.app.screen, InterventionDialog)
 
 
 async def test_i_takes_the_turn_at_any_time_and_retry_hands_it_back(flight: Flight) -> None:

@@ -86,6 +86,8 @@ async def test_question_mark_shows_all_keys_and_the_words_of_the_bar(flight: Fli
     shown = {does for group in flight.app.screen.groups.values() for _, does in group}
     assert shown >= {key.does for key in keymap.KEYS}
     assert any("Copy the row" in does for does in shown)
+    assert "Show or hide the step's detail" in shown
+    assert "| `v` |" in page("keys")
     await flight.press("slash", *"breakpoint")
     await flight.shows("hold the agent before", "unbreak")
     await flight.press("escape")

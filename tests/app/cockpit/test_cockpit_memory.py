@@ -11,6 +11,7 @@ import pytest
 from flight import PATIENCE_S, Flight, cockpit
 
 from engine.core import commands as cmd
+from engine.memory import embedder_choice
 from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.base.line_pane import LinePane
@@ -107,6 +108,28 @@ async def test_the_browser_finds_follows_links_shows_history_and_forgets(knowing
     await knowing.no_dialog()
 
 
+async def test_the_operator_says_of_what_was_found_whether_it_is_right(knowing: Flight) -> None:
+    ids = await facts(knowing)
+    await knowing.press("M")
+    await knowing.dialog(MemoryBrowser)
+    await knowing.shows("create_venv took 4 s", "in w")
+    await knowing.press("plus")
+    await knowing.says("look for something first")
+    await knowing.press("slash", *"proxy port", "enter")
+    browser = knowing.app.screen
+    assert isinstance(browser, MemoryBrowser)
+    await knowing.until(lambda: browser.detail and browser.detail.id == ids[1], "its detail")
+    await knowing.shows("found by", "just now, relevance")
+    await knowing.shows("words", "(proxy, port)")
+    await knowing.press("plus")
+    await knowing.shows("✓ m")
+    await knowing.press("minus")
+    await knowing.shows("✗ m")
+    (judged,) = await knowing.engine.recall("list_judgements", {})
+    assert (judged.query, judged.memory, judged.right) == ("proxy port", ids[1], False)
+    assert judged.workflow == await work_begun(knowing)
+
+
 async def test_a_memory_is_opened_from_the_pane_and_put_into_mind_from_the_browser(knowing: Flight) -> None:
     ids = await facts(knowing)
     await knowing.type("memory proxy")
@@ -127,9 +150,9 @@ async def test_a_memory_is_opened_from_the_pane_and_put_into_mind_from_the_brows
 async def test_words_of_the_bar_write_to_the_memory_of_the_present_work(knowing: Flight) -> None:
     await knowing.type("remember the index answers slowly before noon")
     await knowing.says("store_memory done")
-    found = await knowing.engine.recall("search", {"query": "slow index"})
-    ident = found[0].memory.id
-    assert found[0].memory.workflow == await work_begun(knowing)
+    found = next(iter(await knowing.engine.recall("search", {"query": "slow index"}))).memory
+    ident = found.id
+    assert found.workflow == await work_begun(knowing)
     for line, said in (
         (f"pin {ident}", "change_working_memory done"),
         (f"focus {ident}", "focus_memory done"),
@@ -166,3 +189,24 @@ async def test_a_reasoner_shows_beliefs_and_with_its_key_again_working_memory(tm
         assert not robot.app.query_one("#beliefs").is_on_screen
         await robot.press("3")
         await robot.until(lambda: robot.app.query_one("#beliefs", BeliefsPane).has_focus, "the beliefs again")
+
+
+async def test_a_key_of_the_browser_has_memories_found_by_what_is_meant(
+    knowing: Flight, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path))
+    await facts(knowing)
+    await knowing.press("M")
+    await knowing.dialog(MemoryBrowser)
+    await knowing.press("slash", *"sluggish")
+    await knowing.shows("by words alone; L finds what is meant")
+    await knowing.press("enter", "L")
+    await knowing.shows("minilm: ")
+    assert knowing.engine.memory is not None
+    assert await knowing.engine.memory.embedded(PATIENCE_S)
+    await knowing.press("slash", *"ly slow")
+    await knowing.shows(FACTS[0])
+    monkeypatch.setattr(embedder_choice, "NEEDED", ("no_such_library",))
+    await knowing.engine.memory.use_embedder(None)
+    await knowing.press("enter", "L")
+    await knowing.shows("pip install 'pilothouse[embed]'")

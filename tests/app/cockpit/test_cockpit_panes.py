@@ -112,6 +112,19 @@ async def test_empty_panes_say_what_will_appear_there(flight: Flight) -> None:
     await flight.shows("The plan will appear here", "will appear here. Press s", "No errors")
 
 
+async def test_at_100_columns_words_stay_whole_and_z_names_the_way_back(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", size=(100, 30)) as flight:
+        await flight.type("tour")
+        await flight.shows("tour 1/10", "4 Errors", "5 Sandbox")
+        assert "here." in flight.text.partition("4 Errors")[2].partition("5 Sandbox")[0]
+        await flight.goal("create a directory called abcdirectory")
+        await flight.shows("● g1 create ", " a directory ", " abcdirectory ")
+        await flight.press("z")
+        await flight.says("z shows the other panes again")
+        await flight.press("z")
+        await flight.says("all panes are shown")
+
+
 async def test_output_in_a_hidden_pane_is_there_when_it_is_shown(tmp_path: Path) -> None:
     async with cockpit(tmp_path / "ws", size=(80, 24)) as flight:
         await flight.goal("run 'echo hidden-output'")

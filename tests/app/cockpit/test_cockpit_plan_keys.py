@@ -81,7 +81,7 @@ async def test_the_step_editor_shows_invalid_arguments_as_they_are_typed(planned
     await planned.press("ctrl+s")
     assert isinstance(planned.app.screen, StepEditor)
     await planned.press("escape")
-    await planned.shows("unsaved changes")
+    await planned.shows("Unsaved changes", "cannot save them")
     await planned.press("escape")
     await planned.no_dialog()
     assert not await planned.journal(ev.PlanRevised)

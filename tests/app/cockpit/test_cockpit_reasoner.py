@@ -111,7 +111,7 @@ async def test_a_goal_a_belief_and_an_intention_are_the_operators(robot: Flight)
     await robot.type("goal !count(1)")
     await robot.until(lambda: len(robot.state.goals) == 3, "the goal")
     await robot.type("goal this is no literal")
-    await robot.says("this is no goal")
+    await robot.says("such as: goal reach(home)")
 
 
 async def test_keys_in_the_goals_hold_an_intention_back_and_drop_it_after_asking(robot: Flight) -> None:

@@ -93,7 +93,9 @@ async def taken(tmp_path: Path) -> AsyncIterator[Flight]:
 async def test_the_shell_is_taken_used_and_handed_back(tmp_path: Path, size: tuple[int, int]) -> None:
     async with cockpit(tmp_path / "ws", mission="first-flight", size=size) as flight:
         await take(flight)
-        await flight.shows("YOU HOLD THE SHELL — ctrl+] hands it back", "$ SHELL")
+        await flight.shows(
+            "YOU HOLD THE SHELL — ctrl+] hands it back", "$ SHELL", "❯ your shell has the keys"
+        )
         assert flight.state.mode is Mode.SHELL
         await flight.until(lambda: flight.app.controllers.layout.zoomed, "the whole screen for the shell")
         await enter(flight, "echo it is $((6*7)) > answer.txt; cat answer.txt; stty size")
@@ -383,6 +385,7 @@ async def test_a_shell_that_opens_while_a_line_is_typed_takes_no_keys(flight: Fl
     await flight.until(lambda: flight.app.query_one("#command", CommandBar).input.value == "goal xy")
     await flight.press("escape", "5")
     await in_place(flight)
+    await flight.says("your shell has the keys: ctrl+] hands it back")
 
 
 async def test_a_shell_that_cannot_be_opened_says_why(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from app.cockpit.controllers.tour import OFF, STEPS, TourRecord
+from app.cockpit.controllers.tour import BACK, GIVE_WORK, NOT_HERE, OFF, STEPS, TourRecord
+from app.cockpit.keymap import KEYS, shown_keys
 from tests.trusting import home
 from widgets.dialogs.review import WhyDialog
 from widgets.panes.plan import PlanPane
@@ -89,11 +90,36 @@ async def test_the_tour_is_left_and_resumed_and_asks_for_work_where_there_is_non
     await flight.says("tour takes off or next, not 'of'")
 
 
+async def test_with_a_program_the_tour_lets_what_it_cannot_show_be_passed_by_a_key(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", mission="explorer", size=(100, 30)) as flight:
+        await flight.type("tour")
+        await flight.until(lambda: "runs one action" in line(flight), "a step that it has")
+        await flight.press("s")
+        await flight.until(lambda: "2/10" in line(flight) and "without a program: ctrl+n" in line(flight))
+        await flight.press("ctrl+n")
+        await on_step(flight, 3)
+
+
+def test_no_line_of_the_tour_wraps_at_100_columns() -> None:
+    keys = {key.action: shown_keys(key.keys).split()[0] for key in KEYS}
+    for says in (*(step.says for step in STEPS), GIVE_WORK, NOT_HERE):
+        assert len(f" tour 10/10  {says.format_map(keys)} · esc ends it") <= 100
+    assert len(f" tour done {BACK}") <= 100
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"done": 3, "off": 1}', "\x00\xff", "[" * 4_000, "{}"])
 def test_a_damaged_file_of_the_tour_is_taken_as_none(text: str) -> None:
     home().mkdir(parents=True)
     (home() / "tour.json").write_text(text)
     assert (TourRecord().done, TourRecord().known) == (set(), False)
+
+
+async def test_a_new_workspace_does_not_say_that_all_is_where_it_was(flight: Flight) -> None:
+    tour = flight.app.controllers.tour
+    tour._record.done, tour._record.known = {step.name for step in STEPS[:-1]}, True
+    await tour.begin_of_itself(new=True)
+    assert not line(flight)
+    assert not tour._record.finished
 
 
 async def test_who_wants_no_tour_or_knows_the_cockpit_is_offered_none(

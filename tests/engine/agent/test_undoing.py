@@ -55,6 +55,14 @@ async def test_changes_of_a_plan_are_undone_one_after_the_other_and_redone(fligh
         await undo(flight)
 
 
+async def test_an_undone_edit_shows_the_call_before_and_after(flight: Flight) -> None:
+    step = (await flight.plan(*WRITES))[1]
+    edited = {"path": "b", "content": "two\nlines"}
+    await flight.do(cmd.EditStep, step=step, command="write", args=edited)
+    words = (await flight.engine.time_travel.undo_offer(flight.agent)).words
+    assert words == f"step {step}: write content=two lines path=b → write content=2 path=b"
+
+
 async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     steps = await flight.plan(*WRITES)
     await flight.do(cmd.Believe, key="door", value="open")

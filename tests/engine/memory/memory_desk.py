@@ -82,7 +82,7 @@ class MemoryDesk:
 
     async def found(self, query: str, **more: Any) -> list[str]:
         """Ids of what a search brings up."""
-        hits = await self.ask("hybrid_search_memories", query=query, **more)
+        hits = await self.ask("hybrid_search_memories", query=query, **{"nearest": True, **more})
         return [one.memory.id for one in hits]
 
     async def use(self, ident: str, times: int) -> None:

@@ -69,7 +69,7 @@ async def test_being_found_and_shown_is_no_use(desk: MemoryDesk) -> None:
 )
 async def test_each_level_has_its_time(desk: MemoryDesk, level: str, kept_s: float) -> None:
     """Gone from search and swept one second after its time; ttl 0 never."""
-    memory = await desk.store_memory("a short-lived matter", memory_level=level)
+    memory = await desk.store_memory("a short-lived matter", memory_level=level, memory_type="action_log")
     forever = await desk.store_memory("a matter for ever", memory_level=level, ttl=0)
     desk.clock.seconds += kept_s - 1
     assert set(await desk.found("matter")) == {memory.id, forever.id}
@@ -82,6 +82,32 @@ async def test_each_level_has_its_time(desk: MemoryDesk, level: str, kept_s: flo
     assert await desk.ask("delete_expired_memories") == 0
     desk.clock.seconds += 400 * DAY
     assert await desk.found("matter") == [forever.id]
+
+
+async def test_what_was_learnt_stays_longer_and_then_as_long_as_it_is_used(desk: MemoryDesk) -> None:
+    fact = await desk.store_memory("the gate matters")
+    short = await desk.store_memory("the fence matters", ttl=60)
+    weighty = await desk.store_memory("the wall matters", importance=7.0)
+    for level in ("episodic", "semantic"):
+        desk.clock.seconds += 29.5 * DAY
+        assert fact.id in await desk.found("matters")
+        assert (await desk.recall(fact.id)).level == level
+        await desk.use(fact.id, 1)
+        await desk.ask("delete_expired_memories")
+    assert short.id not in await desk.found("matters")
+    desk.clock.seconds += 31 * DAY
+    assert await desk.ask("delete_expired_memories") == 1
+    assert await desk.found("matters") == [weighty.id]
+
+
+async def test_a_record_that_was_used_stays(desk: MemoryDesk) -> None:
+    used, other = [await desk.store_memory(f"{n} was tried", memory_type="action_log") for n in range(2)]
+    await desk.use(used.id, 1)
+    desk.clock.seconds += 6.5 * DAY
+    await desk.ask("delete_expired_memories")
+    desk.clock.seconds += DAY
+    assert await desk.ask("delete_expired_memories") == 1
+    assert await desk.found("tried") == [used.id] != [other.id]
 
 
 async def test_the_sweep_goes_in_steps_of_500(desk: MemoryDesk) -> None:
@@ -144,8 +170,9 @@ async def test_consolidation_derives_its_numbers(desk: MemoryDesk) -> None:
 
 
 async def test_what_was_consolidated_is_no_source_again(desk: MemoryDesk) -> None:
-    """Neither offered nor taken; and it goes after a day."""
-    sources = [(await desk.store_memory(f"reading {n}")).id for n in range(4)]
+    """Neither offered nor taken; records go after a day, and what was learnt keeps its time."""
+    types = ("action_log", "action_log", "fact", "fact")
+    sources = [(await desk.store_memory(f"reading {n}", memory_type=kind)).id for n, kind in enumerate(types)]
     args = {"workflow_id": desk.workflow, "content": "readings hold"}
     offered = await desk.ask("consolidation_candidates", workflow_id=desk.workflow)
     assert {one.id for one in offered} == set(sources)
@@ -155,7 +182,8 @@ async def test_what_was_consolidated_is_no_source_again(desk: MemoryDesk) -> Non
     with pytest.raises(MemoryRefused, match=f"{sources[0]} went into m"):
         await desk.ask("consolidate_memories", **args, source_ids=[sources[0], sources[3]])
     desk.clock.seconds += DAY + 1
-    assert await desk.ask("delete_expired_memories") == 3
+    assert await desk.ask("delete_expired_memories") == 2
+    assert {sources[2], sources[3]} <= set(await desk.found("reading"))
 
 
 async def test_a_reflection_can_be_found(desk: MemoryDesk) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from operator import mul
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.memory.database import connect
-from engine.memory.embedding import SignatureIndex, cosine, hashed, pack, signature
 from engine.memory.errors import MemoryInputError
 from engine.memory.search import Weights
 from tests.engine.memory.memory_desk import MemoryDesk
@@ -29,7 +27,7 @@ async def test_punctuation_and_scripts_are_words_to_look_for(desk: MemoryDesk, q
     """No error, and the matching memory is found."""
     wanted = (await desk.store_memory(QUERIES[query])).id
     await desk.store_memory("nothing of interest")
-    found = await desk.ask("hybrid_search_memories", query=query, semantic_weight=0.0)
+    found = await desk.ask("hybrid_search_memories", query=query)
     assert [one.memory.id for one in found] == [wanted]
 
 
@@ -38,9 +36,8 @@ async def test_old_words_are_forgotten_with_the_text(desk: MemoryDesk) -> None:
     memory = await desk.store_memory("a giraffe on the moon")
     assert await desk.found("giraffe") == [memory.id]
     await desk.ask("update_memory", memory_id=memory.id, content="a zebra on the moon")
-    by_words = {"semantic_weight": 0.0}
-    assert await desk.found("giraffe", **by_words) == []
-    assert await desk.found("zebra", **by_words) == [memory.id]
+    assert await desk.found("giraffe") == []
+    assert await desk.found("zebra") == [memory.id]
     await desk.ask("forget_memories", memory_ids=[memory.id])
     assert await desk.found("zebra") == []
 
@@ -58,9 +55,7 @@ async def test_weights_that_say_nothing_are_refused(desk: MemoryDesk, weights: t
         await desk.found("dust", semantic_weight=weights[0], keyword_weight=weights[1])
 
 
-@pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0), (0.6, 0.4)])
-async def test_filters_hold_for_both_halves(desk: MemoryDesk, weights: tuple[float, float]) -> None:
-    """Tag and importance filters hold for both halves."""
+async def test_filters_hold(desk: MemoryDesk) -> None:
     text = "pump three leaks at the seal"
     wanted = await desk.store_memory(text, tags=["leak", "pump"], importance=8.0, memory_type="insight")
     await desk.store_memory(text, tags=["leak"], importance=8.0, memory_type="insight")
@@ -75,29 +70,20 @@ async def test_filters_hold_for_both_halves(desk: MemoryDesk, weights: tuple[flo
         min_importance=5.0,
         memory_type="insight",
         memory_level="episodic",
-        semantic_weight=weights[0],
-        keyword_weight=weights[1],
     )
     assert found == [wanted.id]
 
 
-async def test_likeness_forgives_spelling(desk: MemoryDesk) -> None:
-    wanted = await desk.store_memory("calibration of the seismometer")
-    await desk.store_memory("sunrise over the crater rim")
-    assert (await desk.found("seizmometer calibrated"))[0] == wanted.id
-    assert await desk.found("seizmometer", semantic_weight=0.0) == []
-
-
 async def test_a_query_of_stop_words_looks_for_them(desk: MemoryDesk) -> None:
     memory = await desk.store_memory("to be or not to be")
-    assert await desk.found("to be", semantic_weight=0.0) == [memory.id]
+    assert await desk.found("to be") == [memory.id]
 
 
 async def test_more_matching_words_score_higher(desk: MemoryDesk) -> None:
     both = await desk.store_memory("pump and valve")
     for n in range(20):
         await desk.store_memory(f"valve {n}")
-    assert (await desk.found("pump valve", semantic_weight=0.0))[0] == both.id
+    assert (await desk.found("pump valve"))[0] == both.id
 
 
 async def test_pages_follow_one_another(desk: MemoryDesk) -> None:
@@ -113,11 +99,7 @@ async def test_a_rare_match_is_found_behind_many_that_are_filtered_away(desk: Me
     wanted = await desk.store_memory("valve", confidence=1.0)
     storing = (desk.store_memory("valve valve", confidence=0.2) for _ in range(300))
     await asyncio.gather(*storing)
-    for weights in ((1.0, 0.0), (0.0, 1.0)):
-        found = await desk.found(
-            "valve", min_confidence=0.9, semantic_weight=weights[0], keyword_weight=weights[1]
-        )
-        assert found == [wanted.id]
+    assert await desk.found("valve", min_confidence=0.9) == [wanted.id]
 
 
 async def test_a_search_as_of_an_event_finds_what_was_there(desk: MemoryDesk) -> None:
@@ -126,10 +108,8 @@ async def test_a_search_as_of_an_event_finds_what_was_there(desk: MemoryDesk) ->
     await desk.ask("update_memory", memory_id=memory.id, content="a zebra on the moon")
     await desk.ask("forget_memories", memory_ids=[memory.id])
     desk.clock.seconds += 10**9
-    for weights in ((1.0, 0.0), (0.0, 1.0)):
-        how = {"semantic_weight": weights[0], "keyword_weight": weights[1]}
-        assert await desk.found("giraffe", as_of=then, **how) == [memory.id]
-        assert await desk.found("giraffe", **how) == []
+    assert await desk.found("giraffe", as_of=then) == [memory.id]
+    assert await desk.found("giraffe") == []
     with pytest.raises(MemoryInputError, match="no event 999"):
         await desk.found("giraffe", as_of=999)
 
@@ -140,7 +120,7 @@ async def test_a_search_as_of_an_event_finds_what_was_there(desk: MemoryDesk) ->
 )
 async def test_no_query_raises(hostile_desk: MemoryDesk, query: str) -> None:
     for verb in ("hybrid_search_memories", "search_semantic_memories"):
-        assert isinstance(await hostile_desk.ask(verb, query=query), tuple)
+        assert len(await hostile_desk.ask(verb, query=query)) <= 1
 
 
 @pytest.fixture
@@ -237,30 +217,3 @@ async def test_eight_times_the_memories_do_not_take_more_steps(desk: MemoryDesk)
     # Whether few pass a filter is counted up to a limit, whatever there is.
     for before, after in zip(*steps, strict=True):
         assert after <= before * 1.5 + 150, steps
-
-
-def test_the_nearest_signs_come_first_and_none_is_lost() -> None:
-    texts = [f"sample {n} of the crater rim" for n in range(500)]
-    index = SignatureIndex()
-    vectors = {text: hashed(text) for text in texts}
-    index.add((text, signature(vector)) for text, vector in vectors.items())
-    groups = list(index.nearest(vectors["sample 7 of the crater rim"], 50))
-    assert "sample 7 of the crater rim" in groups[0]
-    assert len(groups) > 1
-    assert sorted(text for group in groups for text in group) == sorted(texts)
-    few = list(index.nearest(vectors[texts[0]], 50, among=[texts[3], "unknown"]))
-    assert few == [[texts[3]]]
-
-
-def test_a_text_has_the_same_vector_everywhere() -> None:
-    vector = hashed("Regolith, everywhere!")
-    assert signature(vector) == signature(hashed("regolith everywhere"))
-    assert signature(vector).to_bytes(31, "big").hex()[:16] == "b000a82e2430a18a"
-    assert cosine(vector, pack(vector)) == pytest.approx(1.0, abs=0.001)
-    assert not any(hashed("…!"))
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_a_kept_vector_is_near_enough(one: str, other: str) -> None:
-    exact = sum(map(mul, hashed(one), hashed(other)))
-    assert cosine(hashed(one), pack(hashed(other))) == pytest.approx(exact, abs=0.01)

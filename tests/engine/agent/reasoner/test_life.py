@@ -80,7 +80,7 @@ async def test_a_goal_of_the_operators_that_has_no_plan_fails_with_the_reason(fl
     state = await flight.until(lambda s: not s.open_goals)
     assert state.goals["g1"].status is GoalStatus.FAILED
     assert "no plan for +!unknown(3)" in state.goals["g1"].reason
-    assert "no goal of an AgentSpeak" in await flight.refused(cmd.AdoptGoal, text="go there now")
+    assert "such as: goal reach(home)" in await flight.refused(cmd.AdoptGoal, text="go there now")
 
 
 async def test_a_run_of_so_many_loops_ends_after_exactly_so_many_steps(fly: Fly) -> None:
