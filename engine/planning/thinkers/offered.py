@@ -114,9 +114,7 @@ class OfferedCommands:
             return self.all
         scores = self._scores(text)
         always = [
-            command
-            for command in self.all
-            if command.tool == SIMPLE_CODER and command.spec.name in BASIC
+            command for command in self.all if command.tool == SIMPLE_CODER and command.spec.name in BASIC
         ]
         ranked = sorted(
             (each for each in self.all if scores[each.name] > 0), key=lambda each: -scores[each.name]
