@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from engine.memory.embedder_choice import EmbedderChoice
     from engine.models.completion import ModelClient, ModelProvider
     from engine.planning.pgp.requests import Answerer
+    from engine.planning.thinkers.procedural import ProceduralThinker
 
 
 class _Subsystem(Protocol):
@@ -288,7 +289,7 @@ class SharedServices:
     branches: Branches
     run_thinkers: RunThinkers
     """Makes the thinkers of agents that work on handoffs."""
-    procedural: Thinker
+    procedural: ProceduralThinker
     """Who plans where no model does."""
     parts: PromptReader
     """The workspace's parts of prompts."""
@@ -359,7 +360,7 @@ class SharedServices:
 
     def surroundings(self, state: AgentState, post: Callable[[str, SentMessage], None]) -> AgentEnvironment:
         """What an agent finds around it; `post` delivers its messages to others."""
-        thinker = self.procedural
+        thinker: Thinker = self.procedural
         answerer: Answerer | None = None
         if state.reasons:
             answerer = (self.config.answerer or reasoner_support().recorded_answers)(state)
@@ -436,17 +437,25 @@ class SharedServices:
         """The thinker that asks a model."""
         # Late: a start without a model needs neither.
         from engine.planning.thinkers.claude import ClaudeThinker
+        from engine.planning.thinkers.claude_prompt import budget_for
         from engine.planning.thinkers.memory_context import MemoryRecall
+        from engine.planning.thinkers.plan_check import Files, files_now
 
+        async def files() -> Files | None:
+            return await asyncio.to_thread(lambda: files_now(self.coders.of(state.agent_id).files))
+
+        memory_tokens = budget_for(client.capabilities(name)).memory
         return ClaudeThinker(
             client,
             self.registry,
             name,
             sink=stream.piece,
             record=stream.called,
-            recall=MemoryRecall(self.memory, lambda: state, self.kept),
+            recall=MemoryRecall(self.memory, lambda: state, self.kept, memory_tokens),
             parts=self.parts,
             repairs=repairs,
+            recipes=self.procedural,
+            files=files,
         )
 
     def _permit(self, state: AgentState) -> AbstractAsyncContextManager[None]:

@@ -13,6 +13,7 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -40,8 +41,28 @@ def read_json(text: str) -> Any:
         StrictJsonError: the text is no JSON, holds NaN, an infinity or a number too large to keep, or its
             lists and objects lie deeper inside one another than the limit.
     """
+    return _strict(lambda: _DECODER.decode(text))
+
+
+def first_json(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at a place in a text, and where it ends.
+
+    Raises:
+        StrictJsonError: as of `read_json`.
+    """
+    end = start
+
+    def decode() -> Any:
+        nonlocal end
+        value, end = _DECODER.raw_decode(text, start)
+        return value
+
+    return _strict(decode), end
+
+
+def _strict(decode: Callable[[], Any]) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        value = decode()
     except StrictJsonError:
         raise
     except json.JSONDecodeError as error:
@@ -94,6 +115,7 @@ def _finite(text: str) -> float:
     return value
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 _SEQUENCES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*+(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC
@@ -149,13 +171,18 @@ _PLAIN = (
 """What pydantic says, and what a person is told instead."""
 
 
+def plain_problem(message: str) -> str:
+    """What pydantic found wrong, in words for a person."""
+    for pattern, plain in _PLAIN:
+        message = re.sub(pattern, plain, message)
+    return message
+
+
 def first_problem(error: ValidationError) -> str:
     """The first of what pydantic found wrong, with its place, on one line and in words for a person."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place, words = ".".join(map(str, first["loc"])) or "it", first["msg"]
-    for pattern, plain in _PLAIN:
-        words = re.sub(pattern, plain, words)
-    return clean_line(f"{place[:80]}: {words}", limit=500)
+    place = ".".join(map(str, first["loc"])) or "it"
+    return clean_line(f"{place[:80]}: {plain_problem(first['msg'])}", limit=500)
 
 
 def fence(name: str, text: str, *, limit: int = MATERIAL_LIMIT) -> str:

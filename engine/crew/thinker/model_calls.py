@@ -7,10 +7,13 @@ result, the phase's output, or what a role says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 from engine.core.agents import BY_SPEC, CREW
+from engine.core.journal import canonical
 from engine.core.plan import PlanStep
 from engine.core.text import StrictJsonError, clean_line
 from engine.core.thinking import Decision, DecisionKind
@@ -19,10 +22,11 @@ from engine.crew.ontology.kinds import AgentType, ErrorCode, InvalidError, Reque
 from engine.crew.ontology.results import ReturnedResult, parse_returned, parse_text_answer, schema_for
 from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Phase, SkillFiles
 from engine.crew.thinker.run_plan import CALLS_MOST, STEPS, Brief, fail_handoff
+from engine.models.lenient import Notes, example_of, fitted, small_schema, values_in
 from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
-from engine.models.structured import json_object_in
-from engine.planning.thinkers.claude_decision import call_in, call_problems, first_call
+from engine.models.structured import input_of
+from engine.planning.thinkers.claude_decision import call_problems, calls_in, first_call
 from engine.tools.mcp.names import resolve
 from engine.tools.registry import ToolRegistry, json_schema
 from engine.value import dataclass
@@ -33,6 +37,9 @@ FORM = "form"
 ESCALATE = "escalate_to_operator"
 READ_SKILL = "read_skill"
 RUN = "simple_coder.run"
+Called: TypeAlias = Callable[[ToolUse, str], tuple[Decision | None, tuple[str, ...]]]
+_ONLY_JSON = re.compile(r"(?:```\w*\s*)?\{.*\}\s*(?:```)?", re.DOTALL)
+"""An answer of nothing but an object."""
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 
@@ -272,20 +279,18 @@ class SpecDecisionParser:
         self._in_words = in_words
         self._offered = {offer.shown.name: offer for offer in offered}
 
-    def read(self, answer: ModelAnswer) -> tuple[Decision | None, tuple[str, ...]]:
+    def read(self, answer: ModelAnswer, notes: Notes) -> tuple[Decision | None, tuple[str, ...]]:
         """The decision; None and what is wrong with the answer where there is none."""
-        return first_call(answer, self._called) if answer.tool_uses else self._words(answer.text.strip())
+        called = partial(self._called, notes=notes)
+        if answer.tool_uses:
+            return first_call(answer.tool_uses, answer.text.strip(), called)
+        return self._words(answer.text.strip(), notes, called)
 
-    def _words(self, text: str) -> tuple[Decision | None, tuple[str, ...]]:
+    def _words(self, text: str, notes: Notes, called: Called) -> tuple[Decision | None, tuple[str, ...]]:
         if not text:
             return None, ("the answer is empty",)
-        if self._in_words and '"tool"' in text:
-            try:
-                use = call_in(text)
-            except StrictJsonError as error:
-                return None, (str(error),)
-            if use is not None:
-                return self._called(use, "")
+        if self._in_words and (_ONLY_JSON.fullmatch(text) or '"tool"' in text):
+            return self._from_object(text, notes, called)
         if self._step.provenance.clause == STEPS:
             return self._call("ask", {"draft": text})
         phase = phase_of(self._brief, self._step)
@@ -295,24 +300,47 @@ class SpecDecisionParser:
             return self._call("reply", {"text": text})
         return self._call("return_result", _said(parse_text_answer(text)))
 
-    def _called(self, use: ToolUse, why: str) -> tuple[Decision | None, tuple[str, ...]]:
+    def _from_object(
+        self, text: str, notes: Notes, called: Called
+    ) -> tuple[Decision | None, tuple[str, ...]]:
+        """What an answer of nothing but JSON decides: a call, or the input of one; all else is no content."""
+        try:
+            uses = calls_in(text, notes)
+            if uses and (uses[0].name in self._offered or '"tool"' in text):
+                return first_call(uses, "", called)
+            (value,) = values_in(text, notes)
+        except ValueError as error:
+            return None, (str(error),)
+        for name, offer in self._offered.items():
+            schema = offer.shown.input_schema
+            names = {*schema.get("properties", ()), *_data_of(schema)}
+            if isinstance(value, dict) and offer.tool == CREW and value and set(value) <= names:
+                notes.append(f"the object was taken as the input of `{name}`")
+                return called(ToolUse("", name, value), "")
+        end = next(reversed([name for name in self._offered if name != GIVE_UP]))
+        example = canonical({"tool": end, "input": example_of(self._offered[end].shown.input_schema)})
+        return None, (f"the object is no call of a tool: answer as in {example}",)
+
+    def _called(self, use: ToolUse, why: str, notes: Notes) -> tuple[Decision | None, tuple[str, ...]]:
         shown = clean_line(use.name, limit=80)
-        if use.fault:
-            return None, (f"the input of `{shown}` is no usable JSON: {use.fault}",)
-        offer = self._offered.get(use.name)
+        offer = self._offered.get(use.name) or self._offered.get(use.name.rpartition(".")[2])
         if offer is None:
             return None, (f"there is no tool {shown!r}; tools: {', '.join(self._offered)}",)
-        if use.name == GIVE_UP:
-            reason = clean_line(str(use.input.get("reason", "")), limit=2_000) or "no reason was given"
+        try:
+            given = _put_right(input_of(use, notes), offer, notes)
+        except StrictJsonError as error:
+            return None, (str(error),)
+        if offer.shown.name == GIVE_UP:
+            reason = clean_line(str(given.get("reason", "")), limit=2_000) or "no reason was given"
             return fail_handoff(f"given up: {reason}", ErrorCode.INTERNAL), ()
-        if problems := tuple(_unfit(offer, use.input)):
+        if problems := tuple(_unfit(offer, given)):
             return None, tuple(f"{shown}: {problem}" for problem in problems)
         if (offer.tool, offer.command) == (CREW, "return_result"):
             try:
-                return self._call("return_result", _said(parse_returned(use.input)), why)
+                return self._call("return_result", _said(parse_returned(given)), why)
             except InvalidError as error:
                 return None, tuple(map(str, error.problems))
-        return self._checked(offer.tool, offer.command, dict(use.input), why)
+        return self._checked(offer.tool, offer.command, given, why)
 
     def _call(
         self, command: str, args: dict[str, Any], why: str = ""
@@ -326,6 +354,36 @@ class SpecDecisionParser:
             return None, problems
         about = why or f"{command} {self._brief.spec.name if command == 'return_result' else ''}".strip()
         return Decision(DecisionKind.CALL, about, tool, command, args), ()
+
+
+def _data_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the data that an input holds, where a caller said what they are."""
+    fields: dict[str, Any] = schema.get("properties", {}).get("data", {}).get("properties", {})
+    return fields
+
+
+def _put_right(given: Any, offer: Offer, notes: Notes) -> dict[str, Any]:
+    """The input of a call as its schema wants it; fields of the data that stand beside it are put into it.
+
+    Raises:
+        StrictJsonError: it is no object.
+    """
+    schema = small_schema(offer.shown.input_schema)
+    fields = _data_of(schema)
+    if isinstance(given, dict) and isinstance(given.get("output"), dict) and "output" in schema["properties"]:
+        notes.append("`output` is an object and was taken as `data`")
+        given = {"data": given["output"], **given, "output": canonical(given["output"])}
+    if isinstance(given, dict) and (loose := set(given) & set(fields) - set(schema["properties"])):
+        notes.append(f"`{', '.join(sorted(loose))}` was put into `data`")
+        inside = given.get("data") if isinstance(given.get("data"), dict) else {}
+        kept = {name: value for name, value in given.items() if name not in loose}
+        given = {**kept, "data": {**{name: given[name] for name in loose}, **(inside or {})}}
+    value = fitted(given, schema, notes) if offer.tool == CREW else given
+    if not isinstance(value, dict):
+        raise StrictJsonError(f"the input of `{offer.shown.name}` must be an object")
+    if fields and not value.get("output") and value.get("data"):
+        value["output"] = canonical(value["data"])
+    return value
 
 
 def _unfit(offer: Offer, given: dict[str, Any]) -> list[str]:
@@ -347,7 +405,7 @@ def _said(returned: ReturnedResult) -> dict[str, Any]:
 def _outputs(names: Sequence[str], text: str) -> dict[str, Any]:
     """A phase's outputs in words without a call: of a JSON object in them, or the words where it has one."""
     try:
-        given = json_object_in(text)
+        given = values_in(text, [])[0]
     except StrictJsonError:
         given = {}
     outputs = {name: given[name] for name in names if isinstance(given, dict) and name in given}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.core.journal import canonical
 from engine.core.plan import Op, PlanStep, Uncovered
 from engine.core.recovery import FailureKind
 from engine.core.text import clean_line
@@ -18,17 +22,30 @@ from engine.core.thinking import (
     PlanRequest,
     ThinkingError,
 )
+from engine.models.capabilities import Capabilities
 from engine.models.choice import REPAIRS
 from engine.models.completion import ModelClient, PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
+from engine.models.lenient import Notes
 from engine.models.messages import Text
 from engine.models.prompt_parts import Parts, built_in
 from engine.models.request import ANY_TOOL, ModelRequest
-from engine.models.structured import NotOfFormError, ask_for, ask_until
+from engine.models.structured import LookUp, NotOfFormError, ask_for, ask_until
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, problems_of
 from engine.planning.thinkers import CLAUDE
 from engine.planning.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
-from engine.planning.thinkers.claude_prompt import decider_blocks, question, situation, system_blocks
+from engine.planning.thinkers.claude_prompt import (
+    ANSWER_SHARE,
+    PromptBudget,
+    budget_for,
+    decider_blocks,
+    question,
+    situation,
+    system_blocks,
+)
+from engine.planning.thinkers.offered import BASIC, OfferedCommands, words_of
+from engine.planning.thinkers.plan_check import Files, plan_faults, without_repeats
+from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass
 
@@ -45,6 +62,11 @@ async def no_memory() -> tuple[Text, ...]:
     return ()
 
 
+async def no_files() -> Files | None:
+    """Nothing is known of the files."""
+    return None
+
+
 class _Gap(BaseModel):
     """A part of the goal that no plan is given for."""
 
@@ -52,7 +74,7 @@ class _Gap(BaseModel):
 
     clause: str = Field(min_length=1, max_length=8_000)
     """The words of the goal as they stand there."""
-    why: str = Field(min_length=1, max_length=1_000)
+    why: str = Field(default="no reason was given", min_length=1, max_length=1_000)
     """What is missing, in a sentence."""
 
 
@@ -64,6 +86,7 @@ class _PlanForm(BaseModel):
     # What an action must be is judged by the notation alone, whose words the model then gets to read.
     plan: list[Action] = Field(default_factory=list, max_length=PLAN_LIMIT)
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
+    describe_tool: str = Field(default="", max_length=2_000)
 
 
 @dataclass
@@ -82,6 +105,8 @@ class ClaudeThinker:
         recall: what memory has to say before a question.
         parts: reads the workspace's parts of the prompt.
         repairs: how often an answer that cannot be used may be put right.
+        recipes: the plan library's own planner, for examples; with a small model it plans what it can.
+        files: gives what is in the sandbox; None where that is not known.
     """
 
     name = CLAUDE
@@ -95,6 +120,8 @@ class ClaudeThinker:
     recall: Recall = no_memory
     parts: Callable[[], Awaitable[Parts]] = built_in
     repairs: int = REPAIRS
+    recipes: ProceduralThinker | None = None
+    files: Callable[[], Awaitable[Files | None]] = no_files
 
     @property
     def label(self) -> str:
@@ -107,13 +134,75 @@ class ClaudeThinker:
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable plan.
         """
+        first = await self._by_recipes(request)
+        if first is not None and not first.uncovered:
+            return first
+        left = request if first is None else self._rest(request, first)
+        proposal = await self._asked(left)
+        if first is None:
+            return proposal
+        return _joined(first, proposal, self.label)
+
+    async def _by_recipes(self, request: PlanRequest) -> PlanProposal | None:
+        """What recipes cover of a goal; None where they are not to plan, or cover nothing.
+
+        A strong model plans all by itself, and a plan that failed is not made the same way again.
+        """
+        if self.recipes is None or self._known.profile != "tiny" or request.trouble or request.done:
+            return None
+        proposal = await self.recipes.plan(request)
+        missing = sorted(gap.index for gap in proposal.uncovered)
+        in_one = missing == list(range(missing[0], missing[0] + len(missing))) if missing else True
+        return proposal if proposal.steps and in_one else None
+
+    def _rest(self, request: PlanRequest, first: PlanProposal) -> PlanRequest:
+        """The clauses that recipes left, with what the others do."""
+        text = "; ".join(gap.clause for gap in first.uncovered)
+        others = tuple(f"{step.tool} {step.command} {canonical(step.args)}" for step in first.steps)
+        goal = replace(request.goal, text=text)
+        return replace(
+            request, goal=goal, findings=(*request.findings, *(f"planned already: {o}" for o in others))
+        )
+
+    async def _asked(self, request: PlanRequest) -> PlanProposal:
+        files = await self.files() if self._known.profile != "large" else None
+        steps: tuple[PlanStep, ...] = ()
+        put_right: Notes = []
+
+        def ready(value: Any, notes: Notes) -> Any:
+            nonlocal put_right
+            put_right = notes
+            if not isinstance(value, dict):
+                return value
+            gaps = value.get("uncovered", [])
+            return {
+                **value,
+                "plan": self._offered.plan(value.get("plan", []), notes),
+                "uncovered": _gaps(gaps, request.goal.text, bool(value.get("plan")), notes),
+            }
+
+        def check(form: _PlanForm) -> tuple[str, ...]:
+            nonlocal steps
+            if form.describe_tool and not form.plan:
+                raise LookUp(self._offered.described(form.describe_tool))
+            problems = self._problems(form)
+            if problems or not form.plan:
+                return problems
+            steps = self._steps(form)
+            if files is None:
+                return ()
+            steps = tuple(without_repeats(steps, request.session.cwd, files, put_right))
+            return tuple(plan_faults(steps, self.registry, request.session.cwd, files))
+
         try:
             given = await ask_for(
                 self.client,
                 self.request(request, await self.recall(), await self.parts()),
                 _PlanForm,
                 name=TOOL,
-                check=self._problems,
+                check=check,
+                ready=ready,
+                example=lambda: (self._examples(request.goal.text) or (_EXAMPLE,))[0].rpartition("\n")[2],
                 sink=self.sink,
                 record=self.record,
                 repairs=self.repairs,
@@ -126,7 +215,28 @@ class ClaudeThinker:
             Uncovered(clean_line(gap.clause), number, clean_line(gap.why))
             for number, gap in enumerate(given.value.uncovered, 1)
         )
-        return PlanProposal(self._steps(given.value), gaps, self.label)
+        return PlanProposal(steps, gaps, self.label)
+
+    def _examples(self, goal: str) -> tuple[str, ...]:
+        """Goals of the plan library that are like this one, each with its plan in JSON."""
+        if self.recipes is None:
+            return ()
+        return tuple(
+            f"Goal: {text}\n{json.dumps({'plan': [_shown(step) for step in steps]}, ensure_ascii=False)}"
+            for text, steps in self.recipes.examples(goal, self._budget.examples)
+        )
+
+    @property
+    def _known(self) -> Capabilities:
+        return self.client.capabilities(self.model)
+
+    @property
+    def _budget(self) -> PromptBudget:
+        return budget_for(self._known)
+
+    @cached_property
+    def _offered(self) -> OfferedCommands:
+        return OfferedCommands(self.registry)
 
     async def decide(self, request: DecisionRequest) -> Decision:
         """One decision; an answer that decides nothing that can be done may be put right.
@@ -134,7 +244,7 @@ class ClaudeThinker:
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
         """
-        reader = DecisionReader(self.registry, request, self.label)
+        reader = DecisionReader(self.registry, request, self.label, self._offered)
         try:
             given = await ask_until(
                 self.client,
@@ -167,29 +277,46 @@ class ClaudeThinker:
         self, request: DecisionRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
     ) -> ModelRequest:
         """The first question for a decision, as it is sent."""
-        known = self.client.capabilities(self.model).tools
-        role = decider_blocks(parts or Parts())
-        words = tools_in_words(self.registry, may_muse=request.may_muse)
+        known, budget = self._known, self._budget
+        about = f"{request.goal.text} {request.step.description}"
+        near = self.recipes.examples(about, budget.examples) if self.recipes is not None else ()
+        likely = [f"{step.tool}.{step.command}" for _, steps in near for step in steps]
+        basic = budget.candidates > len(BASIC)
+        commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
+        more = len(commands) < len(self._offered.all) and not budget.short
+        tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
+        role = decider_blocks(budget, parts or Parts())
+        if not known.tools:
+            role = (*role, Text(tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
-            (situation(request, recalled),),
-            role if known else (*role, Text(words, "tools")),
-            tools_of(self.registry, may_muse=request.may_muse) if known else (),
-            tool_choice=ANY_TOOL if known else "",
-            max_tokens=MAX_TOKENS,
+            (situation(request, budget, recalled),),
+            role,
+            tools if known.tools else (),
+            tool_choice=ANY_TOOL if known.tools else "",
+            max_tokens=self._most,
             temperature=0.0,
-            cache_tools=known,
+            cache_tools=known.tools,
         )
+
+    @property
+    def _most(self) -> int:
+        """Longest answer for which there is room beside the prompt."""
+        return min(MAX_TOKENS, max(256, self._known.context_window // ANSWER_SHARE))
 
     def request(
         self, request: PlanRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
     ) -> ModelRequest:
         """The first question for a goal, as it is sent."""
+        budget, text = self._budget, request.goal.text
+        commands = self._offered.chosen(text, budget.commands)
+        more = len(commands) < len(self._offered.all)
+        examples = self._examples(text)
         return ModelRequest(
             self.model,
-            (question(request, recalled),),
-            system_blocks(self.registry, parts or Parts()),
-            max_tokens=MAX_TOKENS,
+            (question(request, budget, recalled, examples),),
+            system_blocks(commands, budget, more=more, parts=parts or Parts()),
+            max_tokens=self._most,
             temperature=0.0,
         )
 
@@ -209,3 +336,44 @@ class ClaudeThinker:
             for number, step in enumerate(steps, 1)
             if step.op is Op.ACT and (step.tool, step.command) not in offered
         )
+
+
+_EXAMPLE = '{"plan": [{"command": "simple_coder.mkdir", "args": {"path": "notes"}}]}'
+"""What an answer looks like where no recipe is like the goal."""
+
+
+def _shown(step: PlanStep) -> dict[str, Any]:
+    """A step as a model writes it."""
+    return {"command": f"{step.tool}.{step.command}", "args": step.args}
+
+
+def _gaps(gaps: Any, goal: str, planned: bool, notes: Notes) -> Any:
+    """What is uncovered, without what is no part of the goal, or is all of it beside a plan."""
+    if not isinstance(gaps, list):
+        return gaps
+    kept, whole = [], set(words_of(goal))
+    for gap in ({"clause": gap} if isinstance(gap, str) else gap for gap in gaps):
+        if isinstance(gap, dict):
+            gap = {name: value for name, value in gap.items() if value}
+        clause = gap.get("clause") if isinstance(gap, dict) else None
+        words = set(words_of(str(clause)))
+        if isinstance(gap, dict) and (not words & whole or (planned and words >= whole)):
+            notes.append(f"uncovered: {clean_line(str(clause), limit=60)!r} was left out")
+        else:
+            kept.append(
+                {name: value for name, value in gap.items() if value} if isinstance(gap, dict) else gap
+            )
+    return kept
+
+
+def _joined(first: PlanProposal, then: PlanProposal, label: str) -> PlanProposal:
+    """The steps of recipes with those of a model where the clauses stand that it was asked about."""
+    at = min(gap.index for gap in first.uncovered)
+    before = [step for step in first.steps if step.provenance.clause_index < at]
+    numbers = {step.id: f"m{step.id}" for step in then.steps}
+    asked = [
+        replace(step, id=numbers[step.id], depends_on=tuple(numbers[each] for each in step.depends_on))
+        for step in then.steps
+    ]
+    steps = (*before, *asked, *first.steps[len(before) :])
+    return PlanProposal(steps, then.uncovered, label)

@@ -7,46 +7,43 @@ decided. Nothing is done here: a call becomes a step that the operator sees befo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from engine.core.journal import canonical
 from engine.core.memory import ThoughtType
 from engine.core.plan import PlanStep, Provenance
-from engine.core.text import StrictJsonError, clean_line
+from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.core.thinking import Decision, DecisionKind, DecisionRequest
+from engine.models.lenient import Notes, fitted, small_schema, values_in
 from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
-from engine.models.structured import json_object_in, problem_line
+from engine.models.structured import LookUp, input_of, problem_lines
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, step_problems
+from engine.planning.thinkers.offered import Command, OfferedCommands
 from engine.tools.registry import ToolRegistry
 
 ACHIEVED = "goal achieved:"
 """Words at the beginning of an answer without a call that say that all is done."""
 
+_CALL = re.compile(r"""["'](?:tool|name|command|function)["']\s*:""")
+"""Where a call in words may begin."""
+
 ACTION_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "type": {"enum": ["EXECUTE_TOOL", "THINK"]},
+        "command": {"type": "string"},
+        "args": {"type": "object"},
+        "think": {"type": "string"},
         "id": {"type": "string"},
         "description": {"type": "string"},
-        "params": {
-            "type": "object",
-            "properties": {
-                "tool_id": {"type": "string"},
-                "command": {"type": "string"},
-                "args": {"type": "object"},
-            },
-            "required": ["tool_id", "command", "args"],
-            "additionalProperties": False,
-        },
         "depends_on": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["type", "id", "description"],
-    "additionalProperties": False,
 }
 Action = Annotated[Any, WithJsonSchema(ACTION_SCHEMA)]
 """An action of a plan, as a model is told of it; the notation judges it."""
@@ -94,6 +91,12 @@ class GiveUp(_Form):
     reason: _Words
 
 
+class DescribeTool(_Form):
+    """See other commands than those offered here, by what is to be done."""
+
+    words: _Line
+
+
 class AskOperator(_Form):
     """Ask the operator what only they can know or decide. Nothing runs until they answer."""
 
@@ -107,56 +110,86 @@ _FORMS: dict[str, type[_Form]] = {
     "finish": Finish,
     "give_up": GiveUp,
     "ask_operator": AskOperator,
+    "describe_tool": DescribeTool,
 }
+_SHORT = ("finish", "give_up", "ask_operator")
+"""What a small model may decide beside calls of commands."""
 
 
-def tools_of(registry: ToolRegistry, *, may_muse: bool = True) -> tuple[ToolSpec, ...]:
-    """Everything that a model may decide, as tools; always the same while it may also think."""
-    commands = (
-        ToolSpec(entry["name"], entry["description"], entry["input_schema"]) for entry in registry.schemas()
+def tools_of(
+    commands: Sequence[Command], *, may_muse: bool = True, more: bool = False, short: bool = False
+) -> tuple[ToolSpec, ...]:
+    """What a model may decide, as tools; always the same while it may also think.
+
+    Args:
+        commands: those that are offered.
+        may_muse: whether it may write a thought down.
+        more: whether there are other commands, which can be asked about.
+        short: whether only what a small model can use is offered.
+    """
+    left_out = {"record_thought": not may_muse, "describe_tool": not more}
+    names = _SHORT if short else _FORMS
+    forms = [(name, _FORMS[name]) for name in names if not left_out.get(name, False)]
+    return (
+        *(ToolSpec(_tool_name(each), each.spec.description, each.schema) for each in commands),
+        *(ToolSpec(name, (form.__doc__ or name).strip(), small_schema(form)) for name, form in forms),
     )
-    others = (
-        ToolSpec(name, (form.__doc__ or name).strip(), form.model_json_schema())
-        for name, form in _FORMS.items()
-        if may_muse or form is not RecordThought
-    )
-    return (*commands, *others)
 
 
-def tools_in_words(registry: ToolRegistry, *, may_muse: bool) -> str:
-    """The same for a model that knows no tools."""
-    lines = [
-        canonical({"tool": tool.name, "what": tool.description, "input": tool.input_schema})
-        for tool in tools_of(registry, may_muse=may_muse)
-    ]
+def _tool_name(command: Command) -> str:
+    return f"{command.tool}__{command.spec.name}"
+
+
+def tools_in_words(commands: Sequence[Command], tools: Sequence[ToolSpec]) -> str:
+    """The same for a model that knows no tools, a line each."""
+    lines = [command.line for command in commands]
+    for tool in tools[len(commands) :]:
+        required = tool.input_schema.get("required", ())
+        lines.append(f"{' '.join((tool.name, *required))} — {tool.description.splitlines()[0]}")
     listed = "\n".join(lines)
     return (
-        'Answer with one JSON object {"tool": name, "input": {…}} and nothing else: the one tool you call. '
-        f"The tools, with the JSON Schema of their input:\n{listed}"
+        "Answer with one JSON object and nothing else, the one tool you call, as "
+        '{"tool": "simple_coder.mkdir", "input": {"path": "notes"}} or '
+        f'{{"tool": "finish", "input": {{"summary": "notes is there"}}}}. The tools:\n{listed}'
     )
 
 
 def first_call(
-    answer: ModelAnswer, read: Callable[[ToolUse, str], tuple[Decision | None, tuple[str, ...]]]
+    uses: Sequence[ToolUse], why: str, read: Callable[[ToolUse, str], tuple[Decision | None, tuple[str, ...]]]
 ) -> tuple[Decision | None, tuple[str, ...]]:
     """What the first call of an answer decides; the others are named as deferred."""
-    first, *others = answer.tool_uses
-    decision, problems = read(first, answer.text.strip())
+    first, *others = uses
+    decision, problems = read(first, why)
     if decision is not None and others:
         decision = replace(decision, deferred=tuple(clean_line(use.name, limit=80) for use in others))
     return decision, problems
 
 
-def call_in(text: str) -> ToolUse | None:
-    """The call that an object in a model's words is; None where it is none.
+def calls_in(text: str, notes: Notes) -> tuple[ToolUse, ...]:
+    """The calls that a model wrote in words, as `{"tool", "input"}`, `{"name", "arguments"}` or alike.
 
     Raises:
-        StrictJsonError: there is no object in them.
+        StrictJsonError: there is nothing to be read in them.
     """
-    given = json_object_in(text)
-    if set(given) - {"input"} != {"tool"} or not isinstance(given.get("input", {}), dict):
-        return None
-    return ToolUse("", str(given["tool"]), given.get("input", {}))
+    values = values_in(text, notes)
+    listed = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    return tuple(use for value in listed if isinstance(value, dict) and (use := _call_of(value)) is not None)
+
+
+def _call_of(value: dict[str, Any]) -> ToolUse | None:
+    inner = value.get("function")
+    flat = {**value, **inner} if isinstance(inner, dict) else value
+    name = next((flat[key] for key in _NAMES if isinstance(flat.get(key), str) and flat[key]), "")
+    given = next((flat[key] for key in _INPUTS if isinstance(flat.get(key), (dict, list, str))), None)
+    if given is None:
+        given = {key: item for key, item in flat.items() if key not in (*_NAMES, "function", "type", "id")}
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        with suppress(StrictJsonError):
+            given = read_json(given)
+    return ToolUse("", name, given if isinstance(given, dict) else {"": given}) if name else None
+
+
+_NAMES, _INPUTS = ("tool", "name", "command"), ("input", "arguments", "args", "parameters", "params")
 
 
 def call_problems(
@@ -173,68 +206,79 @@ def call_problems(
 
 
 class DecisionReader:
-    """Reads answers to one request.
+    """Reads the answers to one question for a decision.
 
     Args:
-        registry: the tools that may be called.
+        registry: every tool that there is.
         request: what was asked.
-        by: thinker and model, for the provenance of steps.
-        arguments: checks the arguments of calls.
+        by: who answers, for the provenance of steps.
+        offered: the commands that agents may call.
     """
 
-    def __init__(self, registry: ToolRegistry, request: DecisionRequest, by: str) -> None:
+    def __init__(
+        self, registry: ToolRegistry, request: DecisionRequest, by: str, offered: OfferedCommands
+    ) -> None:
         self._registry = registry
         self._request = request
         self._by = by
-        self._commands = {entry["name"]: (entry["tool"], entry["command"]) for entry in registry.schemas()}
+        self._offered = offered
 
-    def read(self, answer: ModelAnswer) -> tuple[Decision | None, tuple[str, ...]]:
-        """What an answer decides; None and what is wrong with it where that cannot be done."""
-        if not answer.tool_uses:
-            return self._from_words(answer.text.strip())
-        return first_call(answer, self._from_call)
+    def read(self, answer: ModelAnswer, notes: Notes) -> tuple[Decision | None, tuple[str, ...]]:
+        """What an answer decides; None and what is wrong with it where that cannot be done.
 
-    def _from_words(self, text: str) -> tuple[Decision | None, tuple[str, ...]]:
+        Raises:
+            LookUp: the model asks what other commands there are.
+        """
+        if answer.tool_uses:
+            return first_call(answer.tool_uses, answer.text.strip(), partial(self._from_call, notes=notes))
+        return self._from_words(answer.text.strip(), notes)
+
+    def _from_words(self, text: str, notes: Notes) -> tuple[Decision | None, tuple[str, ...]]:
         """What is decided without a call: an end, a call in JSON, else a thought."""
         if text.casefold().startswith(ACHIEVED):
             return Decision(DecisionKind.FINISH, text[len(ACHIEVED) :].strip() or "done"), ()
-        if '"tool"' in text:
+        if _CALL.search(text):
             try:
-                use = call_in(text)
+                uses = calls_in(text, notes)
             except StrictJsonError as error:
                 return None, (str(error),)
-            if use is None:
+            if not uses:
                 return None, ('the object must be {"tool": name, "input": {…}}',)
-            return self._from_call(use, "")
+            return first_call(uses, "", partial(self._from_call, notes=notes))
         if not text:
             return None, ("the answer is empty: call one of the tools",)
         if not self._request.may_muse:
             return None, ("that is a thought; you have thought long enough: call one of the other tools",)
         return Decision(DecisionKind.THINK, text), ()
 
-    def _from_call(self, use: ToolUse, why: str) -> tuple[Decision | None, tuple[str, ...]]:
-        if use.fault:
-            return None, (f"the input of `{clean_line(use.name, limit=80)}` is no usable JSON: {use.fault}",)
-        if use.name in self._commands:
-            return self._call(use, why)
-        form = _FORMS.get(use.name)
-        if form is None or (form is RecordThought and not self._request.may_muse):
-            known = ", ".join((*self._commands, *_FORMS))
-            return None, (f"there is no tool {clean_line(use.name, limit=80)!r}; tools: {known}",)
+    def _from_call(self, use: ToolUse, why: str, notes: Notes) -> tuple[Decision | None, tuple[str, ...]]:
         try:
-            given = form.model_validate_json(json.dumps(use.input), strict=True)
+            given = input_of(use, notes)
+            form = _FORMS.get(use.name)
+            if form is None:
+                return self._call(use.name, given, why, notes)
+            if form is RecordThought and not self._request.may_muse:
+                return None, ("you have thought long enough: call one of the other tools",)
+            schema = small_schema(form)
+            value = fitted(given, schema, notes)
+            if isinstance(value, dict) and "plan" in value:
+                value = {**value, "plan": self._offered.plan(value["plan"], notes, whole=False)}
+            return self._decision(form.model_validate_json(json.dumps(value), strict=True)), ()
         except ValidationError as error:
-            return None, tuple(problem_line(details["loc"], details["msg"]) for details in error.errors())
-        try:
-            return self._decision(given), ()
-        except PlanSyntaxError as error:
+            return None, problem_lines(error)
+        except (PlanSyntaxError, StrictJsonError) as error:
             return None, (str(error),)
 
-    def _call(self, use: ToolUse, why: str) -> tuple[Decision | None, tuple[str, ...]]:
-        tool, command = self._commands[use.name]
-        if problems := call_problems(self._registry, tool, command, use.input, self._by):
-            return None, tuple(f"{use.name}: {problem}" for problem in problems)
-        return Decision(DecisionKind.CALL, why, tool, command, dict(use.input)), ()
+    def _call(self, name: str, given: Any, why: str, notes: Notes) -> tuple[Decision | None, tuple[str, ...]]:
+        lone = given.get("") if isinstance(given, dict) and set(given) == {""} else given
+        command, args = self._offered.call("", name, lone, clean_line(name, limit=80), notes)
+        tool, said = command["tool_id"], command["command"]
+        if self._offered.named(tool, said) is None:
+            known = ", ".join((*(each.name for each in self._offered.all), *_FORMS))
+            return None, (f"there is no tool {clean_line(name, limit=80)!r}; tools: {known}",)
+        if problems := call_problems(self._registry, tool, said, args, self._by):
+            return None, tuple(f"{said}: {problem}" for problem in problems)
+        return Decision(DecisionKind.CALL, why, tool, said, args), ()
 
     def _decision(self, given: _Form) -> Decision:
         match given:
@@ -250,6 +294,8 @@ class DecisionReader:
                 return Decision(DecisionKind.FINISH, given.summary, evidence=tuple(given.evidence))
             case GiveUp():
                 return Decision(DecisionKind.GIVE_UP, given.reason)
+            case DescribeTool():
+                raise LookUp(self._offered.described(given.words))
             case AskOperator():
                 return Decision(DecisionKind.ASK, given.question)
         raise AssertionError(given)

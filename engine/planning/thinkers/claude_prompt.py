@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from engine.core.journal import canonical
 from engine.core.text import RULE, fence, visible
 from engine.core.thinking import BELIEF_LIMIT, DecisionRequest, PlanRequest, RecentAction
+from engine.models.capabilities import Capabilities
 from engine.models.messages import Message, Text
 from engine.models.prompt_parts import DECIDING, PLANNING, Parts
 from engine.planning.plan_notation import PLAN_LIMIT
-from engine.tools.registry import ToolRegistry
+from engine.planning.thinkers.offered import Command
+from engine.value import dataclass
 
-RECENT_LIMIT = 60_000
-"""Characters of the newest actions with their answers."""
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """How much of each kind a prompt may hold."""
+
+    commands: int
+    """Commands that a plan's prompt lists; all where there are no more."""
+    candidates: int
+    """Commands of which a decision chooses."""
+    examples: int
+    """Worked examples from the plan library."""
+    material: int
+    """Characters of beliefs, and of each piece that is brought back; four times that of newest actions."""
+    memory: int
+    """Tokens of what memory has."""
+    short: bool = False
+    """Whether rules that a small model does not follow anyway are left out."""
+
+
+_BUDGETS = {
+    "tiny": PromptBudget(12, 5, 2, 700, 250, short=True),
+    "standard": PromptBudget(24, 18, 2, 4_000, 1_500),
+    "large": PromptBudget(100, 100, 1, 15_000, 6_000),
+}
+ANSWER_SHARE = 4
+"""The part of a context that is kept for the answer is one by this."""
+
+
+def budget_for(known: Capabilities) -> PromptBudget:
+    """What a model's context has room for."""
+    return _BUDGETS[known.profile]
+
 
 ROLE = """You are the planner of an agent that works in a sandboxed directory while an operator watches.
 You never act: you propose the steps, the agent checks them and runs them one after the other, and the
@@ -22,20 +53,17 @@ operator can change or stop each of them. Propose the fewest steps that do all o
 the order they are to run, and nothing that it does not ask."""
 """The built-in words of the part `planning`."""
 
-NOTATION = f"""A plan is a list of up to {PLAN_LIMIT} actions. Each action is an object:
-  {{"type": "EXECUTE_TOOL", "id": "1", "description": "what it does, in a few words",
-   "params": {{"tool_id": "a tool's id", "command": "one of its commands", "args": {{}}}},
-   "depends_on": []}}
-* There are no other tools, commands or arguments than those listed.
-* What can only be decided once earlier steps are done is a step {{"type": "THINK", "id", "description"}}: you
-  are asked again then. Use none where the actions can be named now.
-* All arguments stand under `args`, by name, each once and of the type its schema says.
-* `id` is different in each action. `depends_on` lists the ids of actions that must be done before;
-  actions may not wait for each other in a circle.
-* Paths are relative to the directory the agent is in when the action runs, so a change of directory counts
-  for all that come after it.
-* What cannot be planned with these tools goes into `uncovered` instead: the words of the goal as they
-  stand there, and in a sentence why. Never plan something else in its place."""
+NOTATION = """A plan is a list of steps, run one after the other. A step is
+  {"command": "simple_coder.mkdir", "args": {"path": "notes"}}
+* Use the listed commands only, with their arguments by name; those in [brackets] may be left out.
+* Paths are relative to the directory the agent is in; a `cd` counts for all steps after it.
+* What no command can do goes into `uncovered`, in the words of the goal: never plan something else for it."""
+_NOTATION_MORE = f"""
+* A plan has up to {PLAN_LIMIT} steps. `depends_on` may list the `id`s of steps that must be done before.
+* What can only be decided once earlier steps are done is a step {{"think": "what is to be decided"}}: you are
+  asked again then. Use none where the steps can be named now."""
+_LOOK_UP = """
+* Where no listed command fits, answer {"describe_tool": "what is to be done"} alone: you then see others."""
 
 
 DECIDER = """You decide what an agent does next. It works in a sandboxed directory while an operator watches,
@@ -49,66 +77,71 @@ what you will need as a thought or a memory.
 * When it cannot be done call `give_up`; when only a person can say how to go on call `ask_operator`."""
 """The built-in words of the part `deciding`."""
 
+_SHORT_DECIDER = """You decide what an agent does next, one call at a time. Do what the goal asks and no more.
+Do not repeat a call that was done or that failed. When the goal is reached call `finish`."""
+
 _ANEW = (
     "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "
     "that does not meet the same trouble; do not begin with the call that failed."
 )
 _BUILT_IN = Parts()
+_IN_SESSION = ("session.cwd", "session.venv")
 _REST = "The steps that were still to come are planned anew: plan only what remains to be done of the goal."
 
 
-def system_blocks(registry: ToolRegistry, parts: Parts = _BUILT_IN) -> tuple[Text, ...]:
-    """What stays the same from goal to goal; the endpoint may cache it up to its end."""
+def system_blocks(
+    commands: Sequence[Command], budget: PromptBudget, *, more: bool = False, parts: Parts = _BUILT_IN
+) -> tuple[Text, ...]:
+    """What is asked of every plan; where all commands are listed the endpoint may cache it up to its end.
+
+    Args:
+        commands: those that are listed.
+        budget: how much there may be.
+        more: whether there are others, which can be asked about.
+        parts: the workspace's own words.
+    """
+    notation = NOTATION + ("" if budget.short else _NOTATION_MORE) + (_LOOK_UP if more else "")
+    listed = "\n".join(command.line for command in commands)
     return (
         Text(f"{parts.words(PLANNING, ROLE)}\n\n{RULE}", "role"),
-        Text(NOTATION, "notation"),
-        Text(_tools(registry), "tools", cache=True),
+        Text(notation, "notation"),
+        Text(f"The commands with their arguments:\n{listed}", "tools", cache=not more),
     )
 
 
-def _tools(registry: ToolRegistry) -> str:
-    lines = [
-        canonical(
-            {
-                "tool_id": entry["tool"],
-                "command": entry["command"],
-                "description": entry["description"],
-                "args": entry["input_schema"],
-            }
-        )
-        for entry in registry.schemas()
-    ]
-    return "The tools and their commands, with the JSON Schema of their arguments:\n" + "\n".join(lines)
-
-
-def question(request: PlanRequest, recalled: tuple[Text, ...] = ()) -> Message:
+def question(
+    request: PlanRequest, budget: PromptBudget, recalled: tuple[Text, ...] = (), examples: Sequence[str] = ()
+) -> Message:
     """What is asked now: session, beliefs and what went wrong before as material, then the goal."""
+    shown = (Text("Examples:\n" + "\n".join(examples), "examples"),) if examples else ()
     session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
     return Message(
         "user",
         (
             Text(fence("the agent's session", session), "session"),
-            Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
+            *_beliefs(request, budget),
             *recalled,
             *restored_blocks(request),
-            *_before(request),
+            *_before(request, budget),
+            *shown,
             *_told(request),
             Text(f"The goal to plan for:\n{request.goal.text}", "goal"),
         ),
     )
 
 
-def decider_blocks(parts: Parts = _BUILT_IN) -> tuple[Text, ...]:
+def decider_blocks(budget: PromptBudget, parts: Parts = _BUILT_IN) -> tuple[Text, ...]:
     """What is the same for every decision; the tools stand before it."""
-    return (Text(f"{parts.words(DECIDING, DECIDER)}\n\n{RULE}", "role", cache=True),)
+    words = parts.words(DECIDING, _SHORT_DECIDER if budget.short else DECIDER)
+    return (Text(f"{words}\n\n{RULE}", "role", cache=True),)
 
 
-def situation(request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> Message:
+def situation(request: DecisionRequest, budget: PromptBudget, recalled: tuple[Text, ...] = ()) -> Message:
     """What is to be decided now: where the agent stands as material, then the goal and the step."""
     session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
     blocks = [
         Text(fence("the agent's session", session), "session"),
-        Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
+        *_beliefs(request, budget),
         Text(fence("the plan so far", "\n".join(request.plan) or "nothing has been done yet"), "plan"),
         *recalled,
         *restored_blocks(request),
@@ -116,9 +149,12 @@ def situation(request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> Mess
     if request.recent:
         done = "\n\n".join(_done(action) for action in request.recent)
         title = "what was done lately, oldest first, with results"
-        blocks.append(Text(fence(title, done, limit=RECENT_LIMIT), "recent"))
+        # The newest count most.
+        limit = 4 * budget.material
+        blocks.append(Text(fence(title, done[-limit:], limit=limit), "recent"))
     if request.trouble:
-        wrong = fence("what went wrong and is not settled, oldest first", "\n".join(request.trouble))
+        title = "what went wrong and is not settled, oldest first"
+        wrong = fence(title, "\n".join(request.trouble)[-budget.material :])
         blocks.append(Text(f"{wrong}\n{request.advice}".rstrip(), "trouble"))
     blocks.extend(_told(request))
     blocks.append(Text(_wanted(request), "goal"))
@@ -140,10 +176,12 @@ def _done(action: RecentAction) -> str:
     return f"{call}\n{result}: {action.answer}"
 
 
-def _before(request: PlanRequest) -> tuple[Text, ...]:
+def _before(request: PlanRequest, budget: PromptBudget) -> tuple[Text, ...]:
     """What an earlier plan for the goal did, and why it did not get through; nothing the first time."""
-    done = fence("what has been done for the goal already", "\n".join(request.done) or "nothing")
-    wrong = fence("what went wrong, oldest first", "\n".join(request.trouble))
+    done = fence(
+        "what has been done for the goal already", "\n".join(request.done)[-budget.material :] or "nothing"
+    )
+    wrong = fence("what went wrong, oldest first", "\n".join(request.trouble)[-budget.material :])
     if request.trouble:
         return (
             Text(done, "done"),
@@ -170,9 +208,11 @@ def _told(request: PlanRequest | DecisionRequest) -> tuple[Text, ...]:
     )
 
 
-def _beliefs(beliefs: Mapping[str, Any]) -> str:
-    lines = [f"{key} = {_cut(canonical(value))}" for key, value in sorted(beliefs.items())]
-    return "\n".join(lines) or "nothing yet"
+def _beliefs(request: PlanRequest | DecisionRequest, budget: PromptBudget) -> tuple[Text, ...]:
+    # Where it is stands in the session already.
+    known = sorted((key, value) for key, value in request.beliefs.items() if key not in _IN_SESSION)
+    lines = "\n".join(f"{key} = {_cut(canonical(value))}" for key, value in known)
+    return (Text(fence("what the agent believes", lines or "nothing yet", limit=budget.material), "beliefs"),)
 
 
 def _cut(text: str) -> str:

@@ -70,11 +70,13 @@ class MemoryRecall:
         memory: what is asked.
         state: the agent's live state.
         kept: waits until memory holds what was done so far.
+        tokens: what it may take of a prompt.
     """
 
     memory: Memory
     state: Callable[[], AgentState]
     kept: Callable[[], Awaitable[None]]
+    tokens: int = BUDGET_TOKENS
 
     async def __call__(self) -> tuple[Text, ...]:
         """Blocks for the prompt about the goal at hand; none where memory cannot be had."""
@@ -92,4 +94,4 @@ class MemoryRecall:
             return ()
         if not workflow:
             return ()
-        return memory_blocks(await gather(self.memory, ContextQuestion.of(workflow, state)), BUDGET_TOKENS)
+        return memory_blocks(await gather(self.memory, ContextQuestion.of(workflow, state)), self.tokens)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from engine.core.goals import Goal
 from engine.core.plan import Op, PlanStep, Provenance, Uncovered
 from engine.core.recovery import FailureKind
 from engine.core.text import clean_line
@@ -94,6 +95,21 @@ class ProceduralThinker:
         for clause in clauses:
             plan.cover(clause)
         return PlanProposal(tuple(plan.steps), tuple(plan.uncovered), self.name)
+
+    def examples(
+        self, text: str, count: int, *, steps: int = 4
+    ) -> tuple[tuple[str, tuple[PlanStep, ...]], ...]:
+        """Goals of the library that are most like a text, nearest first, with their plans.
+
+        Args:
+            text: a goal.
+            count: how many.
+            steps: most steps of a plan that is shown.
+        """
+        near = nearest_examples(text, (recipe.example for recipe in self._library.recipes), 2 * count)
+        plans = ((example, self.propose(PlanRequest(Goal("", example)))) for example in near)
+        whole = [(e, plan.steps) for e, plan in plans if not plan.uncovered and 0 < len(plan.steps) <= steps]
+        return tuple(whole[:count])
 
     def _refuse(self, text: str, why: str) -> PlanProposal:
         clause = text.strip() if len(text) <= 200 else text[:199] + "…"

@@ -10,7 +10,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ErrorCode
 from engine.core.goals import GoalStatus
-from engine.planning.thinkers.claude_prompt import system_blocks
+from engine.planning.thinkers.offered import OfferedCommands
 
 
 def remember(command: str, /, **args: Any) -> dict[str, Any]:
@@ -91,6 +91,6 @@ async def test_an_operators_word_goes_to_the_workflow_of_the_agents_goal(flight:
 async def test_what_a_planner_is_offered_of_memory_is_short(flight: Flight) -> None:
     offered = [one for one in flight.engine.registry.schemas() if one["tool"] == "memory"]
     assert len(offered) <= 25
-    tools = system_blocks(flight.engine.registry)[-1].text
-    assert len(tools) < 30_000
-    assert "idempotency" not in tools
+    lines = [command.line for command in OfferedCommands(flight.engine.registry).all]
+    assert sum(map(len, lines)) < 8_000
+    assert "idempotency" not in str(lines)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.api.engine import Engine
 from engine.core.actions import SandboxSession
 from engine.core.goals import Goal
+from engine.core.plan import PlanStep
 from engine.core.recovery import FailureKind
-from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError
+from engine.core.thinking import DecisionRequest, PlanProposal, PlanRequest, ThinkingError
+from engine.models.capabilities import Capabilities
 from engine.models.endpoint import Retries
 from engine.models.messages import ModelAnswer
-from engine.planning.plan_notation import problems_of
+from engine.planning.plan_notation import plan_from_json, problems_of
 from engine.planning.thinkers.claude import ClaudeThinker
+from engine.planning.thinkers.plan_check import Files, plan_faults, without_repeats
+from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
@@ -89,7 +97,7 @@ async def test_the_prompt_has_its_blocks_by_name_and_the_stable_ones_can_be_cach
     assert [bool(block.get("cache_control")) for block in sent["system"]] == [False, False, True, False]
     assert sent["temperature"] == 0.0
     said = server.requests[0].said()
-    for expected in (GOAL, "activate_venv", "src/.venv", "python = ", "wait for each other in a circle"):
+    for expected in (GOAL, "activate_venv", "src/.venv", "python = ", "must be done before"):
         assert expected in said
 
 
@@ -110,10 +118,9 @@ CIRCLE = [{**act("ls"), "id": "a", "depends_on": ["b"]}, {**act("ls"), "id": "b"
     [
         (plan_call(act("summon", "magic_wand")), "There is no tool 'magic_wand'"),
         (plan_call(act("mkdri", path="x")), "Did you mean 'mkdir'"),
-        (plan_call(act("mkdir", folder="x")), "mkdir has no argument 'folder'"),
-        (plan_call(act("mkdir", path=7)), "'path' must be a string, not 7"),
+        (plan_call(act("write", folder="x", body="y")), "write has no argument 'folder'"),
+        (plan_call(act("mkdir", path=[7])), "'path' must be a string, not [7]"),
         (plan_call(*CIRCLE), "wait for each other in a circle: "),
-        (plan_call({**act("ls"), "depends_on": ["9"]}), "depends on '9', which is not in the plan"),
         (plan_call(*[act("ls")] * 501), "at most 500"),
         (plan_call({"type": "NO_OP"}), "type must be EXECUTE_TOOL"),
         (plan_call(), "the plan is empty and nothing is said to be uncovered"),
@@ -125,8 +132,8 @@ CIRCLE = [{**act("ls"), "id": "a", "depends_on": ["b"]}, {**act("ls"), "id": "b"
             ),
             "the key 'command' appears twice",
         ),
-        (call("propose_plan", {"plan": "ls"}), "plan: Input should be a valid array"),
-        (call("propose_plan", {"plan": [], "mode": "autonomous"}), "mode: Extra inputs"),
+        (call("propose_plan", {"plan": "fly"}), "has no command 'fly'"),
+        (call("propose_plan", {"plan": [], "mode": "autonomous"}), "the plan is empty"),
         (Reply(text="I'll just do it."), "holds no JSON object"),
     ],
 )
@@ -311,7 +318,6 @@ OBEDIENT = [
     plan_call(act("toggle_autonomous_mode")),
     plan_call(act("set", "policy", network="on")),
     plan_call({"type": "SET_BUDGET", "params": {"usd": 1000}}),
-    call("propose_plan", {"plan": [act("ls")], "mode": "autonomous"}),
     call("toggle_autonomous_mode", {}),
     plan_call(act("shell")),
 ]
@@ -332,3 +338,105 @@ async def test_an_instruction_in_material_stays_material_and_obeying_it_changes_
     assert last == f"[end of material {mark}]"
     assert not any(mark in line for line in middle)
     assert goal == "The goal to plan for:\nlist the files"
+
+
+# ------------------------------------------------------------------ small models
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    opened = await Engine.open(tmp_path)
+    yield opened
+    await opened.close()
+
+
+class _Sized:
+    """A client of a model with some context, which is never asked."""
+
+    def __init__(self, window: int) -> None:
+        self._known = Capabilities("small", context_window=window)
+
+    def capabilities(self, _model: str) -> Capabilities:
+        return self._known
+
+
+@pytest.mark.parametrize(("window", "most"), [(8_192, 1_200), (32_000, 2_500)])
+async def test_a_prompt_for_a_small_model_is_short(engine: Engine, window: int, most: int) -> None:
+    recipes = ProceduralThinker(engine.library)
+    small = ClaudeThinker(_Sized(window), engine.registry, "small", recipes=recipes)  # type: ignore[arg-type]
+    sent = small.request(asked("list the files"))
+    told = small.decision(DecisionRequest(asked("list the files").goal, PlanStep("1", "work")))
+    for request in (sent, told):
+        assert sum(size for _, size in request.shares()) <= most
+        assert "simple_coder.ls [path]" in str(request.system)
+    assert '"simple_coder.ls"' in str(sent.messages)  # a worked example that is like the goal
+
+
+@pytest.mark.parametrize(
+    ("said", "command", "args"),
+    [
+        ({"command": "mkdir notes"}, "mkdir", {"path": "notes"}),
+        ("simple_coder.write a.txt 'hello you'", "write", {"path": "a.txt", "content": "hello you"}),
+        ({"name": "simple_coder__mkdir", "arguments": {"folder": "x"}}, "mkdir", {"path": "x"}),
+        ({"tool": "simple_coder", "command": "mkdir", "path": "x"}, "mkdir", {"path": "x"}),
+        ({"command": "python main.py"}, "run", {"command": "python main.py"}),
+        ({"command": "mkdir", "args": {"path": "x", "mode": 7}, "id": 3}, "mkdir", {"path": "x"}),
+    ],
+)
+async def test_a_call_in_another_form_is_put_right(said: Any, command: str, args: dict[str, Any]) -> None:
+    async with MessagesServer([call("propose_plan", {"plan": [said]})]) as server, talking(server) as talk:
+        (step,) = (await thinker(talk).plan(asked())).steps
+    assert (step.command, step.args) == (command, args)
+    assert len(server.requests) == 1
+
+
+async def test_the_same_wrong_answer_again_is_dropped_and_the_model_asked_warmer() -> None:
+    wrong = plan_call(act("fly"))
+    async with MessagesServer([wrong, wrong, plan_call(act("ls"))]) as server, talking(server) as talk:
+        await thinker(talk).plan(asked())
+    first, second, third = (seen.body for seen in server.requests)
+    assert [len(body["messages"]) for body in (first, second, third)] == [1, 3, 1]
+    assert third["temperature"] > first["temperature"]
+    assert "One whole example" in server.requests[2].said()
+
+
+async def test_other_commands_are_described_on_request() -> None:
+    script = [call("propose_plan", {"describe_tool": "virtual environment"}), plan_call(act("ls"))]
+    async with MessagesServer(script) as server, talking(server) as talk:
+        given = await thinker(talk, repairs=0).plan(asked())
+    assert [step.command for step in given.steps] == ["ls"]
+    assert "activate_venv venv_name" in json.dumps(server.requests[1].body["messages"][-1])
+
+
+def test_a_plan_is_held_against_the_files_that_are_there() -> None:
+    files = Files(("a.txt", "d"), {".": True, "a.txt": False, "d": True}.get)
+
+    def faults(*actions: dict[str, Any]) -> list[str]:
+        steps = plan_from_json([{**each, "id": str(n)} for n, each in enumerate(actions)])
+        return list(plan_faults(steps, REGISTRY, ".", files))
+
+    assert faults(act("read", path="a.txt"), act("cd", path="d"), act("ls")) == []
+    assert faults(act("write", path="e/new.txt", content="x"), act("read", path="e/new.txt")) == []
+    (fault,) = faults(act("read", path="nowhere.md"))
+    assert "there is no 'nowhere.md' at that point; there is a.txt, d" in fault
+    assert "'main.py'" in faults(act("run", command="python main.py"))[0]
+    assert len(faults(act("rm", path="a.txt"), act("read", path="a.txt"))) == 1
+    twice = plan_from_json([act("mkdir", path="d"), {**act("ls"), "id": "2"}, {**act("ls"), "id": "3"}])
+    assert [step.command for step in without_repeats(twice, ".", files, [])] == ["ls"]
+
+
+async def test_recipes_plan_what_they_can_and_a_small_model_the_clauses_that_are_left(engine: Engine) -> None:
+    script = [
+        Reply(text='{"plan": [{"command": "simple_coder.write", "args": {"path": "p", "content": "x"}}]}')
+    ]
+    recipes = ProceduralThinker(engine.library)
+    async with MessagesServer(script) as server, talking(server) as talk:
+        small = thinker(talk, "tiny:1b", recipes=recipes)
+        known = talk.client.capabilities("tiny:1b")
+        talk.client.capabilities = lambda _model: replace(known, profile="tiny")  # type: ignore[method-assign]
+        goal = "create a directory called docs, then compose a haiku into p, then list the files"
+        whole = await small.plan(asked("create a directory called docs"))
+        assert (whole.thinker, len(server.requests)) == ("procedural", 0)
+        given = await small.plan(asked(goal))
+    assert [step.command for step in given.steps] == ["mkdir", "write", "ls"]
+    assert "compose a haiku into p" in server.requests[0].said()
