@@ -32,7 +32,7 @@ USUAL = "levels"
 RESULTS = "results.json"
 LARGEST = 100_000_000
 PROCEDURAL = "procedural"
-WIDE = 20
+WIDE = 10
 """Characters of a bar."""
 
 
@@ -79,7 +79,7 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="SUITE",
-        help=f"a shipped suite ({USUAL}, which is the usual one), a suite's file, or: compare A B, two results",
+        help=f"a shipped suite (the usual one: {USUAL}), a suite's file, or: compare A B, two results",
     )
     evaluate.add_argument("--model", default="", metavar="NAME", help="who is asked; procedural: nobody")
     evaluate.add_argument(
@@ -168,7 +168,7 @@ def _evaluate(options: argparse.Namespace, suite: Suite, tasks: Sequence[Task]) 
 async def _run_all(
     options: argparse.Namespace, tasks: Sequence[Task], config: EngineConfig, results: Results, place: Path
 ) -> bool:
-    """Run what has no result yet, unless the operator interrupts; each result is on the disk before the next."""
+    """Run what has no result yet, until interrupted; each result is on the disk before the next begins."""
     thinker = "claude" if config.model is not None else PROCEDURAL
     for number in range(1, options.rounds + 1):
         for task in tasks:
@@ -261,19 +261,15 @@ def summary(runs: Sequence[_Row]) -> dict[str, dict[str, Any]]:
 def table(results: Results) -> str:
     """The figures as a table, with a bar for each level, and what did not pass."""
     wide = max((len(name) + 2 for name in results.levels), default=8)
-    head = f"{'level':<{wide}} {'passed':>9} {'':<{WIDE}} {'95 %':>8}  1st plan repairs  calls    tokens  seconds"
-    lines = [
-        clean_line(f"{results.suite} with {results.model}, Pilothouse {results.version}"),
-        head + "      cost",
-    ]
+    about = clean_line(f"{results.suite} with {results.model}, Pilothouse {results.version}")
+    head = f"{'level':<{wide}} {'passed':>8} {'':<{WIDE}} {'95 %':>7}"
+    lines = [about, f"{head} 1st plan repairs calls    tokens seconds     cost"]
     figures = summary(results.runs)
     for level, of in figures.items():
         first = f"{of['first_valid'] / of['plans']:.0%}" if of["plans"] else "-"
         cost = "unknown" if of["usd"] is None else f"${of['usd']:.4f}"
-        lines.append(
-            f"{_named(results, level):<{wide}} {of['passed']:>4}/{of['runs']:<4} {_bar(of['rate'])} {_range(of):>8}"
-            f"  {first:>8} {of['repairs']:>7} {of['calls']:>6} {of['tokens']:>9,} {of['seconds']:>8.1f} {cost:>9}"
-        )
+        took = f"{of['calls']:>5} {of['tokens']:>9,} {of['seconds']:>7.0f} {cost:>8}"
+        lines.append(f"{_named(results, level):<{wide}} {_share(of)} {first:>8} {of['repairs']:>7} {took}")
     wrong = [row for row in results.runs if row.crashed or not row.replays]
     every = figures["all"]["runs"] if figures else 0
     lines.append(
@@ -295,6 +291,11 @@ def _bar(rate: float) -> str:
     return "█" * full + "░" * (WIDE - full)
 
 
+def _share(of: dict[str, Any]) -> str:
+    """How many passed, as numbers, a bar, and the interval of the rate."""
+    return f"{of['passed']:>4}/{of['runs']:<3} {_bar(of['rate'])} {_range(of):>7}"
+
+
 def _range(of: dict[str, Any]) -> str:
     return f"{of['low']:.0%}–{of['high']:.0%}".replace("%–", "–")
 
@@ -312,7 +313,7 @@ def _compare(options: argparse.Namespace, one: Results, other: Results) -> int:
         rows[level] = {"a": left[level], "b": right[level], "apart": _apart(left[level], right[level])}
         lines.append(_named(one, level))
         lines += [
-            f"  {mark} {of['passed']:>4}/{of['runs']:<4} {_bar(of['rate'])} {_range(of):>8} {of['tokens']:>10,} tokens"
+            f"  {mark} {_share(of)} {of['tokens']:>10,} tokens {of['seconds']:>7.0f} s"
             for mark, of in (("A", left[level]), ("B", right[level]))
         ]
         if rows[level]["apart"]:

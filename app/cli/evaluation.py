@@ -15,15 +15,16 @@ import re
 import secrets
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from app.cli.memory import MemoryOptions, remember
 from app.cli.sessions import query_sessions
 from app.commands.command_runner import log_fault, run_command_in
 from app.commands.headless import DEFAULT_AGENT, EXIT_CODES, Run, RunOptions, Status, open_engine
-from app.commands.missions import wait_until
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -49,6 +50,8 @@ GRADER = "grader"
 """The agent in whose name programs grade, in the jail."""
 ANSWER = "answer.txt"
 """Where the answer to a question of a file of JSON lines is expected."""
+GRADING_S = 120
+"""How long a grading program may take."""
 TASK_S = 900.0
 """How long a task may take where nothing else is said."""
 
@@ -75,6 +78,15 @@ class Checks(_Table):
     says: str = ""
     """A pattern that is found in the line's answer."""
 
+    @field_validator("says")
+    @classmethod
+    def _pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"'{value[:60]}' is no pattern: {error}") from None
+        return value
+
 
 class Task(_Table):
     """One task, with what grades it."""
@@ -87,6 +99,8 @@ class Task(_Table):
     """A line of the command bar instead of a goal."""
     before: tuple[str, ...] = Field(default=(), strict=False)
     """Lines that are carried out first."""
+    memories: tuple[str, ...] = Field(default=(), strict=False)
+    """What the operator had remembered before."""
     files: dict[str, str] = Field(default_factory=dict)
     """What is in the sandbox before."""
     agent: MissionAgent | None = None
@@ -99,13 +113,15 @@ class Task(_Table):
     @field_validator("files")
     @classmethod
     def _inside(cls, value: dict[str, str]) -> dict[str, str]:
-        return Mission._inside(value)
+        paths = {PurePosixPath(path) for path in Mission._inside(value)}
+        if both := next((each for path in paths for each in path.parents if each in paths), None):
+            raise ValueError(f"'{both}' is a file and a directory")
+        return value
 
     @model_validator(mode="after")
     def _whole(self) -> Task:
         if bool(self.goal.strip()) == bool(self.line.strip()):
             raise ValueError("a task has either a goal or a line")
-        re.compile(self.checks.says)
         return self
 
     @property
@@ -144,7 +160,7 @@ def load_suite(name: str) -> Suite:
         raise SuiteError(f"there is no suite and no file '{name}'; suites: {known}") from None
     except ValidationError as error:
         raise SuiteError(f"{path}: {first_problem(error)}: correct the value") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, re.error, RecursionError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SuiteError(f"{path}: cannot be read: {error}: correct the file") from error
     ids = [task.id for task in suite.tasks]
     if twice := next((each for each in ids if ids.count(each) > 1), ""):
@@ -232,7 +248,7 @@ class Counts:
 async def run_task(
     task: Task, workspace: Path, config: EngineConfig, *, thinker: str, timeout_s: float = TASK_S
 ) -> dict[str, Any]:
-    """Run a task in a new workspace, grade it, and replay it; what a program's fault does to it is a result, too.
+    """Run a task in a new workspace, grade it, and replay it; a fault of the program is a result, too.
 
     Args:
         task: what is to be done.
@@ -243,17 +259,16 @@ async def run_task(
     """
     clock = Ports().clock
     began = clock.monotonic()
-    status, wrong, crashed = Status.FAULT.value, "", False
     try:
         await asyncio.to_thread(_furnish, workspace / "sandbox", task)
         async with open_engine(workspace, config) as engine:
             status, wrong, answer = await _played(engine, task, workspace, thinker, timeout_s)
             took = clock.monotonic() - began
-            crashed = status == Status.FAULT.value
             wrong = wrong or await _graded(engine, task, status, answer)
+        counts, replays = await _looked_back(workspace)
     except Exception as error:  # noqa: BLE001 - a fault of the program is what an evaluation has to count
-        took, crashed, wrong = clock.monotonic() - began, True, log_fault(workspace, error)
-    counts, replays = await _looked_back(workspace)
+        status, took, wrong = Status.FAULT.value, clock.monotonic() - began, log_fault(workspace, error)
+        counts, replays = Counts(), False
     return {
         "task": task.id,
         "level": task.level,
@@ -262,7 +277,7 @@ async def run_task(
         "passed": not wrong,
         "status": status,
         "why": clean_line(wrong, limit=400),
-        "crashed": crashed,
+        "crashed": status == Status.FAULT.value,
         "replays": replays,
         "seconds": round(took, 3),
         **counts.as_dict(),
@@ -286,6 +301,8 @@ async def _played(
         code, _, text = await run_command_in(engine, line, quiet=True, operator="evaluation")
         if code:
             return Status.FAILED.value, f"'{line}' was refused: {text}", text
+    for memory in task.memories:
+        await remember(engine.submit, MemoryOptions(text=memory))
     if task.line:
         try:
             async with asyncio.timeout(timeout_s):
@@ -354,14 +371,18 @@ async def _program(engine: Engine, code: str) -> str:
     if GRADER not in engine.agents:
         await engine.submit(cmd.CreateAgent(agent=GRADER, config={"thinker": "procedural"}), operator=GRADER)
     call = cmd.CallTool(agent=GRADER, command="run", args={"command": ["python", "-I", "-B", "-c", whole]})
+    since = await engine.head()
     receipt = await engine.submit(call, operator=GRADER)
     if not receipt.ok:
         return f"the grading program was refused: {receipt.message}"
-    await wait_until(engine, GRADER, lambda state: not state.requests and not state.busy)
-    (event,) = await engine.store.last(1, GRADER, kind=ev.ActionFinished.kind) or (None,)
-    ended = ev.payload_of(event) if event is not None else None
+    ended: ev.Payload | None = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GRADING_S):
+            async for event in engine.events(since, stream=GRADER):
+                if isinstance(ended := ev.payload_of(event), ev.ActionFinished):
+                    break
     if not isinstance(ended, ev.ActionFinished):
-        return "the grading program was cut off"
+        return f"the grading program did not end within {GRADING_S} s"
     said = "\n".join(str(ended.result.get(name, "")) for name in ("stdout", "stderr", "message")).strip()
     content = ended.status is ResultStatus.SUCCESS and token in said
     return "" if content else f"graded: {said[-300:] or ended.status.value}"
