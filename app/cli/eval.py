@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.cli.evaluation import TASK_S, Suite, SuiteError, Task, load_suite, run_task
+from app.cli.evaluation import FIGURES, TASK_S, Suite, SuiteError, Task, load_suite, run_task
 from app.cli.options import accepted_tier, add_tier_option, flag, positive, print_answer, print_error, seconds
 from app.commands.headless import EXIT_CODES, Status
+from app.commands.missions import free_name
 from app.commands.rewind import wilson_interval
 from app.commands.settings import load_and_say
 from engine import __version__
 from engine.agent.shared import EngineConfig
 from engine.core.text import clean_line, first_problem
 from engine.core.trust import read_plain
-from engine.models.choice import NO_MODEL, ModelChoice
+from engine.core.user_key import write_own
+from engine.models.choice import NO_MODEL
 from engine.sandbox.policy import Network
 from engine.value import replace
 
@@ -39,32 +42,32 @@ WIDE = 10
 class _Row(BaseModel):
     """One run of one task; what is unknown here came with a later version."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     task: str
-    round: int = 1
+    round: int
     level: int
     kind: str
     digest: str
     passed: bool
     status: str
-    why: str = ""
-    crashed: bool = False
-    replays: bool = True
-    seconds: float = 0.0
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-    unpriced: int = 0
-    repairs: int = 0
-    plans: int = 0
-    first_valid: int = 0
+    why: str
+    replays: bool
+    figures: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]
+    """Seconds, and what `app.cli.evaluation.counted` counts."""
+
+    def of(self, name: str) -> float:
+        """A figure; 0 where the version that wrote it had none."""
+        return self.figures.get(name, 0.0)
+
+    @property
+    def sound(self) -> bool:
+        """Whether it neither crashed nor differs when it is replayed."""
+        return self.replays and self.status != Status.FAULT
 
 
 class Results(BaseModel):
     """What an evaluation gave."""
-
-    model_config = ConfigDict(extra="ignore")
 
     suite: str
     model: str
@@ -133,20 +136,17 @@ def _chosen(task: Task, form: str) -> bool:
 
 
 def _evaluate(options: argparse.Namespace, suite: Suite, tasks: Sequence[Task]) -> int:
-    place = options.out or Path("evaluations")
-    settings = load_and_say(place)
-    choice: ModelChoice | None = settings.model if options.model != PROCEDURAL else None
-    if options.model not in ("", PROCEDURAL):
-        if choice is None:
-            return print_error(NO_MODEL)
-        choice = replace(choice, name=options.model)
-    model = choice.name if choice is not None else PROCEDURAL
-    if options.out is None:
-        place /= f"{suite.name}-{model}".replace("/", "-").replace(":", "-")
+    settings = load_and_say(options.out or Path("evaluations"))
+    choice = settings.model if options.model != PROCEDURAL else None
+    if choice is None and options.model not in ("", PROCEDURAL):
+        return print_error(NO_MODEL)
     if choice is None:
         sys.stderr.write("no model is asked: tasks are planned by recipes alone\n")
+    elif options.model:
+        choice = replace(choice, name=options.model)
+    model = choice.name if choice is not None else PROCEDURAL
+    place = options.out or Path("evaluations", re.sub("[^A-Za-z0-9._-]", "-", f"{suite.name}-{model}"))
     policy = settings.engine_config(accept=accepted_tier(options)).policy.with_network(Network.OFF)
-    config = EngineConfig(policy=policy, model=choice)
     file = place / RESULTS
     results = Results(suite=suite.name, model=model, version=__version__, levels=suite.levels)
     if file.exists():
@@ -156,58 +156,42 @@ def _evaluate(options: argparse.Namespace, suite: Suite, tasks: Sequence[Task]) 
         results.runs = before.runs
     sys.stderr.write(f"{len(tasks) * options.rounds} runs; results and journals: {place}\n")
     try:
-        whole = asyncio.run(_run_all(options, tasks, config, results, place))
+        config = EngineConfig(policy=policy, model=choice)
+        early = asyncio.run(_run_all(options, tasks, config, results, place))
     except OSError as error:
         return print_error(f"{error.filename or place} cannot be written: {error.strerror}")
     answer = {**results.model_dump(mode="json"), "table": summary(results.runs), "file": str(file)}
     print_answer(options, answer, table(results))
-    crashed = any(row.crashed or not row.replays for row in results.runs)
-    return EXIT_CODES[Status.FAULT if crashed else Status.GOAL_ACHIEVED if whole else Status.INTERRUPTED]
+    sound = all(row.sound for row in results.runs)
+    return EXIT_CODES[early or (Status.GOAL_ACHIEVED if sound else Status.FAULT)]
 
 
 async def _run_all(
     options: argparse.Namespace, tasks: Sequence[Task], config: EngineConfig, results: Results, place: Path
-) -> bool:
-    """Run what has no result yet, until interrupted; each result is on the disk before the next begins."""
-    thinker = "claude" if config.model is not None else PROCEDURAL
-    for number in range(1, options.rounds + 1):
-        for task in tasks:
-            if any(
-                (row.task, row.round, row.digest) == (task.id, number, task.digest) for row in results.runs
-            ):
-                continue
-            workspace = _free(place / f"{task.id}-{number}")
-            row = await run_task(task, workspace, config, thinker=thinker, timeout_s=options.timeout)
-            if row["status"] == Status.INTERRUPTED:
-                return False
-            results.runs.append(_Row(**row, round=number))
-            text = json.dumps(results.model_dump(mode="json"), indent=1)
-            await asyncio.to_thread(_write, place / RESULTS, text)
-            if not flag(options, "quiet"):
-                sys.stderr.write(f"{_line(results.runs[-1])}\n")
-    return True
-
-
-def _free(path: Path) -> Path:
-    """The path, or the first of `path.2`, `path.3`, … that is free."""
-    number = 1
-    while (free := path if number == 1 else path.with_name(f"{path.name}.{number}")).exists():
-        number += 1
-    return free
-
-
-def _write(file: Path, text: str) -> None:
-    """Put a file in place at once, so that it is whole whatever happens."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_suffix(".new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(file)
+) -> Status | None:
+    """Run what has no result yet; each result is on the disk before the next begins. Why it ended early."""
+    thinker = PROCEDURAL if config.model is None else "claude"
+    done = {(row.task, row.round, row.digest) for row in results.runs}
+    taken = await asyncio.to_thread(lambda: [path.name for path in place.glob("*")])
+    for number, task in product(range(1, options.rounds + 1), tasks):
+        if (task.id, number, task.digest) in done:
+            continue
+        workspace = place / free_name(f"{task.id}-{number}", taken)
+        row = await run_task(task, workspace, config, thinker=thinker, timeout_s=options.timeout)
+        if (ended := Status(row["status"])) in (Status.INTERRUPTED, Status.NO_JAIL):
+            print_error(row["why"])
+            return ended
+        results.runs.append(_Row(**row, round=number))
+        await asyncio.to_thread(write_own, place / RESULTS, results.model_dump_json(indent=1).encode())
+        if not flag(options, "quiet"):
+            sys.stderr.write(f"{_line(results.runs[-1])}\n")
+    return None
 
 
 def _line(row: _Row) -> str:
-    mark = "!" if row.crashed or not row.replays else "✓" if row.passed else "✗"
-    why = clean_line(row.why, limit=100)
-    return f"{mark} {row.task:<24} {row.seconds:>7.1f} s {row.tokens:>8,} tokens  {why}".rstrip()
+    mark = "!" if not row.sound else "✓" if row.passed else "✗"
+    took = f"{row.of('seconds'):>7.1f} s {row.of('tokens'):>8,.0f} tokens"
+    return f"{mark} {row.task:<24} {took}  {clean_line(row.why, limit=100)}".rstrip()
 
 
 # ------------------------------------------------------------------ tables
@@ -231,24 +215,12 @@ def read_results(path: Path) -> Results:
 
 
 def _figures(runs: Sequence[_Row]) -> dict[str, Any]:
-    passed, plans = sum(row.passed for row in runs), sum(row.plans for row in runs)
+    passed = sum(row.passed for row in runs)
     rate = wilson_interval(passed, len(runs))
-    sums = {
-        name: sum(getattr(row, name) for row in runs) for name in ("calls", "tokens", "repairs", "seconds")
-    }
-    return {
-        "runs": len(runs),
-        "passed": passed,
-        "rate": rate.value,
-        "low": rate.low,
-        "high": rate.high,
-        "plans": plans,
-        "first_valid": sum(row.first_valid for row in runs),
-        **sums,
-        "usd": None if any(row.unpriced for row in runs) else round(sum(row.usd for row in runs), 6),
-        "crashed": sum(row.crashed for row in runs),
-        "replays": sum(row.replays for row in runs),
-    }
+    sums = {name: round(sum(row.of(name) for row in runs), 6) for name in (*FIGURES, "seconds")}
+    given = {"runs": len(runs), "passed": passed, "rate": rate.value, "low": rate.low, "high": rate.high}
+    alone = sum(row.passed and not row.of("calls") for row in runs)
+    return {**given, **sums, "without_a_call": alone, "sound": sum(row.sound for row in runs)}
 
 
 def summary(runs: Sequence[_Row]) -> dict[str, dict[str, Any]]:
@@ -267,14 +239,14 @@ def table(results: Results) -> str:
     figures = summary(results.runs)
     for level, of in figures.items():
         first = f"{of['first_valid'] / of['plans']:.0%}" if of["plans"] else "-"
-        cost = "unknown" if of["usd"] is None else f"${of['usd']:.4f}"
-        took = f"{of['calls']:>5} {of['tokens']:>9,} {of['seconds']:>7.0f} {cost:>8}"
-        lines.append(f"{_named(results, level):<{wide}} {_share(of)} {first:>8} {of['repairs']:>7} {took}")
-    wrong = [row for row in results.runs if row.crashed or not row.replays]
-    every = figures["all"]["runs"] if figures else 0
-    lines.append(
-        f"{len(wrong)} of {every} runs crashed or did not replay" if wrong else f"all {every} runs replay"
-    )
+        cost = "unknown" if of["unpriced"] else f"${of['usd']:.4f}"
+        took = f"{of['calls']:>5.0f} {of['tokens']:>9,.0f} {of['seconds']:>7.0f} {cost:>8}"
+        lines.append(f"{_named(results, level):<{wide}} {_share(of)} {first:>8} {of['repairs']:>7.0f} {took}")
+    if every := figures.get("all"):
+        wrong = every["runs"] - every["sound"]
+        lines.append(f"{wrong} crashed or did not replay" if wrong else f"all {every['runs']} runs replay")
+        if results.model != PROCEDURAL and every["without_a_call"]:
+            lines[-1] += f"; {every['without_a_call']} passed by recipes, without a call of the model"
     missed = Counter(row.task for row in results.runs if not row.passed)
     why = {row.task: row.why for row in results.runs if not row.passed}
     lines += [f"✗ {task:<24} {times}× {clean_line(why[task], limit=100)}" for task, times in missed.items()]
@@ -286,18 +258,11 @@ def _named(results: Results, level: str) -> str:
     return f"{level} {results.levels[int(level) - 1]}" if known else level
 
 
-def _bar(rate: float) -> str:
-    full = round(rate * WIDE)
-    return "█" * full + "░" * (WIDE - full)
-
-
 def _share(of: dict[str, Any]) -> str:
     """How many passed, as numbers, a bar, and the interval of the rate."""
-    return f"{of['passed']:>4}/{of['runs']:<3} {_bar(of['rate'])} {_range(of):>7}"
-
-
-def _range(of: dict[str, Any]) -> str:
-    return f"{of['low']:.0%}–{of['high']:.0%}".replace("%–", "–")
+    full = round(of["rate"] * WIDE)
+    interval = f"{of['low']:.0%}–{of['high']:.0%}".replace("%–", "–")
+    return f"{of['passed']:>4}/{of['runs']:<3} {'█' * full}{'░' * (WIDE - full)} {interval:>7}"
 
 
 def _compare(options: argparse.Namespace, one: Results, other: Results) -> int:
@@ -310,11 +275,12 @@ def _compare(options: argparse.Namespace, one: Results, other: Results) -> int:
     names = [f"{each.model}, Pilothouse {each.version}" for each in (one, other)]
     rows, lines = {}, [clean_line(f"{mark} {name}") for mark, name in zip("AB", names, strict=True)]
     for level in left:
-        rows[level] = {"a": left[level], "b": right[level], "apart": _apart(left[level], right[level])}
+        a, b = left[level], right[level]
+        rows[level] = {"a": a, "b": b, "apart": a["high"] < b["low"] or b["high"] < a["low"]}
         lines.append(_named(one, level))
         lines += [
-            f"  {mark} {_share(of)} {of['tokens']:>10,} tokens {of['seconds']:>7.0f} s"
-            for mark, of in (("A", left[level]), ("B", right[level]))
+            f"  {mark} {_share(of)} {of['tokens']:>10,.0f} tokens {of['seconds']:>7.0f} s"
+            for mark, of in (("A", a), ("B", b))
         ]
         if rows[level]["apart"]:
             lines[-1] += "  a difference beyond chance"
@@ -328,10 +294,6 @@ def _compare(options: argparse.Namespace, one: Results, other: Results) -> int:
     answer = {"a": names[0], "b": names[1], "levels": rows, "changed": changed, "left_out": left_out}
     print_answer(options, answer, "\n".join(lines))
     return 0
-
-
-def _apart(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return bool(one["high"] < other["low"] or other["high"] < one["low"])
 
 
 def _rates(runs: Iterable[_Row]) -> dict[str, float]:

@@ -15,9 +15,10 @@ import re
 import secrets
 import sys
 import tomllib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -39,7 +40,6 @@ from engine.core.trust import read_plain
 from engine.planning.library.missions import Mission, MissionAgent
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
-from engine.value import dataclass, field
 
 SHIPPED = Path(__file__).with_name("suites")
 LARGEST = 20_000_000
@@ -67,8 +67,8 @@ class _Table(BaseModel):
 class Checks(_Table):
     """What has to hold once a task has ended."""
 
-    ends: Literal["achieved", "not achieved", "any"] = "achieved"
-    """How the goal ends, or the line: `achieved` is exit code 0."""
+    achieved: bool = True
+    """Whether the goal has to be achieved, or the line to be done."""
     files: dict[str, str] = Field(default_factory=dict)
     """Contents by path, blanks at their ends aside."""
     absent: tuple[str, ...] = Field(default=(), strict=False)
@@ -97,8 +97,6 @@ class Task(_Table):
     goal: str = Field(default="", max_length=8_000)
     line: str = Field(default="", max_length=8_000)
     """A line of the command bar instead of a goal."""
-    before: tuple[str, ...] = Field(default=(), strict=False)
-    """Lines that are carried out first."""
     memories: tuple[str, ...] = Field(default=(), strict=False)
     """What the operator had remembered before."""
     files: dict[str, str] = Field(default_factory=dict)
@@ -154,13 +152,16 @@ def load_suite(name: str) -> Suite:
     path = SHIPPED / f"{name}.toml" if name in suites() else Path(name)
     try:
         text = read_plain(path, LARGEST).decode("utf-8")
-        suite = _samples(path, text) if path.suffix == ".jsonl" else Suite.model_validate(tomllib.loads(text))
+        given = _samples(path, text) if path.suffix == ".jsonl" else tomllib.loads(text)
+        suite = Suite.model_validate(given)
     except FileNotFoundError:
         known = ", ".join(suites())
         raise SuiteError(f"there is no suite and no file '{name}'; suites: {known}") from None
     except ValidationError as error:
         raise SuiteError(f"{path}: {first_problem(error)}: correct the value") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (KeyError, TypeError) as error:
+        raise SuiteError(f"{path}: each line is an object with 'input' and 'target': {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
         raise SuiteError(f"{path}: cannot be read: {error}: correct the file") from error
     ids = [task.id for task in suite.tasks]
     if twice := next((each for each in ids if ids.count(each) > 1), ""):
@@ -168,27 +169,20 @@ def load_suite(name: str) -> Suite:
     return suite
 
 
-def _samples(path: Path, text: str) -> Suite:
+def _samples(path: Path, text: str) -> dict[str, Any]:
     """Questions with their answers, one JSON object a line, as a suite of one level."""
-    tasks = []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            sample = json.loads(line) if line.strip() else None
-        except ValueError as error:
-            raise SuiteError(f"{path}: line {number} is no JSON: {error}: correct the line") from None
-        if sample is None:
-            continue
-        asked, target = (
-            (sample.get(key) for key in ("input", "target")) if isinstance(sample, dict) else (0, 0)
-        )
-        if not isinstance(asked, str) or not isinstance(target, str):
-            raise SuiteError(f"{path}: line {number} needs the texts 'input' and 'target'")
-        goal = f"write the answer to this, and nothing else, to {ANSWER}: {asked}"
-        checks = Checks(ends="any", files={ANSWER: target})
-        tasks.append(Task(id=f"sample-{number}", level=1, kind="question", goal=goal, checks=checks))
-    return Suite(
-        name=re.sub("[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "samples", tasks=tuple(tasks)
-    )
+    lines = [line for line in text.splitlines() if line.strip()]
+    tasks = [
+        {
+            "id": f"sample-{number}",
+            "level": 1,
+            "kind": "question",
+            "goal": f"write the answer to this, and nothing else, to {ANSWER}: {sample['input']}",
+            "checks": {"achieved": False, "files": {ANSWER: sample["target"]}},
+        }
+        for number, sample in enumerate(json.loads(f"[{','.join(lines)}]".replace("},{", "},\n{")), 1)
+    ]
+    return {"name": re.sub("[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "samples", "tasks": tasks}
 
 
 # ------------------------------------------------------------------ running
@@ -199,50 +193,36 @@ COUNTED = tuple(
 )
 
 
-@dataclass(slots=True)
-class Counts:
-    """What models took in a run, and how often they had to put an answer right."""
+FIGURES = ("calls", "tokens", "usd", "unpriced", "repairs", "plans", "first_valid")
 
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-    unpriced: int = 0
-    repairs: int = 0
-    """Calls behind the first for one question."""
-    plans: int = 0
-    """Plans that a model was asked for."""
-    first_valid: int = 0
-    """Of these the ones whose first answer was adopted."""
-    _asked: dict[str, list[int]] = field(default_factory=dict)
-    """By agent what its open question took: calls, and 1 where a plan is asked for."""
 
-    def take(self, event: Event) -> None:
-        """Count an event."""
+def counted(events: Iterable[Event]) -> dict[str, float]:
+    """What models took in a run, and how often they had to put an answer right.
+
+    `repairs` are calls behind the first for one question, `plans` those that a model was asked for, and
+    `first_valid` the ones of these whose first answer was adopted.
+    """
+    of: dict[str, float] = dict.fromkeys(FIGURES, 0)
+    asked: dict[str, list[int]] = {}  # by agent its question: calls, and 1 where it is for a plan
+    for event in events:
         match ev.payload_of(event):
             case ev.PlanAsked():
-                self._asked[event.stream] = [0, 1]
+                asked[event.stream] = [0, 1]
             case ev.DecisionAsked() | ev.GenerationAsked():
-                self._asked[event.stream] = [0, 0]
+                asked[event.stream] = [0, 0]
             case ev.ModelCalled() as call:
-                self.calls, self.tokens = self.calls + 1, self.tokens + call.tokens
-                self.usd += call.cost_usd or 0.0
-                self.unpriced += call.cost_usd is None
+                of["calls"] += 1
+                of["tokens"] += call.tokens
+                of["usd"] += call.cost_usd or 0.0
+                of["unpriced"] += call.cost_usd is None
                 if not call.purpose.startswith(BACKGROUND):
-                    self._answered(self._asked.setdefault(event.stream, [0, 0]))
-            case ev.PlanAdopted() if (asked := self._asked.pop(event.stream, None)) is not None:
-                self.first_valid += asked == [1, 1]
-            case _:
-                pass
-
-    def _answered(self, asked: list[int]) -> None:
-        self.repairs += asked[0] > 0
-        self.plans += asked == [0, 1]
-        asked[0] += 1
-
-    def as_dict(self) -> dict[str, Any]:
-        """As results have it."""
-        names = ("calls", "tokens", "unpriced", "repairs", "plans", "first_valid")
-        return {name: getattr(self, name) for name in names} | {"usd": round(self.usd, 6)}
+                    question = asked.setdefault(event.stream, [0, 0])
+                    of["repairs"] += question[0] > 0
+                    of["plans"] += question == [0, 1]
+                    question[0] += 1
+            case ev.PlanAdopted():
+                of["first_valid"] += asked.pop(event.stream, None) == [1, 1]
+    return of
 
 
 async def run_task(
@@ -262,26 +242,16 @@ async def run_task(
     try:
         await asyncio.to_thread(_furnish, workspace / "sandbox", task)
         async with open_engine(workspace, config) as engine:
-            status, wrong, answer = await _played(engine, task, workspace, thinker, timeout_s)
+            status, answer = await _played(engine, task, workspace, thinker, timeout_s)
             took = clock.monotonic() - began
-            wrong = wrong or await _graded(engine, task, status, answer)
-        counts, replays = await _looked_back(workspace)
+            wrong = await _graded(engine, task, status, answer)
+        figures, replays = await _looked_back(workspace)
     except Exception as error:  # noqa: BLE001 - a fault of the program is what an evaluation has to count
         status, took, wrong = Status.FAULT.value, clock.monotonic() - began, log_fault(workspace, error)
-        counts, replays = Counts(), False
-    return {
-        "task": task.id,
-        "level": task.level,
-        "kind": task.kind,
-        "digest": task.digest,
-        "passed": not wrong,
-        "status": status,
-        "why": clean_line(wrong, limit=400),
-        "crashed": status == Status.FAULT.value,
-        "replays": replays,
-        "seconds": round(took, 3),
-        **counts.as_dict(),
-    }
+        figures, replays = counted(()), False
+    row = {"task": task.id, "level": task.level, "kind": task.kind, "digest": task.digest, "status": status}
+    row |= {"passed": not wrong, "why": clean_line(wrong, limit=400), "replays": replays}
+    return {**row, "figures": {**figures, "seconds": round(took, 3)}}
 
 
 def _furnish(sandbox: Path, task: Task) -> None:
@@ -294,13 +264,8 @@ def _furnish(sandbox: Path, task: Task) -> None:
 
 async def _played(
     engine: Engine, task: Task, workspace: Path, thinker: str, timeout_s: float
-) -> tuple[str, str, str]:
-    """Let the task happen; how it ended, what was wrong before it began, and what was answered."""
-    agent = task.agent.id if task.agent is not None else DEFAULT_AGENT
-    for line in task.before:
-        code, _, text = await run_command_in(engine, line, quiet=True, operator="evaluation")
-        if code:
-            return Status.FAILED.value, f"'{line}' was refused: {text}", text
+) -> tuple[str, str]:
+    """Let the task happen; how it ended, and what was answered."""
     for memory in task.memories:
         await remember(engine.submit, MemoryOptions(text=memory))
     if task.line:
@@ -308,35 +273,23 @@ async def _played(
             async with asyncio.timeout(timeout_s):
                 code, _, text = await run_command_in(engine, task.line, quiet=True, operator="evaluation")
         except TimeoutError:
-            return Status.TIMED_OUT.value, "", f"not done after {timeout_s:g} s"
-        return (
-            next((each.value for each in EXIT_CODES if EXIT_CODES[each] == code), Status.FAILED.value),
-            "",
-            text,
-        )
-    mission = None
+            return Status.TIMED_OUT.value, f"not done after {timeout_s:g} s"
+        return next((each.value for each in EXIT_CODES if EXIT_CODES[each] == code), "FAILED"), text
+    mission, agent = None, DEFAULT_AGENT
     if task.agent is not None:
-        about: dict[str, Any] = {"name": task.id, "title": task.id, "summary": task.id, "goal": task.goal}
-        mission = Mission(**about, network=False, expect="GOAL_ACHIEVED", agent=task.agent)
-    chosen = RunOptions(
-        workspace,
-        task.goal,
-        mission,
-        agent,
-        task.max_loops,
-        ask=False,
-        thinker=thinker,
-        timeout_s=timeout_s,
-        quiet=True,
-    )
-    done = await Run(engine, chosen, io.StringIO(), io.StringIO()).run()
-    return done["status"], "", str(done["message"])
+        about: dict[str, Any] = dict.fromkeys(("name", "title", "summary"), task.id)
+        about |= {"goal": task.goal, "network": False, "expect": "GOAL_ACHIEVED"}
+        mission, agent = Mission(**about, agent=task.agent), task.agent.id
+    how: dict[str, Any] = {"thinker": thinker, "timeout_s": timeout_s, "ask": False, "quiet": True}
+    options = RunOptions(workspace, task.goal, mission, agent, task.max_loops, **how)
+    done = await Run(engine, options, io.StringIO(), io.StringIO()).run()
+    return done["status"], str(done["message"])
 
 
 async def _graded(engine: Engine, task: Task, status: str, answer: str) -> str:
     """What does not hold of a task that has ended; empty where all does."""
-    checks, achieved = task.checks, status == Status.GOAL_ACHIEVED.value
-    if checks.ends != "any" and achieved is not (checks.ends == "achieved"):
+    checks = task.checks
+    if checks.achieved and status != Status.GOAL_ACHIEVED:
         return f"{status}: {answer}"
     if checks.says and re.search(checks.says, answer, re.IGNORECASE | re.DOTALL) is None:
         return f"the answer says nothing like {checks.says}: {answer}"
@@ -383,19 +336,17 @@ async def _program(engine: Engine, code: str) -> str:
                     break
     if not isinstance(ended, ev.ActionFinished):
         return f"the grading program did not end within {GRADING_S} s"
-    said = "\n".join(str(ended.result.get(name, "")) for name in ("stdout", "stderr", "message")).strip()
-    content = ended.status is ResultStatus.SUCCESS and token in said
-    return "" if content else f"graded: {said[-300:] or ended.status.value}"
+    if ended.status is ResultStatus.SUCCESS and token in str(ended.result.get("stdout", "")):
+        return ""
+    return f"graded: {str(ended.result.get('stderr') or ended.result.get('message'))[-300:]}"
 
 
-async def _looked_back(workspace: Path) -> tuple[Counts, bool]:
+async def _looked_back(workspace: Path) -> tuple[dict[str, float], bool]:
     """What the journal says of a run, and whether it replays."""
-    counts = Counts()
     store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
     try:
-        for event in await store.of_kinds(COUNTED, 0, sys.maxsize):
-            counts.take(event)
+        figures = counted(await store.of_kinds(COUNTED, 0, sys.maxsize))
     finally:
         await store.close()
     code, answer, _ = await query_sessions(workspace, "replay", "")
-    return counts, not code and bool(answer["matches"])
+    return figures, not code and bool(answer["matches"])

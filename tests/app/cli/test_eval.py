@@ -100,8 +100,8 @@ def test_a_strong_model_passes_all_and_each_journal_replays(tmp_path: Path, eval
     code, first = evaluated(suite, "--out", "kept", says=strong)
     missed = [row for row in first["runs"] if not row["passed"]]
     assert (code, missed) == (0, [])
-    assert all(row["replays"] and not row["crashed"] for row in first["runs"])
     every = first["table"]["all"]
+    assert every["sound"] == every["runs"]
     assert every["passed"] == every["runs"] == len(load_suite(suite).tasks)
     assert every["first_valid"] == every["plans"] > 0 == every["repairs"]
     assert every["tokens"] > 0 < every["usd"]
@@ -162,6 +162,8 @@ def test_a_changed_task_is_not_compared_with_itself(tmp_path: Path, evaluated: R
 
 
 def test_json_lines_of_questions_and_answers_are_a_suite(tmp_path: Path, evaluated: Run) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"input": "what is 1 + 1?"}')
+    assert main(["eval", "bad.jsonl"]) == 2
     (tmp_path / "sums.jsonl").write_text('{"input": "what is 1 + 1?", "target": "2"}\n\n')
     write = {"tool_id": "simple_coder", "command": "write", "args": {"path": "answer.txt", "content": "2\n"}}
     asked: list[str] = []
