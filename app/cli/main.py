@@ -42,6 +42,7 @@ SUBCOMMANDS = {
     "trust": "what in the workspace's folder counts once you trust it",
     "doctor": "what works on this machine",
     "explorer": "plans for the explorer robot, run and measured",
+    "eval": "graded tasks for a model, as a table by level; two results side by side",
     "bench": "benchmarks beside their baselines (source tree only)",
     "help": "the guide, a page for each topic",
     "completion": "completion of this command for a shell",

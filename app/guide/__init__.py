@@ -28,6 +28,7 @@ READING_ORDER = (
     "trust",
     "memory",
     "models",
+    "evaluation",
     "crew",
     "skills",
     "agents",
