@@ -143,7 +143,7 @@ def _evaluate(options: argparse.Namespace, suite: Suite, tasks: Sequence[Task]) 
     if choice is None:
         sys.stderr.write("no model is asked: tasks are planned by recipes alone\n")
     elif options.model:
-        choice = replace(choice, name=options.model)
+        choice = replace(choice, name=options.model, roles={}, fallback=())
     model = choice.name if choice is not None else PROCEDURAL
     place = options.out or Path("evaluations", re.sub("[^A-Za-z0-9._-]", "-", f"{suite.name}-{model}"))
     policy = settings.engine_config(accept=accepted_tier(options)).policy.with_network(Network.OFF)
