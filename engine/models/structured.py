@@ -78,11 +78,12 @@ async def ask_for(
     check: Callable[[Form], Sequence[str]] = lambda _value: (),
     ready: Callable[[Any, Notes], Any] = lambda value, _notes: value,
     example: Callable[[], str] | None = None,
+    narrow: Callable[[Schema], Schema] = lambda schema: schema,
     sink: PieceSink = ignore_piece,
     record: Recorder = ignore_call,
     repairs: int = REPAIRS,
 ) -> Structured[Form]:
-    """One JSON object of a form, by a tool where the model knows tools and in words where it does not.
+    """One JSON object of a form: held to it by the server where that can, else by a tool, else in words.
 
     Args:
         client: who asks.
@@ -92,6 +93,7 @@ async def ask_for(
         check: what else is wrong with an object of the form, in sentences; they go back to the model.
         ready: what more can be put right in an object before it is held to the form.
         example: gives a right answer in JSON; made from the schema by default.
+        narrow: the form's schema as a server is to hold the answer to it: with the names that are there.
         sink: gets the pieces as they come.
         record: gets every call, with notes on what was put right.
         repairs: how often what is wrong goes back to the model.
@@ -101,12 +103,14 @@ async def ask_for(
         ModelError: a call failed or was refused.
     """
     schema = small_schema(form)
-    tools = client.capabilities(request.model).tools
+    known = client.capabilities(request.model)
+    tools = known.tools and not known.json_schema
     shown = example or (lambda: json.dumps(example_of(schema), ensure_ascii=False))
     if tools:
         asking = _with_tool(request, form, name, schema)
     else:
         asking = _in_words(request, name, schema, shown() if example else "")
+        asking = replace(asking, json_schema=narrow(schema) if known.json_schema else None)
 
     def read(answer: ModelAnswer, notes: Notes) -> tuple[Form | None, tuple[str, ...]]:
         return _read(answer, form, name, schema, check, ready, notes)

@@ -26,14 +26,20 @@ from engine.models.capabilities import Capabilities
 from engine.models.choice import REPAIRS
 from engine.models.completion import ModelClient, PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
-from engine.models.lenient import Notes
+from engine.models.lenient import Notes, Schema
 from engine.models.messages import Text
 from engine.models.prompt_parts import Parts, built_in
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.structured import LookUp, NotOfFormError, ask_for, ask_until
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, problems_of
 from engine.planning.thinkers import CLAUDE
-from engine.planning.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
+from engine.planning.thinkers.claude_decision import (
+    Action,
+    DecisionReader,
+    call_schema,
+    tools_in_words,
+    tools_of,
+)
 from engine.planning.thinkers.claude_prompt import (
     ANSWER_SHARE,
     PromptBudget,
@@ -43,7 +49,7 @@ from engine.planning.thinkers.claude_prompt import (
     situation,
     system_blocks,
 )
-from engine.planning.thinkers.offered import BASIC, OfferedCommands, words_of
+from engine.planning.thinkers.offered import BASIC, Command, OfferedCommands, words_of
 from engine.planning.thinkers.plan_check import Files, plan_faults, without_repeats
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.tools.registry import ToolRegistry
@@ -150,14 +156,16 @@ class ClaudeThinker:
         """
         if self.recipes is None or self._known.profile != "tiny" or request.trouble or request.done:
             return None
-        proposal = await self.recipes.plan(request)
+        proposal = _without_descriptions(await self.recipes.plan(request), request.goal.text)
         missing = sorted(gap.index for gap in proposal.uncovered)
         in_one = missing == list(range(missing[0], missing[0] + len(missing))) if missing else True
-        return proposal if proposal.steps and in_one else None
+        ids = {step.id for step in proposal.steps}
+        whole = all(ids.issuperset(step.depends_on) for step in proposal.steps)
+        return proposal if proposal.steps and in_one and whole else None
 
     def _rest(self, request: PlanRequest, first: PlanProposal) -> PlanRequest:
         """The clauses that recipes left, with what the others do."""
-        text = "; ".join(gap.clause for gap in first.uncovered)
+        text = "; ".join(gap.clause for gap in sorted(first.uncovered, key=lambda gap: gap.index))
         others = tuple(f"{step.tool} {step.command} {canonical(step.args)}" for step in first.steps)
         goal = replace(request.goal, text=text)
         return replace(
@@ -203,6 +211,7 @@ class ClaudeThinker:
                 check=check,
                 ready=ready,
                 example=lambda: (self._examples(request.goal.text) or (_EXAMPLE,))[0].rpartition("\n")[2],
+                narrow=lambda schema: self._narrowed(schema, request.goal.text),
                 sink=self.sink,
                 record=self.record,
                 repairs=self.repairs,
@@ -216,6 +225,19 @@ class ClaudeThinker:
             for number, gap in enumerate(given.value.uncovered, 1)
         )
         return PlanProposal(steps, gaps, self.label)
+
+    def _narrowed(self, schema: Schema, goal: str) -> Schema:
+        """The form of a plan with the commands that are listed, each with its own arguments."""
+        steps = [command.called("command", "args") for command in self._listed(goal)]
+        if not self._budget.short:
+            steps.append(
+                {"type": "object", "properties": {"think": {"type": "string"}}, "required": ["think"]}
+            )
+        plan = {"type": "array", "items": {"anyOf": steps}}
+        return {**schema, "properties": {**schema["properties"], "plan": plan}}
+
+    def _listed(self, goal: str) -> tuple[Command, ...]:
+        return self._offered.chosen(goal, self._budget.commands)
 
     def _examples(self, goal: str) -> tuple[str, ...]:
         """Goals of the plan library that are like this one, each with its plan in JSON."""
@@ -286,17 +308,19 @@ class ClaudeThinker:
         more = len(commands) < len(self._offered.all) and not budget.short
         tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
         role = decider_blocks(budget, parts or Parts())
-        if not known.tools:
+        by_tools = known.tools and not known.json_schema
+        if not by_tools:
             role = (*role, Text(tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
             (situation(request, budget, recalled),),
             role,
-            tools if known.tools else (),
-            tool_choice=ANY_TOOL if known.tools else "",
+            tools if by_tools else (),
+            tool_choice=ANY_TOOL if by_tools else "",
             max_tokens=self._most,
             temperature=0.0,
-            cache_tools=known.tools,
+            cache_tools=by_tools,
+            json_schema=call_schema(commands, tools) if known.json_schema else None,
         )
 
     @property
@@ -309,7 +333,7 @@ class ClaudeThinker:
     ) -> ModelRequest:
         """The first question for a goal, as it is sent."""
         budget, text = self._budget, request.goal.text
-        commands = self._offered.chosen(text, budget.commands)
+        commands = self._listed(text)
         more = len(commands) < len(self._offered.all)
         examples = self._examples(text)
         return ModelRequest(
@@ -364,6 +388,25 @@ def _gaps(gaps: Any, goal: str, planned: bool, notes: Notes) -> Any:
                 {name: value for name, value in gap.items() if value} if isinstance(gap, dict) else gap
             )
     return kept
+
+
+def _without_descriptions(proposal: PlanProposal, goal: str) -> PlanProposal:
+    """A proposal of recipes without clauses that may only describe what is to be written.
+
+    In `write a greeting to a.txt` the words are no text for the file; between quotation marks they are.
+    """
+    loose = {
+        step.provenance.clause_index: step.provenance.clause
+        for step in proposal.steps
+        if step.command in ("write", "append") and not _is_quoted(str(step.args.get("content", "")), goal)
+    }
+    steps = tuple(step for step in proposal.steps if step.provenance.clause_index not in loose)
+    described = (Uncovered(clause, index, "it may describe a text") for index, clause in loose.items())
+    return replace(proposal, steps=steps, uncovered=(*proposal.uncovered, *described))
+
+
+def _is_quoted(text: str, goal: str) -> bool:
+    return not text.strip() or any(f"{mark}{text.strip()}" in goal for mark in "'\"`‘“")
 
 
 def _joined(first: PlanProposal, then: PlanProposal, label: str) -> PlanProposal:

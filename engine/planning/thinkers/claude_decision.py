@@ -20,7 +20,7 @@ from engine.core.memory import ThoughtType
 from engine.core.plan import PlanStep, Provenance
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.core.thinking import Decision, DecisionKind, DecisionRequest
-from engine.models.lenient import Notes, fitted, small_schema, values_in
+from engine.models.lenient import Notes, Schema, fitted, small_schema, values_in
 from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
 from engine.models.structured import LookUp, input_of, problem_lines
@@ -152,6 +152,15 @@ def tools_in_words(commands: Sequence[Command], tools: Sequence[ToolSpec]) -> st
         '{"tool": "simple_coder.mkdir", "input": {"path": "notes"}} or '
         f'{{"tool": "finish", "input": {{"summary": "notes is there"}}}}. The tools:\n{listed}'
     )
+
+
+def call_schema(commands: Sequence[Command], tools: Sequence[ToolSpec]) -> Schema:
+    """The JSON Schema of the one object that `tools_in_words` asks for."""
+    calls = [command.called("tool", "input") for command in commands]
+    for tool in tools[len(commands) :]:
+        properties = {"tool": {"const": tool.name}, "input": tool.input_schema}
+        calls.append({"type": "object", "properties": properties, "required": list(properties)})
+    return {"anyOf": calls}
 
 
 def first_call(

@@ -51,6 +51,16 @@ class Command:
         """The JSON Schema of its arguments."""
         return json_schema(self.spec)
 
+    def called(self, name: str, args: str) -> Schema:
+        """The JSON Schema of an object that calls it; the names of its two keys are given."""
+        properties = {name: {"const": self.name}, args: self.schema}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
     @property
     def line(self) -> str:
         """Its name, its arguments, and what it does: `simple_coder.write path content — write a file`."""
