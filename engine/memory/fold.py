@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -123,6 +124,7 @@ def without(state: CognitiveState, gone: Collection[str]) -> CognitiveState:
     )
 
 
+@lru_cache(16)
 def seconds(at: str) -> float:
     """The time of an event in seconds since 1970."""
     return datetime.fromisoformat(at).timestamp()

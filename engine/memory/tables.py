@@ -85,6 +85,8 @@ def encoded(value: Any) -> Any:
     """A field's value as SQLite keeps it."""
     if value is None or isinstance(value, (str, int, float)):
         return str(value) if isinstance(value, StrEnum) else value
+    if value == ():
+        return "[]"  # most are
     return canonical(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
 
 

@@ -54,6 +54,8 @@ def indexed(text: str, *, asked: bool = False) -> str:
         text = _VOWEL_POINTS.sub("", unicodedata.normalize("NFKC", text))
         text = _SIGN.sub(lambda sign: f" sign{ord(sign[0]):x} ", text)
         text = _UNSPACED.sub(lambda run: f" {_pairs(run[0], asked)} ", text)
+    if text.islower() or not text:
+        return text
     return _HUMPS.sub(lambda word: f"{word[0]} {' '.join(_HUMP.findall(word[0]))}", text)
 
 
