@@ -1,4 +1,4 @@
-"""An endpoint that answers `/embeddings`, as OpenAI's, Ollama's and llama.cpp's do."""
+"""An endpoint that answers `/v1/embeddings`, as OpenAI's, Ollama's and llama.cpp's do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EndpointEmbedder:
         self._endpoint = endpoint
         self._model = model
         base = endpoint.base_url.rstrip("/")
-        self._url = base if base.endswith("/embeddings") else f"{base}/embeddings"
+        self._url = base if base.endswith("/embeddings") else f"{base}/v1/embeddings"
         self.id = f"{model}@{endpoint.host}"
         self.dim = 0
         self._prefixes = next((each for name, each in PREFIXES.items() if name in model.lower()), {})
