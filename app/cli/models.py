@@ -295,7 +295,9 @@ class ModelTest:
             answer = await self._ask(text, max_tokens=1)
         except ModelError as error:
             if error.kind is ModelErrorKind.TOO_LARGE:
-                return Part(True, f"{size:,} tokens; a longer prompt is refused")
+                said = self._name in self._client.learned.models or known.known
+                assumed = "" if said else " are assumed, as the server did not say"
+                return Part(said or None, f"{size:,} tokens{assumed}; a longer prompt is refused")
             raise
         took = answer.usage.prompt_tokens
         if answer.usage.estimated or took > size:
