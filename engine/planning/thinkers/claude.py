@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -42,6 +42,7 @@ from engine.planning.thinkers.claude_decision import (
 )
 from engine.planning.thinkers.claude_prompt import (
     ANSWER_SHARE,
+    EXAMPLES,
     PromptBudget,
     budget_for,
     decider_blocks,
@@ -49,14 +50,16 @@ from engine.planning.thinkers.claude_prompt import (
     situation,
     system_blocks,
 )
-from engine.planning.thinkers.offered import BASIC, Command, OfferedCommands, words_of
-from engine.planning.thinkers.plan_check import Files, plan_faults, without_repeats
-from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.planning.thinkers.offered import BASIC, SIMPLE_CODER, Command, OfferedCommands, words_of
+from engine.planning.thinkers.plan_check import Files, plan_faults, unmentioned, without_repeats
+from engine.planning.thinkers.procedural import ProceduralThinker, nearest_examples
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass
 
 TOOL = "propose_plan"
 """The tool by which a model gives its plan."""
+LONGEST_EXAMPLE = 400
+"""Characters of a plan of the library that is shown as an example."""
 MAX_TOKENS = 8_192
 """Longest answer, thinking included."""
 Recall: TypeAlias = Callable[[], Awaitable[tuple[Text, ...]]]
@@ -200,7 +203,8 @@ class ClaudeThinker:
             if files is None:
                 return ()
             steps = tuple(without_repeats(steps, request.session.cwd, files, put_right))
-            return tuple(plan_faults(steps, self.registry, request.session.cwd, files))
+            faults = plan_faults(steps, self.registry, request.session.cwd, files)
+            return (*unmentioned(request.goal.text, form.model_dump()), *faults)
 
         try:
             given = await ask_for(
@@ -210,7 +214,7 @@ class ClaudeThinker:
                 name=TOOL,
                 check=check,
                 ready=ready,
-                example=lambda: (self._examples(request.goal.text) or (_EXAMPLE,))[0].rpartition("\n")[2],
+                example=lambda: _written(EXAMPLES[nearest_examples(request.goal.text, EXAMPLES, 1)[0]]),
                 narrow=lambda schema: self._narrowed(schema, request.goal.text),
                 sink=self.sink,
                 record=self.record,
@@ -233,20 +237,24 @@ class ClaudeThinker:
             steps.append(
                 {"type": "object", "properties": {"think": {"type": "string"}}, "required": ["think"]}
             )
-        plan = {"type": "array", "items": {"anyOf": steps}}
+        plan = {"type": "array", "items": {"anyOf": steps}, "maxItems": self._budget.steps}
         return {**schema, "properties": {**schema["properties"], "plan": plan}}
 
     def _listed(self, goal: str) -> tuple[Command, ...]:
         return self._offered.chosen(goal, self._budget.commands)
 
     def _examples(self, goal: str) -> tuple[str, ...]:
-        """Goals of the plan library that are like this one, each with its plan in JSON."""
-        if self.recipes is None:
-            return ()
-        return tuple(
-            f"Goal: {text}\n{json.dumps({'plan': [_shown(step) for step in steps]}, ensure_ascii=False)}"
-            for text, steps in self.recipes.examples(goal, self._budget.examples)
-        )
+        """Goals that are like this one, each with its plan in JSON."""
+        count = self._budget.examples
+        known = self.recipes.examples(goal, count) if self.recipes is not None else ()
+        plans = {
+            text: _written((step.command, step.args) for step in steps)
+            for text, steps in known
+            if all(step.tool == SIMPLE_CODER for step in steps)
+        }
+        plans = {text: plan for text, plan in plans.items() if len(plan) <= LONGEST_EXAMPLE}
+        plans |= {text: _written(steps) for text, steps in EXAMPLES.items()}
+        return tuple(f"Goal: {text}\n{plans[text]}" for text in nearest_examples(goal, plans, count))
 
     @property
     def _known(self) -> Capabilities:
@@ -362,13 +370,10 @@ class ClaudeThinker:
         )
 
 
-_EXAMPLE = '{"plan": [{"command": "simple_coder.mkdir", "args": {"path": "notes"}}]}'
-"""What an answer looks like where no recipe is like the goal."""
-
-
-def _shown(step: PlanStep) -> dict[str, Any]:
-    """A step as a model writes it."""
-    return {"command": f"{step.tool}.{step.command}", "args": step.args}
+def _written(steps: Iterable[tuple[str, dict[str, Any]]]) -> str:
+    """Calls of the sandbox as a model writes a plan."""
+    plan = [{"command": f"{SIMPLE_CODER}.{command}", "args": args} for command, args in steps]
+    return json.dumps({"plan": plan}, ensure_ascii=False)
 
 
 def _gaps(gaps: Any, goal: str, planned: bool, notes: Notes) -> Any:

@@ -29,14 +29,16 @@ class PromptBudget:
     """Characters of beliefs, and of each piece that is brought back; four times that of newest actions."""
     memory: int
     """Tokens of what memory has."""
+    steps: int = PLAN_LIMIT
+    """Most steps of a plan."""
     short: bool = False
     """Whether rules that a small model does not follow anyway are left out."""
 
 
 _BUDGETS = {
-    "tiny": PromptBudget(12, 5, 2, 700, 250, short=True),
+    "tiny": PromptBudget(12, 5, 2, 700, 250, 12, short=True),
     "standard": PromptBudget(24, 18, 2, 4_000, 1_500),
-    "large": PromptBudget(100, 100, 1, 15_000, 6_000),
+    "large": PromptBudget(100, 100, 0, 15_000, 6_000),
 }
 ANSWER_SHARE = 4
 """The part of a context that is kept for the answer is one by this."""
@@ -54,7 +56,7 @@ the order they are to run, and nothing that it does not ask."""
 """The built-in words of the part `planning`."""
 
 NOTATION = """A plan is a list of steps, run one after the other. A step is
-  {"command": "simple_coder.mkdir", "args": {"path": "notes"}}
+  {"command": "NAME", "args": {"ARGUMENT": "VALUE"}}
 * Use the listed commands only, with their arguments by name; those in [brackets] may be left out.
 * Paths are relative to the directory the agent is in; a `cd` counts for all steps after it.
 * What no command can do goes into `uncovered`, in the words of the goal: never plan something else for it."""
@@ -62,6 +64,36 @@ _NOTATION_MORE = f"""
 * A plan has up to {PLAN_LIMIT} steps. `depends_on` may list the `id`s of steps that must be done before.
 * What can only be decided once earlier steps are done is a step {{"think": "what is to be decided"}}: you are
   asked again then. Use none where the steps can be named now."""
+EXAMPLES: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
+    "write a program tides.py that prints the even numbers up to 6, and run it": (
+        ("write", {"path": "tides.py", "content": "for number in (2, 4, 6):\n    print(number)\n"}),
+        ("run", {"command": "python tides.py"}),
+    ),
+    "make a file boat.json with the sails 2, and put the line 'checked' at the end of log.txt": (
+        ("write", {"path": "boat.json", "content": '{"sails": 2}\n'}),
+        ("append", {"path": "log.txt", "content": "checked\n"}),
+    ),
+    "make a package knots with a module reef whose function turns(rope) gives twice its length": (
+        ("write", {"path": "knots/__init__.py", "content": ""}),
+        ("write", {"path": "knots/reef.py", "content": "def turns(rope):\n    return 2 * len(rope)\n"}),
+    ),
+    "rename the file north.txt to pole.txt, and replace 'ice' with 'snow' in it": (
+        ("move", {"source": "north.txt", "target": "pole.txt"}),
+        ("replace", {"path": "pole.txt", "old": "ice", "new": "snow"}),
+    ),
+    "write the longest line of ports.txt to longest.txt": (
+        (
+            "write",
+            {
+                "path": "longest.py",
+                "content": "lines = open('ports.txt').read().splitlines()\n"
+                "open('longest.txt', 'w').write(max(lines, key=len))\n",
+            },
+        ),
+        ("run", {"command": "python longest.py"}),
+    ),
+}
+"""Goals with plans for them: commands of the sandbox with their arguments."""
 _LOOK_UP = """
 * Where no listed command fits, answer {"describe_tool": "what is to be done"} alone: you then see others."""
 

@@ -8,13 +8,13 @@ and never one to follow. A thinker has its goals and newest actions from its own
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from engine.core.journal import canonical
 from engine.core.state import AgentState
 from engine.core.text import fence
-from engine.memory.context import ContextQuestion, Part, Parts, gather, pack
+from engine.memory.context import ContextQuestion, Item, Part, Parts, gather, pack
 from engine.memory.errors import MemoryFault
 from engine.memory.memory import Memory
 from engine.models.messages import Text, block_body
@@ -94,4 +94,13 @@ class MemoryRecall:
             return ()
         if not workflow:
             return ()
-        return memory_blocks(await gather(self.memory, ContextQuestion.of(workflow, state)), self.tokens)
+        parts = await gather(self.memory, ContextQuestion.of(workflow, state))
+        goals = {goal.text for goal in line}
+        return memory_blocks(
+            {part: told for part, items in parts.items() if (told := _new(items, goals))}, self.tokens
+        )
+
+
+def _new(items: Sequence[Item], goals: set[str]) -> list[Item]:
+    """Items that say more than goals which the prompt has anyway."""
+    return [item for item in items if not goals.intersection((item.get("content"), item.get("goal")))]

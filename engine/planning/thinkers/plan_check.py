@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
+from typing import Any
 
+from engine.core.journal import canonical
 from engine.core.plan import Op, PlanStep
 from engine.models.lenient import Notes
 from engine.planning.thinkers.offered import SIMPLE_CODER
@@ -20,6 +23,7 @@ from engine.value import dataclass
 
 KNOWN = 200
 """Names of files that are compared with those in a plan."""
+_FILE_NAME = re.compile(r"(?<![\w/.-])[\w-]+(?:/[\w-]+)*\.[a-z]{2,5}(?![\w/-]|\.\w)")
 SHOWN = 8
 """Names that a fault lists."""
 
@@ -80,6 +84,14 @@ def plan_faults(steps: Sequence[PlanStep], registry: ToolRegistry, cwd: str, fil
         if step.command == "cd":
             cwd = _at(cwd, str(step.args.get("path", ".")))
         _apply(step, cwd, made)
+
+
+def unmentioned(goal: str, plan: Any) -> Iterator[str]:
+    """A sentence for each file that a goal names and a plan does not mention, nor say to be uncovered."""
+    said = canonical(plan)
+    for name in dict.fromkeys(_FILE_NAME.findall(goal)):
+        if name not in said and posixpath.basename(name) not in said:
+            yield f"no step mentions {name}, which the goal names"
 
 
 def without_repeats(steps: Sequence[PlanStep], cwd: str, files: Files, notes: Notes) -> list[PlanStep]:
