@@ -65,8 +65,15 @@ _NOTATION_MORE = f"""
 * What can only be decided once earlier steps are done is a step {{"think": "what is to be decided"}}: you are
   asked again then. Use none where the steps can be named now."""
 EXAMPLES: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
-    "write a program tides.py that prints the even numbers up to 6, and run it": (
-        ("write", {"path": "tides.py", "content": "for number in (2, 4, 6):\n    print(number)\n"}),
+    "write a program tides.py that writes the days with high water to the file days.txt, and run it": (
+        (
+            "write",
+            {
+                "path": "tides.py",
+                "content": "with open('days.txt', 'w') as file:\n"
+                "    for day in ('Mon', 'Thu'):\n        file.write(day + '\\n')\n",
+            },
+        ),
         ("run", {"command": "python tides.py"}),
     ),
     "make a file boat.json with the sails 2, and put the line 'checked' at the end of log.txt": (

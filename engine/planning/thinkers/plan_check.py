@@ -18,6 +18,7 @@ from engine.planning.thinkers.offered import SIMPLE_CODER
 from engine.sandbox.file_search import walk
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError, name_text
+from engine.tools.command_line import CommandLineError, split_command
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass
 
@@ -79,7 +80,15 @@ def plan_faults(steps: Sequence[PlanStep], registry: ToolRegistry, cwd: str, fil
             if not known and not get_close_matches(at, there, 1, 0.8):
                 listed = ", ".join(map(name_text, there[:SHOWN])) or "nothing"
                 yield f"step {number}: {step.command}: there is no {path!r} at that point; there is {listed}"
+        target = step.args.get("target") if step.command == "move" else None
+        at = _at(cwd, target) if isinstance(target, str) else ""
+        if made.get(at, at in files.names and files.is_directory(at) is False):
+            yield f"step {number}: move: there is {target!r} already: give it another name first"
         if step.command in ("run", "start"):
+            try:
+                split_command(step.args.get("command", ""))
+            except CommandLineError as error:
+                yield f"step {number}: {step.command}: {error}"
             return
         if step.command == "cd":
             cwd = _at(cwd, str(step.args.get("path", ".")))
