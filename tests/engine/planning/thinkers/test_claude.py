@@ -20,10 +20,11 @@ from engine.core.recovery import FailureKind
 from engine.core.thinking import DecisionRequest, PlanProposal, PlanRequest, ThinkingError
 from engine.models.capabilities import Capabilities
 from engine.models.endpoint import Retries
-from engine.models.messages import ModelAnswer
+from engine.models.messages import ModelAnswer, Text
+from engine.models.request import ModelRequest
 from engine.planning.plan_notation import plan_from_json, problems_of
 from engine.planning.thinkers.claude import ClaudeThinker
-from engine.planning.thinkers.plan_check import Files, plan_faults, without_repeats
+from engine.planning.thinkers.plan_check import Files, plan_faults, unmentioned, without_repeats
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
@@ -351,13 +352,14 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 class _Sized:
-    """A client of a model with some context, which is never asked."""
+    """A client of a model with some context."""
 
     def __init__(self, window: int) -> None:
-        self._known = Capabilities("small", context_window=window)
+        self.known = Capabilities("small", context_window=window)
+        self.send: Any = None
 
     def capabilities(self, _model: str) -> Capabilities:
-        return self._known
+        return self.known
 
 
 @pytest.mark.parametrize(("window", "most"), [(8_192, 1_200), (32_000, 2_500)])
@@ -421,8 +423,65 @@ def test_a_plan_is_held_against_the_files_that_are_there() -> None:
     assert "there is no 'nowhere.md' at that point; there is a.txt, d" in fault
     assert "'main.py'" in faults(act("run", command="python main.py"))[0]
     assert len(faults(act("rm", path="a.txt"), act("read", path="a.txt"))) == 1
+    assert (
+        "there is 'a.txt' already"
+        in faults(act("copy", source="a.txt", target="b"), act("move", source="b", target="a.txt"))[0]
+    )
+    assert faults(act("move", source="a.txt", target="d")) == []
+    assert "There is no shell" in faults(act("run", command="echo x > a.txt"))[0]
     twice = plan_from_json([act("mkdir", path="d"), {**act("ls"), "id": "2"}, {**act("ls"), "id": "3"}])
     assert [step.command for step in without_repeats(twice, ".", files, [])] == ["ls"]
+
+
+def test_what_a_goal_names_its_plan_mentions() -> None:
+    goal = "write settings.json and docs/a.md, e.g. by version 1.2 of www.example.org/x.html"
+    plan = {"plan": [act("write", path="settings.json", content="see a.md")]}
+    assert list(unmentioned(goal, plan)) == []
+    assert list(unmentioned(goal, {"plan": [act("ls")], "uncovered": [{"clause": "docs/a.md"}]})) == [
+        "no step mentions settings.json, which the goal names"
+    ]
+
+
+async def test_a_server_holds_answers_to_the_commands_that_are_listed(engine: Engine) -> None:
+    """A plan and a decision have commands with their own arguments; nothing of it is a tool."""
+    sized = _Sized(8_192)
+    sized.known = replace(sized.known, tools=True, json_schema=True)
+    small = ClaudeThinker(sized, engine.registry, "small")  # type: ignore[arg-type]
+    told = small.decision(DecisionRequest(asked("list the files").goal, PlanStep("1", "work")))
+    assert (told.tools, told.tool_choice) == ((), "")
+    assert told.json_schema is not None
+    named = {each["properties"]["tool"]["const"] for each in told.json_schema["anyOf"]}
+    assert {"simple_coder.ls", "finish", "give_up", "ask_operator"} <= named
+    assert len(named) <= 8
+    sent: list[ModelRequest] = []
+
+    async def send(request: ModelRequest, **_: Any) -> ModelAnswer:
+        sent.append(request)
+        return ModelAnswer((Text('{"plan": [{"command": "simple_coder.ls", "args": {}}]}'),), "small")
+
+    sized.send = send
+    (step,) = (await small.plan(asked("list the files"))).steps
+    assert (step.command, sent[0].tools) == ("ls", ())
+    plan = (sent[0].json_schema or {})["properties"]["plan"]
+    assert plan["maxItems"] == 12
+    (ls,) = (
+        each for each in plan["items"]["anyOf"] if each["properties"]["command"]["const"] == "simple_coder.ls"
+    )
+    assert ls["properties"]["args"]["additionalProperties"] is False
+
+
+async def test_text_that_a_goal_describes_is_not_written_as_it_stands(engine: Engine) -> None:
+    script = [plan_call(act("write", path="a.txt", content="Good morning!"))]
+    recipes = ProceduralThinker(engine.library)
+    async with MessagesServer(script) as server, talking(server) as talk:
+        small = thinker(talk, "tiny:1b", recipes=recipes)
+        known = talk.client.capabilities("tiny:1b")
+        talk.client.capabilities = lambda _model: replace(known, profile="tiny")  # type: ignore[method-assign]
+        quoted = await small.plan(asked("write 'a greeting' to a.txt"))
+        assert (quoted.thinker, len(server.requests)) == ("procedural", 0)
+        described = await small.plan(asked("write a greeting to a.txt"))
+    contents = [step.args["content"] for step in (*quoted.steps, *described.steps)]
+    assert contents == ["a greeting", "Good morning!"]
 
 
 async def test_recipes_plan_what_they_can_and_a_small_model_the_clauses_that_are_left(engine: Engine) -> None:
