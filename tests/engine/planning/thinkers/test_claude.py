@@ -481,7 +481,7 @@ async def test_text_that_a_goal_describes_is_not_written_as_it_stands(engine: En
         assert (quoted.thinker, len(server.requests)) == ("procedural", 0)
         described = await small.plan(asked("write a greeting to a.txt"))
     contents = [step.args["content"] for step in (*quoted.steps, *described.steps)]
-    assert contents == ["a greeting", "Good morning!"]
+    assert contents == ["a greeting\n", "Good morning!"]
 
 
 async def test_recipes_plan_what_they_can_and_a_small_model_the_clauses_that_are_left(engine: Engine) -> None:
