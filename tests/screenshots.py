@@ -217,6 +217,23 @@ async def deciding(workspace: Path) -> None:
             await _keep(flight, "context-meter")
 
 
+async def local_model(workspace: Path) -> None:
+    """A real model of OPENAI_BASE_URL plans, then all has run; nothing is pictured without one."""
+    choice = ModelChoice.from_environment(os.environ)
+    if choice is None:
+        sys.stderr.write("local_model needs OPENAI_BASE_URL\n")
+        return
+    settings = Settings(home=workspace.parent / "home", model=choice)
+    async with cockpit(workspace, size=(140, 40), settings=settings) as flight:
+        goal = "write a program primes.py that writes the primes below 30 to primes.txt, and run it"
+        await flight.press("colon", *goal, "enter")
+        await flight.press("escape", "space")
+        for shows, name in (('"command"', "local-model-plans"), ("✓ g1", "local-model")):
+            while shows not in flight.text:
+                await asyncio.sleep(0.2)
+            await _keep(flight, name)
+
+
 async def why(workspace: Path) -> None:
     """A failure, back to the goal that the operator gave."""
     async with cockpit(workspace, mission="broken-build", size=(160, 45)) as flight:
@@ -459,6 +476,7 @@ SCENES: tuple[Scene, ...] = (
     high_contrast,
     long_run,
     deciding,
+    local_model,
     why,
     rewind,
     timeline,

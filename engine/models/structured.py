@@ -28,7 +28,7 @@ from engine.value import dataclass
 
 SHOWN_PROBLEMS = 3
 """Problems sent to a model at once."""
-WARMER = 0.4
+WARMER = 0.7
 """What is added to the temperature of a model that gives the same wrong answer again."""
 LOOKUPS = 2
 """Times that a model may look something up before it answers."""

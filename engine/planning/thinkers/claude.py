@@ -58,7 +58,7 @@ from engine.value import dataclass
 
 TOOL = "propose_plan"
 """The tool by which a model gives its plan."""
-LONGEST_EXAMPLE = 400
+LONGEST_EXAMPLE = 200
 """Characters of a plan of the library that is shown as an example."""
 MAX_TOKENS = 8_192
 """Longest answer, thinking included."""

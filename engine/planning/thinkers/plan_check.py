@@ -100,7 +100,7 @@ def unmentioned(goal: str, plan: Any) -> Iterator[str]:
     said = canonical(plan)
     for name in dict.fromkeys(_FILE_NAME.findall(goal)):
         if name not in said and posixpath.basename(name) not in said:
-            yield f"no step mentions {name}, which the goal names"
+            yield f"no step mentions {name}, which the goal names: a program that writes it has to open it"
 
 
 def without_repeats(steps: Sequence[PlanStep], cwd: str, files: Files, notes: Notes) -> list[PlanStep]:

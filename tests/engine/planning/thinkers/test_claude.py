@@ -438,7 +438,7 @@ def test_what_a_goal_names_its_plan_mentions() -> None:
     plan = {"plan": [act("write", path="settings.json", content="see a.md")]}
     assert list(unmentioned(goal, plan)) == []
     assert list(unmentioned(goal, {"plan": [act("ls")], "uncovered": [{"clause": "docs/a.md"}]})) == [
-        "no step mentions settings.json, which the goal names"
+        "no step mentions settings.json, which the goal names: a program that writes it has to open it"
     ]
 
 
