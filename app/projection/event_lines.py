@@ -20,6 +20,8 @@ from engine.core.recovery import Strategy
 from engine.core.sandbox import Job
 from engine.core.text import clean_line
 from engine.core.thinking import Decision, DecisionKind
+from engine.models.endpoint import AUTO
+from engine.planning.thinkers import CLAUDE
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.value import dataclass
 
@@ -133,15 +135,21 @@ def _steps(steps: Sequence[object]) -> str:
     return f"{len(steps)} step{'' if len(steps) == 1 else 's'}"
 
 
+def thinker_name(thinker: str) -> str:
+    """A thinker as a reader knows it: a model by its own name."""
+    name = thinker.removeprefix(f"{CLAUDE}:")
+    return "the model" if name in (CLAUDE, AUTO) else name
+
+
 def _plan_asked(p: ev.PlanAsked) -> str | None:
     free = p.thinker == ProceduralThinker.name
-    return None if free else f"→ thought asks {p.thinker} for a plan of {p.goal}"
+    return None if free else f"→ thought asks {thinker_name(p.thinker)} for a plan of {p.goal}"
 
 
 def _plan_generated(p: ev.PlanGenerated) -> str:
     recipes = sorted({step.provenance.recipe for step in p.steps if step.provenance.recipe})
     by = f"; recipes: {', '.join(recipes)}" if recipes else ""
-    return f"≡ thought {p.thinker} proposes {_steps(p.steps)}{by}"
+    return f"≡ thought {thinker_name(p.thinker)} proposes {_steps(p.steps)}{by}"
 
 
 def _step_ended(p: ev.StepEnded) -> str:

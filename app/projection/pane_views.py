@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from app.projection import agent_views as mind_views
 from app.projection.agent_views import open_failures
-from app.projection.event_lines import call_text, step_text, strategy_text
+from app.projection.event_lines import call_text, step_text, strategy_text, thinker_name
 from engine.core.actions import SandboxSession
 from engine.core.agents import HELD_MODES, Health, Mode, recording_of
 from engine.core.breakpoints import BreakKind
@@ -299,6 +299,7 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         context=state.context_share,
         tokens=state.tokens,
         cost_usd=state.cost_usd,
+        unpriced=bool(state.unpriced_calls),
         background=len(state.meta.running),
         background_limit=SLOTS if state.meta.on else 0,
         errors=len(open_failures(state)),
@@ -308,7 +309,7 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
 
 def _thinker(state: AgentState) -> str:
     """Who thinks for an agent that has asked no model yet."""
-    return "recorded" if recording_of(state.config.meta) else state.config.thinker
+    return "recorded" if recording_of(state.config.meta) else thinker_name(state.config.thinker)
 
 
 def others(clients: Iterable[Mapping[str, Any]], operator: str) -> tuple[tuple[str, bool], ...]:

@@ -49,6 +49,8 @@ class StatusModel:
     """Whether a recording answers in the place of a model."""
     tokens: int = 0
     cost_usd: float = 0.0
+    unpriced: bool = False
+    """Whether something was asked of which no price is known."""
     context: float | None = None
     """Part of the context window in use, between 0 and 1; None when there is none."""
     background: int = 0
@@ -165,7 +167,10 @@ def _cells(model: StatusModel) -> list[_Cell]:
     word = Piece(f" {glyph} {model.mode} ", style)
     point = clean_line(model.point)
     agent = clean_line(model.agent)
-    spent = (Piece(count_text(model.tokens)), Piece(" tok ", "dim"), Piece(f"${model.cost_usd:.2f}"))
+    cost = Piece(
+        "$?" if model.unpriced and not model.cost_usd else f"${model.cost_usd:.2f}{'+?' * model.unpriced}"
+    )
+    spent = (Piece(count_text(model.tokens)), Piece(" tok ", "dim"), cost)
     cells = [
         _Cell(5, (Piece(clean_line(model.app), "accent"),)),
         _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong"), "fleet"),
@@ -182,7 +187,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
         _Cell(
             20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")
         ),
-        _Cell(50, spent, (Piece(f"${model.cost_usd:.2f}"),), "budgets"),
+        _Cell(50, spent, (cost,), "budgets"),
         _Cell(
             40,
             _meter(model.context),
