@@ -19,6 +19,11 @@ def test_a_wide_line_shows_everything() -> None:
         assert part in line
 
 
+def test_what_has_no_known_price_is_not_called_free() -> None:
+    assert "$0.08+?" in plain(line_of(replace(STATUS, unpriced=True), 160))
+    assert "tok $?" in plain(line_of(replace(STATUS, unpriced=True, cost_usd=0.0), 160))
+
+
 @pytest.mark.parametrize("width", range(1, 161))
 def test_no_width_is_exceeded_and_the_mode_is_the_last_to_go(width: int) -> None:
     line = line_of(STATUS, width)
