@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from engine.core import crew as ce
 from engine.core.agents import RECORDING
@@ -20,7 +21,7 @@ from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, Handof
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.selection import CLARIFIER, Candidate, choose, signal_in
-from engine.crew.state import CrewState
+from engine.crew.state import CrewState, Group, Handoff
 from engine.value import dataclass, replace
 
 SYNTHESIZER = "synthesizer"
@@ -163,7 +164,7 @@ class GroupResult:
 
 
 class HandoffGroups:
-    """Runs groups.
+    """Runs groups; one that is not run (any more) ends with its last member.
 
     Args:
         handoffs: the members are some of them.
@@ -171,6 +172,60 @@ class HandoffGroups:
 
     def __init__(self, handoffs: Handoffs) -> None:
         self._handoffs = handoffs
+        self._run: set[str] = set()
+        """Groups that something runs in this session."""
+
+    @contextmanager
+    def running(self, group: str) -> Iterator[None]:
+        """Run a group; where that comes to nothing, the group ends with its last member."""
+        self._run.add(group)
+        try:
+            yield
+        finally:
+            self._run.discard(group)
+            self.settle()
+
+    def member_ended(self, handoff: Handoff, _result: HandoffResult) -> None:
+        """A handoff has ended, and with it perhaps its group."""
+        if handoff.group:
+            self.settle()
+
+    def settle(self) -> None:
+        """End the groups that nothing runs and whose members have all ended."""
+        for group in list(self._handoffs.state.groups.values()):
+            if group.ended or group.id in self._run or self._handoffs.moves.closing:
+                continue
+            if not any(member.open for member in self._members(group)):
+                self.end(self._result(group))
+
+    def _members(self, group: Group) -> list[Handoff]:
+        """The last try of each member, in the order of asking."""
+        first: dict[str, str] = {}
+        last: dict[str, Handoff] = {}
+        for name in group.handoffs:
+            member = self._handoffs.state.handoffs[name]
+            first[name] = first.get(member.context.retry_of or "", name)
+            last[first[name]] = member
+        return list(last.values())
+
+    def _result(self, group: Group) -> GroupResult:
+        """How a group ends whose members have."""
+        members = [member for member in self._members(group) if member.result is not None]
+        results = tuple(member.result for member in members if member.result is not None)
+        if group.mode == HandoffMode.SELECTIVE:
+            members, results = members[-1:], results[-1:]
+        good, count = sum(result.success for result in results), len(group.agents)
+        least = count if group.mode == HandoffMode.SEQUENTIAL else max(1, group.min_success)
+        message, code = f"{good} of {count} succeeded", None
+        if group.mode == HandoffMode.SELECTIVE:
+            message = f"{members[-1].agent} was used" if members else "nobody was used"
+        if good < least:
+            code = next((result.error_code for result in results if not result.success), None)
+            if group.mode == HandoffMode.PARALLEL:
+                message, code = f"{message}; {least} were needed", ErrorCode.QUORUM
+        names = tuple(member.id for member in members)
+        output = results[-1].output if group.mode == HandoffMode.SELECTIVE and results else ""
+        return GroupResult(group.id, names, results, good >= least, code, message, output)
 
     def begin(
         self,
@@ -229,34 +284,30 @@ class HandoffGroups:
         least = min_success if min_success is not None else -(-len(drafts) // 2)
         group = group or self.begin(HandoffMode.PARALLEL, drafts, min_success=least)
         tasks: list[asyncio.Task[tuple[str, HandoffResult]]] = []
-        try:
-            for draft in drafts:
-                draft = replace(draft, group=group)
-                name = await self._handoffs.hand_over(draft)
-                work = self._handoffs.run_to_end(draft, handed=name)
-                tasks.append(asyncio.create_task(work, name=f"{group} {name}"))
-            done = await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        names, results = tuple(name for name, _ in done), tuple(result for _, result in done)
-        together = self._counted(group, names, results, least)
-        if together.ok and synthesize:
-            together = await self._brought_together(together, drafts[0])
-        return self.end(together)
+        with self.running(group):
+            try:
+                for draft in drafts:
+                    draft = replace(draft, group=group)
+                    name = await self._handoffs.hand_over(draft)
+                    work = self._handoffs.run_to_end(draft, handed=name)
+                    tasks.append(asyncio.create_task(work, name=f"{group} {name}"))
+                await asyncio.gather(*tasks)
+            except BaseException:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                raise
+            together = await self.result_of(group)
+            if together.ok and synthesize:
+                together = await self._brought_together(together, drafts[0])
+            return self.end(together)
 
-    def _counted(
-        self, group: str, names: tuple[str, ...], results: tuple[HandoffResult, ...], least: int
-    ) -> GroupResult:
-        good = sum(result.success for result in results)
-        message = f"{good} of {len(results)} succeeded"
-        if good >= (least := max(1, least)):
-            return GroupResult(group, names, results, True, message=message)
-        return GroupResult(
-            group, names, results, False, ErrorCode.QUORUM, message=f"{message}; {least} were needed"
-        )
+    async def result_of(self, group: str) -> GroupResult:
+        """The result of a group, once what the operator tried again of it is over, too."""
+        known = self._handoffs.state.groups
+        while left := [member.id for member in self._members(known[group]) if member.open]:
+            await self._handoffs.outcome(left[0])
+        return self._result(known[group])
 
     async def _brought_together(self, together: GroupResult, like: HandoffDraft) -> GroupResult:
         made: Synthesis = await synthesized(
@@ -272,37 +323,27 @@ class HandoffGroups:
             group: the group's id.
         """
         analyses: list[PreviousAnalysis] = []
-        names: list[str] = []
-        results: list[HandoffResult] = []
-        for index, draft in enumerate(drafts):
-            given = (*draft.context.previous_analyses, *analyses)
-            member = replace(
-                draft, context=draft.context.model_copy(update={"previous_analyses": given}), group=group
-            )
-            name, result = await self._handoffs.run_to_end(member)
-            names.append(name)
-            results.append(result)
-            if result.success:
+        with self.running(group):
+            for index, draft in enumerate(drafts):
+                given = (*draft.context.previous_analyses, *analyses)
+                member = replace(
+                    draft, context=draft.context.model_copy(update={"previous_analyses": given}), group=group
+                )
+                name, result = await self._handoffs.run_to_end(member)
+                if not result.success:
+                    for rest in drafts[index + 1 :]:
+                        self.not_started(replace(rest, group=group))
+                    break
                 spec = self._handoffs.state.handoffs[name].spec
                 title = spec.name if spec is not None else ""
                 analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
-            else:
-                for rest in drafts[index + 1 :]:
-                    made = self.not_started(replace(rest, group=group))
-                    names.append(made.handoff_id)
-                    results.append(made)
-                break
-        good = all(result.success for result in results)
-        message = f"{sum(result.success for result in results)} of {len(results)} succeeded"
-        failed = next((result.error_code for result in results if not result.success), None)
-        return self.end(GroupResult(group, tuple(names), tuple(results), good, failed, message))
+            return self.end(await self.result_of(group))
 
-    def not_started(self, draft: HandoffDraft) -> HandoffResult:
+    def not_started(self, draft: HandoffDraft) -> None:
         """The entry of a member that was never begun."""
         made = self._handoffs.written(draft)
         result = failed_result(made, ErrorCode.CANCELLED, NOT_STARTED, HandoffState.CANCELLED)
         self._handoffs.moves.finish(made.id, HandoffState.CANCELLED, result, reason=NOT_STARTED)
-        return result
 
 
 def by_graph(
@@ -367,26 +408,23 @@ class SelectiveMode:
         group = group or self.begin(candidates, make)
         lost = {candidate.id: candidate.lost for candidate in candidates if candidate.lost}
         order = [candidate for candidate in candidates if not candidate.lost]
-        name, result = "", None
+        used = ""
         tried: list[str] = []
-        for candidate in order[: FALLBACKS + 1]:
-            name, result = await self._handoffs.run_to_end(
-                replace(make(candidate.id), group=group), retries=False
-            )
-            tried.append(candidate.id)
-            if not _cannot_begin(result):
-                break
-            lost[candidate.id] = f"it could not begin: {result.error}"
-        assert result is not None
-        used = self._handoffs.state.handoffs[name].agent
-        for candidate in candidates:
-            if candidate.id != used and candidate.id not in lost:
-                why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
-                lost[candidate.id] = why
-        together = GroupResult(
-            group, (name,), (result,), result.success, result.error_code, f"{used} was used", result.output
-        )
-        return self._groups.end(together, lost)
+        with self._groups.running(group):
+            for candidate in order[: FALLBACKS + 1]:
+                name, result = await self._handoffs.run_to_end(
+                    replace(make(candidate.id), group=group), retries=False
+                )
+                tried.append(candidate.id)
+                used = self._handoffs.state.handoffs[name].agent
+                if not _cannot_begin(result):
+                    break
+                lost[candidate.id] = f"it could not begin: {result.error}"
+            for candidate in candidates:
+                if candidate.id != used and candidate.id not in lost:
+                    why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
+                    lost[candidate.id] = why
+            return self._groups.end(await self._groups.result_of(group), lost)
 
     def begin(self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft]) -> str:
         """Write the selection down, with every candidate's score; gives its group's id."""
