@@ -168,10 +168,10 @@ class Planner:
         reason = plan.steps[-1].summary if plan.shown else self._state.last_summary
         if lacking := _lacking(self._state, goal, plan):
             reason = Reason("goal.partly", lacking=lacking, result=reason)
-        status = GoalStatus.ACHIEVED
-        if self._state.agent_type in RUN_TYPES and (returned := self._state.beliefs.get(RETURNED)):
-            status, reason = end_of_run(returned.value) or (status, reason)
-        ends = ev.GoalEnded(goal=goal.id, status=status, reason=reason)
+        returned = self._state.beliefs.get(RETURNED) if self._state.agent_type in RUN_TYPES else None
+        end = end_of_run(returned.value) if returned is not None else None
+        how, reason = end or (GoalStatus.ACHIEVED, reason)
+        ends = ev.GoalEnded(goal=goal.id, status=how, reason=reason)
         ended = self._append(ends, "agent", *(step.event for step in plan.steps[-1:]), plan.event)
         if goal.parent is not None and goal.parent_step is not None:
             status = StepStatus.COMPLETED

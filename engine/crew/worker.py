@@ -238,8 +238,8 @@ class Runs:
         begun = {}
         for run, agent in self._live.here.items():
             handed = agent.state.config.meta.get(HANDOFF)
-            name = handed.get("handoff_id") if isinstance(handed, Mapping) else None
-            if name in runs and not runs[name]:
+            name = str(handed.get("handoff_id")) if isinstance(handed, Mapping) else ""
+            if runs.get(name) == "":
                 begun[name] = run
         return begun
 
