@@ -112,7 +112,9 @@ def _ended(
     lines = [str(answer["message"]), *lines]
     for request in requests:
         options = "  ".join(f"{at} {option.label}" for at, option in enumerate(request.options, 1))
-        lines.append(f"? {request.id} {request.agent_id}: {request.question} {options}".rstrip())
+        # The checks of what has ended stand above it.
+        question = request.question if request.blocking else request.question.partition("\n")[0]
+        lines.append(f"? {request.id} {request.agent_id}: {question} {options}".rstrip())
     asks = [request.model_dump(mode="json") for request in requests]
     answer |= {**results, "ok": code == 0, "requests": asks}
     return code, answer, clean("\n".join(filter(None, lines)))

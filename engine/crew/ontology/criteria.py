@@ -132,7 +132,7 @@ def check(criterion: Criterion, subject: Subject) -> CriterionResult:
         check=criterion.check,
         passed=finding.passed,
         hard=criterion.hard,
-        field=criterion.field,
+        field=criterion.field or ", ".join(map(str, criterion.args.get("fields") or ())),
         wanted=finding.wanted,
         measured=finding.measured,
         message=message,
