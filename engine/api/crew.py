@@ -1,0 +1,270 @@
+"""The crew for Python programs: agents from skills, work for one or several, answers put together.
+
+The workspace is opened when it is first needed, and closed with the event loop or by `close`. The model is the
+one that the environment names. Admission, queue, budgets, approvals and the journal hold as for an operator,
+whom nothing waits for. The top-level names here are stable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import crew_commands as cc
+from engine.core.crew import CrewSettings
+from engine.crew.builder.findings import BuildResult, PendingBuild
+from engine.crew.builds import builds_of
+from engine.crew.command_handlers import run_crew_command
+from engine.crew.crew import Crew
+from engine.crew.groups import GroupResult, synthesized
+from engine.crew.handoffs.contexts import HandoffDraft
+from engine.crew.ontology.context import USER, HandoffContext, PreviousAnalysis, ProblemClarity, clarity_from
+from engine.crew.ontology.kinds import ErrorCode, HandoffMode
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ports import HandoffError
+from engine.crew.state import clarity_of
+from engine.models.choice import ModelChoice
+
+__all__ = [
+    "AgentBuilder",
+    "CrewAgent",
+    "HandoffManager",
+    "Larry",
+    "MintoPyramid",
+    "PWSValidation",
+    "PWSValidationAgent",
+    "handoff_manager",
+]
+ACTOR = "operator:python"
+Clarity = Mapping[str, Any] | ProblemClarity | None
+
+
+class HandoffManager:
+    """Hands work over in one workspace.
+
+    Args:
+        workspace: its directory.
+        config: how its engine works; None takes the model that the environment names, and asks nobody.
+    """
+
+    def __init__(self, workspace: Path | str = ".", config: EngineConfig | None = None) -> None:
+        self.workspace, self._config = Path(workspace), config
+        self._names: dict[str, CrewAgent | AgentSpec] = {}
+        self._life: AsyncGenerator[Crew, None] | None = None
+        self._opening: asyncio.Task[Crew] | None = None
+
+    async def crew(self) -> Crew:
+        """The crew, which is opened when it is first needed.
+
+        Raises:
+            JournalError: the workspace cannot be opened.
+            ModelError: the model that the environment names cannot be used.
+        """
+        if self._opening is None:
+            self._life = self._opened()
+            self._opening = asyncio.ensure_future(anext(self._life))
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Close the workspace; what runs is cancelled, and the next use opens it again."""
+        if self._life is not None:
+            await self._life.aclose()
+
+    async def _opened(self) -> AsyncGenerator[Crew, None]:
+        try:
+            model = ModelChoice.from_environment(os.environ) if self._config is None else None
+            config = self._config or EngineConfig(model=model, crew=CrewSettings(attended=False))
+            engine = await Engine.open(self.workspace, config=config)
+            try:
+                yield await engine.crew()
+            finally:
+                await engine.close()
+        finally:
+            self._life = self._opening = None
+
+    def register_agent(self, name: str, agent: CrewAgent | AgentSpec) -> None:
+        """Give an agent a name of this program's own; a specification is registered with the crew, too."""
+        self._names[name] = agent
+
+    def create_delegation(
+        self, from_agent: str, to_agent: str, task: str, problem_clarity: Clarity = None, **fields: Any
+    ) -> HandoffContext:
+        """A handoff before it is executed; `fields` are others of `HandoffContext`.
+
+        Raises:
+            InvalidError: something given does not fit; every field is named.
+        """
+        given = {
+            "from_agent": self._id(from_agent),
+            "to_agent": self._id(to_agent),
+            "task_description": task,
+            "problem_clarity": clarity_from(problem_clarity or {"what": task}),
+        }
+        return HandoffContext.read({**given, **fields}, "handoff")
+
+    async def execute(self, context: HandoffContext) -> HandoffResult:
+        """Hand work over, and wait for the result; refusals and failures are results, too."""
+        (draft,) = await self._drafts([context])
+        _, result = await (await self.crew()).handoffs.run_to_end(draft)
+        return result
+
+    async def execute_parallel(self, contexts: Sequence[HandoffContext]) -> tuple[HandoffResult, ...]:
+        """Have several work at once, none with a view of the others; results in the order given."""
+        drafts = await self._drafts(contexts)
+        return (await (await self.crew()).groups.parallel(drafts)).results if drafts else ()
+
+    async def execute_sequential(self, contexts: Sequence[HandoffContext]) -> tuple[HandoffResult, ...]:
+        """Have one work after the other, each with the findings of those before; a failure ends it."""
+        drafts, groups = await self._drafts(contexts), (await self.crew()).groups
+        if not drafts:
+            return ()
+        together: GroupResult = await groups.sequential(drafts, groups.begin(HandoffMode.SEQUENTIAL, drafts))
+        return together.results
+
+    async def execute_debate(self, motion: str, pro: str, con: str, rounds: int = 2) -> HandoffResult:
+        """Have two agents argue a motion, and a judge decide.
+
+        Raises:
+            HandoffError: it cannot begin.
+        """
+        sides = {"pro": self._id(pro), "con": self._id(con)}
+        command = cc.Debate(motion=motion, rounds=rounds, **sides)
+        crew = await self.crew()
+        receipt = await run_crew_command(crew, command, ACTOR)
+        if not receipt.ok:
+            raise HandoffError(ErrorCode(receipt.data.get("code", ErrorCode.BAD_CONTEXT)), receipt.message)
+        return await crew.wait(str(receipt.data["handoff"]))
+
+    async def synthesize(self, results: Sequence[HandoffResult], context: HandoffContext) -> str:
+        """Put the answers of several together; who gave none is named as missing."""
+        good = [result for result in results if result.success]
+        missing = [result.from_agent for result in results if not result.success]
+        made = await synthesized((await self.crew()).handoffs, good, missing, context, actor=ACTOR)
+        return made.output
+
+    def _id(self, name: str) -> str:
+        agent = self._names.get(name)
+        return name if agent is None else agent.id
+
+    async def _drafts(self, contexts: Sequence[HandoffContext]) -> list[HandoffDraft]:
+        crew = await self.crew()
+        for agent in self._names.values():
+            if isinstance(agent, AgentSpec):
+                await crew.registry.register(agent, source="python", actor=ACTOR)
+        session = {"session_id": crew.engine.session}
+        return [HandoffDraft(context.model_copy(update=session), actor=ACTOR) for context in contexts]
+
+
+handoff_manager = HandoffManager()
+"""That of the working directory."""
+
+
+class CrewAgent:
+    """An agent of the crew, by its id.
+
+    Args:
+        manager: hands work over to it.
+        agent_id: its id; subclasses have one of their own.
+    """
+
+    id = ""
+
+    def __init__(self, manager: HandoffManager = handoff_manager, agent_id: str = "") -> None:
+        self.manager = manager
+        self.id = agent_id or self.id
+
+    @property
+    def agent(self) -> CrewAgent:
+        """What `HandoffManager.register_agent` takes."""
+        return self
+
+    def create_handoff_context(
+        self,
+        challenge: str,
+        problem_clarity: Clarity = None,
+        previous_analyses: Sequence[PreviousAnalysis] = (),
+    ) -> HandoffContext:
+        """What it is handed.
+
+        Raises:
+            InvalidError: something given does not fit.
+        """
+        return self.manager.create_delegation(
+            USER, self.id, challenge, problem_clarity, previous_analyses=tuple(previous_analyses)
+        )
+
+    async def process_handoff(self, context: HandoffContext) -> HandoffResult:
+        """Work on a handoff."""
+        return await self.manager.execute(context)
+
+    async def run(self, message: str) -> str:
+        """Work on a message alone, and give its answer.
+
+        Raises:
+            HandoffError: there is none; it says why.
+        """
+        result = await self.process_handoff(self.create_handoff_context(message))
+        return _successful(result).output
+
+
+def _successful(result: HandoffResult) -> HandoffResult:
+    if not result.success:
+        why = "\n".join((result.end, *result.failures))
+        raise HandoffError(result.error_code or ErrorCode.INTERNAL, why)
+    return result
+
+
+class PWSValidation(CrewAgent):
+    """Says whether a problem is worth solving."""
+
+    id = "pws-validation"
+
+
+PWSValidationAgent = PWSValidation
+
+
+class MintoPyramid(CrewAgent):
+    """Structures an argument."""
+
+    id = "minto-pyramid"
+
+
+class Larry(CrewAgent):
+    """Finds out what the problem is."""
+
+    id = "larry"
+
+    async def clarify(self, user_input: str) -> ProblemClarity:
+        """How clear a problem is, as it was said.
+
+        Raises:
+            HandoffError: it could not be found out.
+        """
+        context = self.create_handoff_context(user_input)
+        result = _successful(await self.process_handoff(context))
+        handoff = (await self.manager.crew()).state.handoffs[result.handoff_id]
+        known = clarity_of(handoff.progress)
+        return ProblemClarity.read(known) if known is not None else context.problem_clarity
+
+
+class AgentBuilder:
+    """Builds agents from skills, and registers them.
+
+    Args:
+        manager: of the crew that they are for.
+    """
+
+    def __init__(self, manager: HandoffManager = handoff_manager) -> None:
+        self._manager = manager
+
+    async def build_from_skill(self, path: Path | str) -> BuildResult:
+        """Build the agent of a SKILL.md, or of its folder; what goes wrong is in the result."""
+        builds = builds_of(await self._manager.crew())
+        assert builds is not None
+        return await builds.build(PendingBuild(Path(path)), actor=ACTOR)
