@@ -1,8 +1,8 @@
 """The crew for Python programs: agents from skills, work for one or several, answers put together.
 
-The workspace is opened when it is first needed, and closed with the event loop or by `close`. The model is the
-one that the environment names. Admission, queue, budgets, approvals and the journal hold as for an operator,
-whom nothing waits for. The top-level names here are stable.
+The workspace is opened when it is first needed, and closed with the event loop or by `close`. The model is
+the one that the environment names. Admission, queue, budgets, approvals and the journal hold as for an
+operator, but nobody is asked. The top-level names here are stable.
 """
 
 from __future__ import annotations
