@@ -21,7 +21,7 @@ from engine.crew.builder.findings import BuildResult, PendingBuild
 from engine.crew.builds import builds_of
 from engine.crew.command_handlers import run_crew_command
 from engine.crew.crew import Crew
-from engine.crew.groups import GroupResult, synthesized
+from engine.crew.groups import synthesized
 from engine.crew.handoffs.contexts import HandoffDraft
 from engine.crew.ontology.context import USER, HandoffContext, PreviousAnalysis, ProblemClarity, clarity_from
 from engine.crew.ontology.kinds import ErrorCode, HandoffMode
@@ -31,18 +31,9 @@ from engine.crew.ports import HandoffError
 from engine.crew.state import clarity_of
 from engine.models.choice import ModelChoice
 
-__all__ = [
-    "AgentBuilder",
-    "CrewAgent",
-    "HandoffManager",
-    "Larry",
-    "MintoPyramid",
-    "PWSValidation",
-    "PWSValidationAgent",
-    "handoff_manager",
-]
 ACTOR = "operator:python"
 Clarity = Mapping[str, Any] | ProblemClarity | None
+Analyses = Sequence[PreviousAnalysis]
 
 
 class HandoffManager:
@@ -55,7 +46,7 @@ class HandoffManager:
 
     def __init__(self, workspace: Path | str = ".", config: EngineConfig | None = None) -> None:
         self.workspace, self._config = Path(workspace), config
-        self._names: dict[str, CrewAgent | AgentSpec] = {}
+        self._agents: dict[str, CrewAgent | AgentSpec] = {}
         self._life: AsyncGenerator[Crew, None] | None = None
         self._opening: asyncio.Task[Crew] | None = None
 
@@ -89,8 +80,8 @@ class HandoffManager:
             self._life = self._opening = None
 
     def register_agent(self, name: str, agent: CrewAgent | AgentSpec) -> None:
-        """Give an agent a name of this program's own; a specification is registered with the crew, too."""
-        self._names[name] = agent
+        """Give an agent a name of this program's own; a specification becomes an agent of the crew."""
+        self._agents[name] = agent
 
     def create_delegation(
         self, from_agent: str, to_agent: str, task: str, problem_clarity: Clarity = None, **fields: Any
@@ -100,32 +91,28 @@ class HandoffManager:
         Raises:
             InvalidError: something given does not fit; every field is named.
         """
-        given = {
-            "from_agent": self._id(from_agent),
-            "to_agent": self._id(to_agent),
+        fields |= {"from_agent": self._id(from_agent), "to_agent": self._id(to_agent)}
+        fields |= {
             "task_description": task,
             "problem_clarity": clarity_from(problem_clarity or {"what": task}),
         }
-        return HandoffContext.read({**given, **fields}, "handoff")
+        return HandoffContext.read(fields, "handoff")
 
     async def execute(self, context: HandoffContext) -> HandoffResult:
         """Hand work over, and wait for the result; refusals and failures are results, too."""
-        (draft,) = await self._drafts([context])
-        _, result = await (await self.crew()).handoffs.run_to_end(draft)
-        return result
+        crew, drafts = await self._drafts([context])
+        return (await crew.handoffs.run_to_end(drafts[0]))[1]
 
     async def execute_parallel(self, contexts: Sequence[HandoffContext]) -> tuple[HandoffResult, ...]:
         """Have several work at once, none with a view of the others; results in the order given."""
-        drafts = await self._drafts(contexts)
-        return (await (await self.crew()).groups.parallel(drafts)).results if drafts else ()
+        crew, drafts = await self._drafts(contexts)
+        return (await crew.groups.parallel(drafts)).results if drafts else ()
 
     async def execute_sequential(self, contexts: Sequence[HandoffContext]) -> tuple[HandoffResult, ...]:
         """Have one work after the other, each with the findings of those before; a failure ends it."""
-        drafts, groups = await self._drafts(contexts), (await self.crew()).groups
-        if not drafts:
-            return ()
-        together: GroupResult = await groups.sequential(drafts, groups.begin(HandoffMode.SEQUENTIAL, drafts))
-        return together.results
+        crew, drafts = await self._drafts(contexts)
+        group = crew.groups.begin(HandoffMode.SEQUENTIAL, drafts) if drafts else ""
+        return (await crew.groups.sequential(drafts, group)).results if drafts else ()
 
     async def execute_debate(self, motion: str, pro: str, con: str, rounds: int = 2) -> HandoffResult:
         """Have two agents argue a motion, and a judge decide.
@@ -133,9 +120,8 @@ class HandoffManager:
         Raises:
             HandoffError: it cannot begin.
         """
-        sides = {"pro": self._id(pro), "con": self._id(con)}
-        command = cc.Debate(motion=motion, rounds=rounds, **sides)
-        crew = await self.crew()
+        crew, _ = await self._drafts(())
+        command = cc.Debate(motion=motion, pro=self._id(pro), con=self._id(con), rounds=rounds)
         receipt = await run_crew_command(crew, command, ACTOR)
         if not receipt.ok:
             raise HandoffError(ErrorCode(receipt.data.get("code", ErrorCode.BAD_CONTEXT)), receipt.message)
@@ -143,22 +129,18 @@ class HandoffManager:
 
     async def synthesize(self, results: Sequence[HandoffResult], context: HandoffContext) -> str:
         """Put the answers of several together; who gave none is named as missing."""
-        good = [result for result in results if result.success]
-        missing = [result.from_agent for result in results if not result.success]
-        made = await synthesized((await self.crew()).handoffs, good, missing, context, actor=ACTOR)
-        return made.output
+        return (await synthesized((await self.crew()).handoffs, results, context, actor=ACTOR))[0]
 
     def _id(self, name: str) -> str:
-        agent = self._names.get(name)
-        return name if agent is None else agent.id
+        return self._agents[name].id if name in self._agents else name
 
-    async def _drafts(self, contexts: Sequence[HandoffContext]) -> list[HandoffDraft]:
+    async def _drafts(self, contexts: Sequence[HandoffContext]) -> tuple[Crew, list[HandoffDraft]]:
         crew = await self.crew()
-        for agent in self._names.values():
+        for agent in self._agents.values():
             if isinstance(agent, AgentSpec):
                 await crew.registry.register(agent, source="python", actor=ACTOR)
         session = {"session_id": crew.engine.session}
-        return [HandoffDraft(context.model_copy(update=session), actor=ACTOR) for context in contexts]
+        return crew, [HandoffDraft(context.model_copy(update=session), actor=ACTOR) for context in contexts]
 
 
 handoff_manager = HandoffManager()
@@ -176,8 +158,7 @@ class CrewAgent:
     id = ""
 
     def __init__(self, manager: HandoffManager = handoff_manager, agent_id: str = "") -> None:
-        self.manager = manager
-        self.id = agent_id or self.id
+        self.manager, self.id = manager, agent_id or self.id
 
     @property
     def agent(self) -> CrewAgent:
@@ -185,19 +166,16 @@ class CrewAgent:
         return self
 
     def create_handoff_context(
-        self,
-        challenge: str,
-        problem_clarity: Clarity = None,
-        previous_analyses: Sequence[PreviousAnalysis] = (),
+        self, challenge: str, problem_clarity: Clarity = None, previous_analyses: Analyses = ()
     ) -> HandoffContext:
         """What it is handed.
 
         Raises:
             InvalidError: something given does not fit.
         """
-        return self.manager.create_delegation(
-            USER, self.id, challenge, problem_clarity, previous_analyses=tuple(previous_analyses)
-        )
+        earlier = tuple(previous_analyses)
+        delegate = self.manager.create_delegation
+        return delegate(USER, self.id, challenge, problem_clarity, previous_analyses=earlier)
 
     async def process_handoff(self, context: HandoffContext) -> HandoffResult:
         """Work on a handoff."""
@@ -209,15 +187,14 @@ class CrewAgent:
         Raises:
             HandoffError: there is none; it says why.
         """
-        result = await self.process_handoff(self.create_handoff_context(message))
-        return _successful(result).output
+        return (await self._answered(self.create_handoff_context(message))).output
 
-
-def _successful(result: HandoffResult) -> HandoffResult:
-    if not result.success:
-        why = "\n".join((result.end, *result.failures))
-        raise HandoffError(result.error_code or ErrorCode.INTERNAL, why)
-    return result
+    async def _answered(self, context: HandoffContext) -> HandoffResult:
+        result = await self.process_handoff(context)
+        if not result.success:
+            why = "\n".join((result.end, *result.failures))
+            raise HandoffError(result.error_code or ErrorCode.INTERNAL, why)
+        return result
 
 
 class PWSValidation(CrewAgent):
@@ -247,9 +224,8 @@ class Larry(CrewAgent):
             HandoffError: it could not be found out.
         """
         context = self.create_handoff_context(user_input)
-        result = _successful(await self.process_handoff(context))
-        handoff = (await self.manager.crew()).state.handoffs[result.handoff_id]
-        known = clarity_of(handoff.progress)
+        name = (await self._answered(context)).handoff_id
+        known = clarity_of((await self.manager.crew()).state.handoffs[name].progress)
         return ProblemClarity.read(known) if known is not None else context.problem_clarity
 
 

@@ -27,16 +27,6 @@ from engine.value import dataclass, replace
 SYNTHESIZER = "synthesizer"
 
 
-@dataclass(frozen=True, slots=True)
-class Synthesis:
-    """One text made of several."""
-
-    output: str
-    handoff: str = ""
-    """The handoff that wrote it; empty where it was put together without a model."""
-    warnings: tuple[str, ...] = ()
-
-
 def unnamed(text: str, agents: Sequence[str], names: dict[str, str]) -> tuple[str, ...]:
     """The agents that a text does not name, by id or by name.
 
@@ -62,40 +52,36 @@ def joined(results: Sequence[HandoffResult], missing: Sequence[str], names: dict
 
 
 async def synthesized(
-    handoffs: Handoffs,
-    results: Sequence[HandoffResult],
-    missing: Sequence[str],
-    like: HandoffContext,
-    *,
-    actor: str,
-) -> Synthesis:
+    handoffs: Handoffs, results: Sequence[HandoffResult], like: HandoffContext, *, actor: str
+) -> tuple[str, str]:
     """Have the answers brought together; where that cannot be done they stand one after the other.
+
+    Gives one text, and the handoff that wrote it; empty where it was put together without a model.
 
     Args:
         handoffs: the synthesizer's is one of them.
-        results: the successes, in the order declared.
-        missing: members that gave nothing.
+        results: those of all, in the order declared.
         like: a context of the group: its task, problem and conversation count.
         actor: who asked for it all.
     """
     state = handoffs.state
+    missing = tuple(result.from_agent for result in results if not result.success)
+    results = tuple(result for result in results if result.success)
     names = {agent: entry.spec.name for agent, entry in state.agents.items()}
     if SYNTHESIZER not in state.agents:
-        warning = f"no {SYNTHESIZER} is registered; the answers stand one after the other"
-        return Synthesis(joined(results, missing, names), warnings=(warning,))
-    agents = (*(agent.from_agent for agent in results), *missing)
+        return joined(results, missing, names), ""
+    agents = (*(result.from_agent for result in results), *missing)
     context = _context(handoffs, results, missing, like)
     name, result = await handoffs.run_to_end(HandoffDraft(context, actor=actor))
     if not result.success:
-        warning = f"{SYNTHESIZER} came to nothing ({result.error}); the answers stand one after the other"
-        return Synthesis(joined(results, missing, names), warnings=(warning,))
+        return joined(results, missing, names), ""
     left_out = unnamed(result.output, agents, names)
     if not left_out:
-        return Synthesis(result.output, name)
+        return result.output, name
     note = "Not named above: " + ", ".join(
         f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out
     )
-    return Synthesis(f"{result.output}\n\n{note}.", name, (f"the synthesis left out {', '.join(left_out)}",))
+    return f"{result.output}\n\n{note}.", name
 
 
 def _context(
@@ -150,17 +136,6 @@ class GroupResult:
     output: str = ""
     """The joined result; empty where the members' results are all there is."""
     synthesis: str = ""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def successes(self) -> tuple[HandoffResult, ...]:
-        """The results that are one."""
-        return tuple(result for result in self.results if result.success)
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The agents that gave nothing."""
-        return tuple(result.from_agent for result in self.results if not result.success)
 
 
 class HandoffGroups:
@@ -297,9 +272,10 @@ class HandoffGroups:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 raise
-            together = await self.result_of(group)
+            together, like = await self.result_of(group), drafts[0]
             if together.ok and synthesize:
-                together = await self._brought_together(together, drafts[0])
+                text, by = await synthesized(self._handoffs, together.results, like.context, actor=like.actor)
+                together = replace(together, output=text, synthesis=by)
             return self.end(together)
 
     async def result_of(self, group: str) -> GroupResult:
@@ -308,12 +284,6 @@ class HandoffGroups:
         while left := [member.id for member in self._members(known[group]) if member.open]:
             await self._handoffs.outcome(left[0])
         return self._result(known[group])
-
-    async def _brought_together(self, together: GroupResult, like: HandoffDraft) -> GroupResult:
-        made: Synthesis = await synthesized(
-            self._handoffs, together.successes, together.missing, like.context, actor=like.actor
-        )
-        return replace(together, output=made.output, synthesis=made.handoff, warnings=made.warnings)
 
     async def sequential(self, drafts: Sequence[HandoffDraft], group: str) -> GroupResult:
         """One after the other, each with what those before it found; a failure ends it.
