@@ -91,11 +91,9 @@ class HandoffManager:
         Raises:
             InvalidError: something given does not fit; every field is named.
         """
+        clarity = clarity_from(problem_clarity or {"what": task})
         fields |= {"from_agent": self._id(from_agent), "to_agent": self._id(to_agent)}
-        fields |= {
-            "task_description": task,
-            "problem_clarity": clarity_from(problem_clarity or {"what": task}),
-        }
+        fields |= {"task_description": task, "problem_clarity": clarity}
         return HandoffContext.read(fields, "handoff")
 
     async def execute(self, context: HandoffContext) -> HandoffResult:
@@ -106,13 +104,13 @@ class HandoffManager:
     async def execute_parallel(self, contexts: Sequence[HandoffContext]) -> tuple[HandoffResult, ...]:
         """Have several work at once, none with a view of the others; results in the order given."""
         crew, drafts = await self._drafts(contexts)
-        return (await crew.groups.parallel(drafts)).results if drafts else ()
+        return await crew.groups.parallel(drafts) if drafts else ()
 
     async def execute_sequential(self, contexts: Sequence[HandoffContext]) -> tuple[HandoffResult, ...]:
         """Have one work after the other, each with the findings of those before; a failure ends it."""
         crew, drafts = await self._drafts(contexts)
         group = crew.groups.begin(HandoffMode.SEQUENTIAL, drafts) if drafts else ""
-        return (await crew.groups.sequential(drafts, group)).results if drafts else ()
+        return await crew.groups.sequential(drafts, group) if drafts else ()
 
     async def execute_debate(self, motion: str, pro: str, con: str, rounds: int = 2) -> HandoffResult:
         """Have two agents argue a motion, and a judge decide.

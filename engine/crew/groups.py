@@ -22,7 +22,7 @@ from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.selection import CLARIFIER, Candidate, choose, signal_in
 from engine.crew.state import CrewState, Group, Handoff
-from engine.value import dataclass, replace
+from engine.value import replace
 
 SYNTHESIZER = "synthesizer"
 
@@ -122,22 +122,6 @@ def _says(text: str, word: str) -> bool:
 NOT_STARTED = "not started"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupResult:
-    """The result of a group."""
-
-    group: str
-    names: tuple[str, ...]
-    """The handoff of each member, the last try, in the order given."""
-    results: tuple[HandoffResult, ...]
-    ok: bool
-    code: ErrorCode | None = None
-    message: str = ""
-    output: str = ""
-    """The joined result; empty where the members' results are all there is."""
-    synthesis: str = ""
-
-
 class HandoffGroups:
     """Runs groups; one that is not run (any more) ends with its last member.
 
@@ -183,24 +167,45 @@ class HandoffGroups:
             last[first[name]] = member
         return list(last.values())
 
-    def _result(self, group: Group) -> GroupResult:
+    def _result(self, group: Group) -> ce.GroupEnded:
         """How a group ends whose members have."""
-        members = [member for member in self._members(group) if member.result is not None]
-        results = tuple(member.result for member in members if member.result is not None)
-        if group.mode == HandoffMode.SELECTIVE:
-            members, results = members[-1:], results[-1:]
+        selective = group.mode == HandoffMode.SELECTIVE
+        members = self._members(group)[-1:] if selective else self._members(group)
+        results = [member.result for member in members if member.result is not None]
         good, count = sum(result.success for result in results), len(group.agents)
         least = count if group.mode == HandoffMode.SEQUENTIAL else max(1, group.min_success)
         message, code = f"{good} of {count} succeeded", None
-        if group.mode == HandoffMode.SELECTIVE:
-            message = f"{members[-1].agent} was used" if members else "nobody was used"
+        if selective:
+            message = f"{members[0].agent} was used" if members else "nobody was used"
         if good < least:
             code = next((result.error_code for result in results if not result.success), None)
             if group.mode == HandoffMode.PARALLEL:
                 message, code = f"{message}; {least} were needed", ErrorCode.QUORUM
-        names = tuple(member.id for member in members)
-        output = results[-1].output if group.mode == HandoffMode.SELECTIVE and results else ""
-        return GroupResult(group.id, names, results, good >= least, code, message, output)
+        return ce.GroupEnded(
+            group=group.id,
+            handoffs=tuple(member.id for member in members),
+            ok=good >= least,
+            code=code or "",
+            message=message,
+            output=results[0].output if selective and results else "",
+        )
+
+    async def ended(self, group: str) -> ce.GroupEnded:
+        """How a group ends, once what the operator tried again of it is over, too."""
+        known = self._handoffs.state.groups
+        while left := [member.id for member in self._members(known[group]) if member.open]:
+            await self._handoffs.outcome(left[0])
+        return self._result(known[group])
+
+    def results(self, ended: ce.GroupEnded) -> tuple[HandoffResult, ...]:
+        """The results of its members, in the order given."""
+        results = (self._handoffs.state.handoffs[name].result for name in ended.handoffs)
+        return tuple(result for result in results if result is not None)
+
+    def end(self, ended: ce.GroupEnded) -> tuple[HandoffResult, ...]:
+        """Record the end of a group; gives the results of its members."""
+        self._handoffs.stream.append(ended)
+        return self.results(ended)
 
     def begin(
         self,
@@ -223,21 +228,6 @@ class HandoffGroups:
         self._handoffs.stream.append(begun, actor=drafts[0].actor if drafts else "system")
         return name
 
-    def end(self, together: GroupResult, lost: dict[str, str] | None = None) -> GroupResult:
-        """Record the result of a group."""
-        ended = ce.GroupEnded(
-            group=together.group,
-            handoffs=together.names,
-            ok=together.ok,
-            code=together.code or "",
-            message=together.message,
-            synthesis=together.synthesis,
-            output=together.output,
-            lost=lost or {},
-        )
-        self._handoffs.stream.append(ended)
-        return together
-
     async def parallel(
         self,
         drafts: Sequence[HandoffDraft],
@@ -245,8 +235,8 @@ class HandoffGroups:
         group: str = "",
         min_success: int | None = None,
         synthesize: bool = False,
-    ) -> GroupResult:
-        """Hand the same moment's work to several, each without a view of the others.
+    ) -> tuple[HandoffResult, ...]:
+        """Hand the same moment's work to several, each without a view of the others; gives their results.
 
         Cancelling this cancels every member.
 
@@ -272,21 +262,15 @@ class HandoffGroups:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 raise
-            together, like = await self.result_of(group), drafts[0]
-            if together.ok and synthesize:
-                text, by = await synthesized(self._handoffs, together.results, like.context, actor=like.actor)
-                together = replace(together, output=text, synthesis=by)
-            return self.end(together)
+            ended, like = await self.ended(group), drafts[0]
+            if ended.ok and synthesize:
+                made = synthesized(self._handoffs, self.results(ended), like.context, actor=like.actor)
+                text, by = await made
+                ended = ended.model_copy(update={"output": text, "synthesis": by})
+            return self.end(ended)
 
-    async def result_of(self, group: str) -> GroupResult:
-        """The result of a group, once what the operator tried again of it is over, too."""
-        known = self._handoffs.state.groups
-        while left := [member.id for member in self._members(known[group]) if member.open]:
-            await self._handoffs.outcome(left[0])
-        return self._result(known[group])
-
-    async def sequential(self, drafts: Sequence[HandoffDraft], group: str) -> GroupResult:
-        """One after the other, each with what those before it found; a failure ends it.
+    async def sequential(self, drafts: Sequence[HandoffDraft], group: str) -> tuple[HandoffResult, ...]:
+        """One after the other, each with what those before it found; a failure ends it. Gives their results.
 
         Args:
             drafts: the members, in order.
@@ -307,7 +291,7 @@ class HandoffGroups:
                 spec = self._handoffs.state.handoffs[name].spec
                 title = spec.name if spec is not None else ""
                 analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
-            return self.end(await self.result_of(group))
+            return self.end(await self.ended(group))
 
     def not_started(self, draft: HandoffDraft) -> None:
         """The entry of a member that was never begun."""
@@ -367,7 +351,7 @@ class SelectiveMode:
 
     async def run(
         self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], *, group: str = ""
-    ) -> GroupResult:
+    ) -> None:
         """Hand a task to the best candidate; one that cannot begin is followed by the next.
 
         Args:
@@ -394,7 +378,8 @@ class SelectiveMode:
                 if candidate.id != used and candidate.id not in lost:
                     why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
                     lost[candidate.id] = why
-            return self._groups.end(await self._groups.result_of(group), lost)
+            ended = await self._groups.ended(group)
+            self._groups.end(ended.model_copy(update={"lost": lost}))
 
     def begin(self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft]) -> str:
         """Write the selection down, with every candidate's score; gives its group's id."""

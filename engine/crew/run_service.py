@@ -231,8 +231,7 @@ class RunService:
         good = [draft for draft in made if isinstance(draft, HandoffDraft)]
         if not good:
             return tuple(draft for draft in made if isinstance(draft, HandoffResult))
-        together = await self._groups.parallel(good, min_success=min_success)
-        results = iter(together.results)
+        results = iter(await self._groups.parallel(good, min_success=min_success))
         return tuple(next(results) if isinstance(draft, HandoffDraft) else draft for draft in made)
 
     async def transfer(self, run: str, to: str, reason: str) -> str:
