@@ -91,7 +91,8 @@ class HandoffManager:
         Raises:
             InvalidError: something given does not fit; every field is named.
         """
-        clarity = clarity_from(problem_clarity or {"what": task})
+        given = problem_clarity or {"what": task}
+        clarity = clarity_from(given) if isinstance(given, Mapping) else given
         fields |= {"from_agent": self._id(from_agent), "to_agent": self._id(to_agent)}
         fields |= {"task_description": task, "problem_clarity": clarity}
         return HandoffContext.read(fields, "handoff")
@@ -127,7 +128,8 @@ class HandoffManager:
 
     async def synthesize(self, results: Sequence[HandoffResult], context: HandoffContext) -> str:
         """Put the answers of several together; who gave none is named as missing."""
-        return (await synthesized((await self.crew()).handoffs, results, context, actor=ACTOR))[0]
+        crew = await self.crew()
+        return (await synthesized(crew.handoffs, results, context, actor=ACTOR))[0] if results else ""
 
     def _id(self, name: str) -> str:
         return self._agents[name].id if name in self._agents else name

@@ -35,5 +35,7 @@ async def test_refusals_are_results_and_a_workspace_is_opened_again(tmp_path: Pa
             await CrewAgent(manager, "ona").run("go")
         with pytest.raises(InvalidError, match="from_agent"):
             manager.create_delegation("A B", "one", "go")
+        with pytest.raises(InvalidError, match="problem_clarity: Input should be a valid dict"):
+            manager.create_delegation("user", "one", "go", "churn")  # type: ignore[arg-type]
         assert await manager.execute_parallel([]) == ()
         await manager.close()
