@@ -24,6 +24,7 @@ from engine.core.approvals import Answer, Scope
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, JournalClosed
 from engine.core.plan import Op
+from engine.core.reasons import Reason
 from engine.core.recovery import FailureKind, Intervention
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
@@ -258,8 +259,9 @@ class Runs:
             await agent.pipeline.rests.wait()
             if agent.around.model is not None:
                 await agent.around.model.quiet.wait()
+            cut = Reason("end.cut", why=clean_line(reason, limit=300))
             for goal in [goal for goal in agent.state.open_goals if goal.parent is None]:
-                await self._submit(cmd.DropGoal(agent=run, goal=goal.id))
+                await self._submit(cmd.DropGoal(agent=run, goal=goal.id, reason=cut))
 
     async def judge(
         self, run: str, rubrics: Sequence[Rubric], subject: Subject

@@ -159,6 +159,8 @@ async def test_a_killed_debate_ends_its_group_shows_its_cost_and_goes_on_behind_
         assert all(group.ended for group in on.crew.state.groups.values())
         assert [group.ok for group in on.crew.state.groups.values()] == [True, True]
         assert on.of(name).state is HandoffState.FAILED
+        assert (await goal_row(on, name)).startswith("– ")
+        assert on.run(on.of(name).run).goals["g1"].reason == "cut off: process ended"
         spent = on.crew.state.spent(name)
         assert (spent.calls, spent.input_tokens, spent.output_tokens) == (3, 300, 60)
         assert spent.usd > 0
