@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guide_programs import check_said, ran
 from tests.patience import PATIENCE_S
 
 TOP = Path(__file__).parent.parent
@@ -87,6 +88,10 @@ def test_the_installed_command_has_the_guide(installed: Path, tmp_path: Path) ->
     for topic in guide.topics():
         done = run(installed, "help", topic, cwd=tmp_path)
         assert (done.returncode, done.stdout.rstrip("\n")) == (0, guide.page(topic).rstrip("\n")), done.stderr
+
+
+def test_the_programs_of_the_guide_run_as_they_stand(installed: Path, tmp_path: Path) -> None:
+    check_said(ran(tmp_path, installed / "python"))
 
 
 def test_type_checkers_are_told_that_the_packages_are_typed(installed: Path) -> None:

@@ -103,7 +103,7 @@ def _ended(
     waiting: frozenset[str],
     answer: dict[str, Any],
 ) -> Answer:
-    code, lines, results = _group_end(state, group) if group else _handoff_end(state.handoffs[handoff])
+    code, lines, results = _group_end(state, group) if group else _handoff_end(state, handoff)
     members = state.groups[group].handoffs if group else [handoff]
     begun = [state.handoffs[name] for name in members if name in state.handoffs]
     if code and any(_wants_leave(each, waiting) for each in begun):
@@ -112,7 +112,9 @@ def _ended(
     lines = [str(answer["message"]), *lines]
     for request in requests:
         options = "  ".join(f"{at} {option.label}" for at, option in enumerate(request.options, 1))
-        lines.append(f"? {request.id} {request.agent_id}: {request.question} {options}".rstrip())
+        # The checks of what has ended stand above it.
+        question = request.question if request.blocking else request.question.partition("\n")[0]
+        lines.append(f"? {request.id} {request.agent_id}: {question} {options}".rstrip())
     asks = [request.model_dump(mode="json") for request in requests]
     answer |= {**results, "ok": code == 0, "requests": asks}
     return code, answer, clean("\n".join(filter(None, lines)))
@@ -129,11 +131,13 @@ def _group_end(state: CrewState, name: str) -> tuple[int, list[str], dict[str, A
     return code, lines, {"results": results, "output": group.output, "code": group.code}
 
 
-def _handoff_end(handoff: Handoff) -> tuple[int, list[str], dict[str, Any]]:
+def _handoff_end(state: CrewState, name: str) -> tuple[int, list[str], dict[str, Any]]:
     """Exit code, lines and JSON of one handoff."""
+    handoff = state.handoffs[name]
     code = 3 if handoff.open else int(handoff.state is not HandoffState.COMPLETED)
     result = {} if handoff.result is None else {"result": handoff.result.model_dump(mode="json")}
-    return code, [result_text(handoff)], {"state": handoff.state.value, **result}
+    usage = state.spent(name).model_dump(mode="json")
+    return code, [result_text(handoff)], {"state": handoff.state.value, "usage": usage, **result}
 
 
 def _wants_leave(handoff: Handoff, waiting: frozenset[str]) -> bool:
@@ -151,8 +155,10 @@ def result_text(handoff: Handoff) -> str:
     if result is None:
         return f"{head} {handoff.note}".rstrip()
     if result.error is not None:
-        head = f"{head} {result.error_code or ''}: {result.error}"
-    return "\n".join(filter(None, (head, result.output, *(f"- {each}" for each in result.key_findings))))
+        head = f"{head} {result.error_code or ''}: {result.end}"
+    return "\n".join(
+        filter(None, (head, *result.failures, result.output, *(f"- {each}" for each in result.key_findings)))
+    )
 
 
 # ------------------------------------------------------------------ answers
@@ -222,6 +228,7 @@ async def show_handoffs(host: CommandHost, values: Values) -> Answer:
             "context": handoff.context.model_dump(mode="json"),
             "prompt": context_prompt(handoff.context),
             "result": handoff.result.model_dump(mode="json") if handoff.result is not None else None,
+            "usage": state.spent(handoff.id).model_dump(mode="json"),
         }
         return 0, answer, result_text(handoff)
     rows = [

@@ -36,6 +36,7 @@ READING_ORDER = (
     "agentspeak",
     "mcp",
     "scripting",
+    "python",
     "engine",
     "web",
     "settings",

@@ -300,7 +300,7 @@ def _note(handoff: Handoff | None) -> str:
         return ""
     result = handoff.result
     if result.error is not None:
-        return clean_line(f"{handoff.id} {result.error_code or ''}: {result.error}", limit=600)
+        return clean_line(f"{handoff.id} {result.error_code or ''}: {result.end}", limit=600)
     words = result.key_findings[0] if result.key_findings else result.output
     return clean_line(f"{handoff.id}: {words}", limit=600)
 

@@ -157,7 +157,7 @@ def _tail(handoff: Handoff) -> str:
     if result is None:
         return clean_line(handoff.note, limit=120)
     if result.error is not None:
-        return clean_line(f"{result.error_code or ''}: {result.error}", limit=300).removeprefix(": ")
+        return clean_line(f"{result.error_code or ''}: {result.end}", limit=300).removeprefix(": ")
     sure = result.confidence_source is not ConfidenceSource.NONE
     return f"{result.confidence:.2f}" if sure else ""
 
@@ -244,17 +244,17 @@ def _course(state: CrewState, handoff: Handoff) -> Iterator[Fact]:
     if handoff.late:
         yield Fact("late", f"{handoff.late} results came too late and were dropped", "warning")
     if handoff.result is not None:
-        yield from _of_result(handoff.result, spent_below(state, handoff.id))
+        yield from _of_result(handoff.result, state.spent(handoff.id))
 
 
-def _of_result(result: HandoffResult, below: Usage) -> Iterator[Fact]:
+def _of_result(result: HandoffResult, usage: Usage) -> Iterator[Fact]:
     yield Fact("", "Its result", "heading")
     if result.error is not None:
-        yield Fact("error", f"{result.error_code or ''} {result.error}".strip(), "error")
+        yield Fact("error", f"{result.error_code or ''} {result.end}".strip(), "error")
     if result.metadata.get("by"):
         yield Fact("by", clean_line(str(result.metadata["by"]), limit=80))
-    if result.partial:
-        yield Fact("partial", "it was cut off; what had come is kept", "warning")
+    if result.partial and not result.success:
+        yield Fact("kept", "what had come of it stands below", "warning")
     sure = result.confidence_source is not ConfidenceSource.NONE
     lines = f"{result.confidence:.2f}, said by {result.confidence_source}" if sure else "-: none was reported"
     yield Fact("sure", lines)
@@ -271,29 +271,18 @@ def _of_result(result: HandoffResult, below: Usage) -> Iterator[Fact]:
     for name, score in result.scores.items():
         yield Fact("score", f"{name} {score:g}")
     for gate in result.quality:
-        mark = "✓" if gate.passed else "·" if gate.passed is None else "✗"
-        words = " ".join(dict.fromkeys(filter(None, (gate.wanted, gate.measured, gate.message))))
-        style = "error" if gate.passed is False and gate.hard else "text"
-        yield Fact("check", f"{mark} {gate.check} {words}", style)
+        yield Fact("check", gate.line, "error" if gate.passed is False and gate.hard else "text")
     if result.output:
         yield Fact("", _cut(result.output))
-    usage = result.usage
     yield Fact("", "What it took", "heading")
     yield Fact(
         "usage",
         f"{_count(usage.calls, 'model call')}, {usage.input_tokens:,} + {usage.output_tokens:,} tokens, "
         f"${usage.usd:.4f}, {result.duration_seconds:.1f}s",
     )
-    if below.calls:
-        yield Fact("below", f"{_count(below.calls, 'model call')} of what it handed over, ${below.usd:.4f}")
-
-
-def spent_below(state: CrewState, name: str) -> Usage:
-    """What all that a handoff handed over has taken of models."""
-    spent = Usage()
-    for child in state.children(name):
-        spent += (child.result.usage if child.result is not None else Usage()) + spent_below(state, child.id)
-    return spent
+    if below := usage.calls - result.usage.calls:
+        spent = usage.usd - result.usage.usd
+        yield Fact("below", f"{_count(below, 'model call')} of it by what it handed over, ${spent:.4f}")
 
 
 def _of_group(group: Group) -> Iterator[Fact]:
@@ -323,14 +312,10 @@ def error_text(state: CrewState, name: str) -> str:
     if result is None or result.error is None:
         return "it has no error"
     code = result.error_code
-    lines = [f"{code or 'error'}: {clean(result.error, limit=20_000)}"]
+    lines = [f"{code or 'error'}: {clean(str(result.end), limit=20_000)}"]
     if code is not None:
         lines.append(f"category {code.category}; tried again by itself {code.retries} times at most")
-    lines += [
-        f"{'✗' if gate.hard else '·'} {gate.check} {gate.wanted} {gate.measured} {gate.message}".rstrip()
-        for gate in result.quality
-        if gate.passed is False
-    ]
+    lines += [gate.line for gate in result.quality if gate.passed is False]
     lines += [f"warning: {text}" for text in result.warnings]
     lines += [f"missing: {', '.join(result.missing)}"] if result.missing else []
     lines += ["", "what had come by then:", result.output] if result.output else []

@@ -15,7 +15,6 @@ from app.projection.fleet_views import (
     moment_text,
     value_text,
 )
-from app.projection.handoff_views import spent_below
 from engine.core.agents import DEBATE, GUIDED, PIPELINE, RECORDING
 from engine.core.text import clean_line
 from engine.crew.builder.agent_files import spec_text
@@ -199,15 +198,7 @@ def run_of(handoff: Handoff) -> PipelineRun:
 
 def check_lines(outcomes: Iterable[CriterionResult]) -> tuple[tuple[str, str], ...]:
     """Criteria, each as its mark and its text with what was measured."""
-    return tuple(map(_check, outcomes))
-
-
-def _check(gate: CriterionResult) -> tuple[str, str]:
-    mark = {True: "✓", False: "✗", None: "·"}[gate.passed]
-    what = " ".join(filter(None, (gate.check.value, gate.wanted)))
-    texts = (gate.message,) if gate.measured in gate.message else (gate.measured, gate.message)
-    measured = gate.measured if gate.passed else " · ".join(part for part in texts if part != gate.wanted)
-    return mark, f"{'' if gate.hard else '(soft) '}{what}  {measured.strip(' ·')}".rstrip()
+    return tuple((gate.line[0], gate.line[2:]) for gate in outcomes)
 
 
 def _phase_rows(phase: Phase, at: int, handoff: Handoff, run: PipelineRun) -> Iterator[Row]:
@@ -321,12 +312,13 @@ def _judged(state: CrewState, held: Debate, handoff: Handoff, verdict: Verdict |
     """The counts, the verdict, the operator's beside it, the judge's passes, and the dissent."""
     counts = ", ".join(f"{count} {name}" for name, count in held.ledger.items())
     # A round that was cut off is not in the debate's own count.
-    asked = max(held.calls, spent_below(state, handoff.id).calls)
+    asked = max(held.calls, state.spent(handoff.id).calls)
     calls = f"{asked} of {len(held.labels) * (1 + held.rounds) + 2} calls"
     sections = [Section("Claims", f"{counts} · {calls}".lstrip(" ·"), "text")]
     if verdict is None:
-        error = handoff.result.error if handoff.result is not None else None
-        return (*sections, Section("No verdict", error, "text")) if error else tuple(sections)
+        result = handoff.result
+        why = str(result.end) if result is not None and result.error else ""
+        return (*sections, Section("No verdict", why, "text")) if why else tuple(sections)
     sections.append(Section("Verdict", f"{_outcome(held, verdict)[1]}", "text"))
     decided = ", ".join(verdict.decisive) or "no claim"
     answers = [

@@ -14,8 +14,8 @@ from engine.agent.execution import AgentParts, Executor, is_best_goal
 from engine.agent.recoverer import recovered, step_summary, trouble_of
 from engine.agent.steering.gate import may_think
 from engine.core import events as ev
-from engine.core.agents import RunState
-from engine.core.goals import Goal, GoalStatus
+from engine.core.agents import RETURNED, RUN_TYPES, RunState
+from engine.core.goals import Goal, GoalStatus, end_of_run
 from engine.core.plan import Op, Plan, StepStatus
 from engine.core.reasoner import SentMessage
 from engine.core.reasons import Reason
@@ -168,7 +168,10 @@ class Planner:
         reason = plan.steps[-1].summary if plan.shown else self._state.last_summary
         if lacking := _lacking(self._state, goal, plan):
             reason = Reason("goal.partly", lacking=lacking, result=reason)
-        ends = ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=reason)
+        returned = self._state.beliefs.get(RETURNED) if self._state.agent_type in RUN_TYPES else None
+        end = end_of_run(returned.value) if returned is not None else None
+        how, reason = end or (GoalStatus.ACHIEVED, reason)
+        ends = ev.GoalEnded(goal=goal.id, status=how, reason=reason)
         ended = self._append(ends, "agent", *(step.event for step in plan.steps[-1:]), plan.event)
         if goal.parent is not None and goal.parent_step is not None:
             status = StepStatus.COMPLETED

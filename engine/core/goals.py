@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -9,7 +10,7 @@ from pydantic import Field
 
 from engine.core.command import Command, GoalText, made_from
 from engine.core.journal import Payload
-from engine.core.reasons import NONE, Reason
+from engine.core.reasons import NONE, Reason, read_reason
 from engine.value import dataclass
 
 
@@ -33,6 +34,8 @@ GoalMark = Literal["active", "pending", "achieved", "partly", "failed", "dropped
 HANDOFF_IS = "its handoff is "
 """How the last decision of a run begins; the state of its handoff follows."""
 _OF_HANDOFFS: dict[str, GoalMark] = {"completed": "achieved", "failed": "failed", "timed_out": "failed"}
+"""The same in journals in which the goal of a run was achieved whatever its handoff came to."""
+_OTHER_ENDS = {"end.achieved": GoalStatus.ACHIEVED, "end.cut": GoalStatus.DROPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,16 @@ def lacking_in(reason: Reason) -> str:
     return ", ".join(reason.values["lacking"]) if reason.is_a("goal.partly") else ""
 
 
-def ending_of(status: GoalStatus, reason: Reason) -> tuple[GoalMark, str]:
-    """How a goal stands, for its mark and in words, such as `achieved, 1 clause skipped`.
+def end_of_run(returned: object) -> tuple[GoalStatus, Reason] | None:
+    """How the goal of a run ends, by the end that its handoff had (`HandoffResult.end`); None without one."""
+    if not isinstance(returned, Mapping):
+        return None
+    reason = read_reason(returned)
+    return _OTHER_ENDS.get(reason.code, GoalStatus.FAILED), reason
 
-    The goal of a run ends as its handoff does.
-    """
+
+def ending_of(status: GoalStatus, reason: Reason) -> tuple[GoalMark, str]:
+    """How a goal stands, for its mark and in words, such as `achieved, 1 clause skipped`."""
     if status is GoalStatus.ACHIEVED and (lacking := lacking_in(reason)):
         return "partly", f"{status}, {lacking}"
     if status is GoalStatus.ACHIEVED and reason.startswith(HANDOFF_IS):

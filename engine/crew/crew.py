@@ -100,7 +100,7 @@ class Crew:
             self.handoffs, self.requests, self.returns, self.escalations, self.floor
         )
         self.service = RunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
-        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended]
+        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended, self.groups.member_ended]
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builds.builds_of`)."""
 
@@ -120,7 +120,8 @@ class Crew:
             registered = plugin.plug_in(crew)
             if registered is not None:
                 await registered
-        await recover(crew.handoffs, crew.requests, foreign=engine.trust is not None and engine.trust.foreign)
+        foreign = engine.trust is not None and engine.trust.foreign
+        await recover(crew.handoffs, crew.requests, crew.groups, foreign=foreign)
         return crew
 
     async def close(self) -> None:

@@ -125,9 +125,9 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
 
 
 def _kept(state: CrewState, context: HandoffContext, spec: AgentSpec | None) -> dict[str, Any]:
-    """What a second try continues from: the phases that were committed, the steps that were answered."""
+    """What a second try continues from: committed phases, answered steps, whole rounds of a debate."""
     before = state.handoffs.get(context.retry_of or "")
-    if before is None or spec is None or not spec.type.keeps_progress:
+    if before is None or spec is None or not (spec.type.keeps_progress or spec.debate):
         return {}
     return {} if before.result is not None and before.result.success else before.progress
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from engine.core import crew as ce
 from engine.core.agents import RECORDING
@@ -20,20 +21,10 @@ from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, Handof
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.selection import CLARIFIER, Candidate, choose, signal_in
-from engine.crew.state import CrewState
-from engine.value import dataclass, replace
+from engine.crew.state import CrewState, Group, Handoff
+from engine.value import replace
 
 SYNTHESIZER = "synthesizer"
-
-
-@dataclass(frozen=True, slots=True)
-class Synthesis:
-    """One text made of several."""
-
-    output: str
-    handoff: str = ""
-    """The handoff that wrote it; empty where it was put together without a model."""
-    warnings: tuple[str, ...] = ()
 
 
 def unnamed(text: str, agents: Sequence[str], names: dict[str, str]) -> tuple[str, ...]:
@@ -61,40 +52,36 @@ def joined(results: Sequence[HandoffResult], missing: Sequence[str], names: dict
 
 
 async def synthesized(
-    handoffs: Handoffs,
-    results: Sequence[HandoffResult],
-    missing: Sequence[str],
-    like: HandoffContext,
-    *,
-    actor: str,
-) -> Synthesis:
+    handoffs: Handoffs, results: Sequence[HandoffResult], like: HandoffContext, *, actor: str
+) -> tuple[str, str]:
     """Have the answers brought together; where that cannot be done they stand one after the other.
+
+    Gives one text, and the handoff that wrote it; empty where it was put together without a model.
 
     Args:
         handoffs: the synthesizer's is one of them.
-        results: the successes, in the order declared.
-        missing: members that gave nothing.
+        results: those of all, in the order declared.
         like: a context of the group: its task, problem and conversation count.
         actor: who asked for it all.
     """
     state = handoffs.state
+    missing = tuple(result.from_agent for result in results if not result.success)
+    results = tuple(result for result in results if result.success)
     names = {agent: entry.spec.name for agent, entry in state.agents.items()}
     if SYNTHESIZER not in state.agents:
-        warning = f"no {SYNTHESIZER} is registered; the answers stand one after the other"
-        return Synthesis(joined(results, missing, names), warnings=(warning,))
-    agents = (*(agent.from_agent for agent in results), *missing)
+        return joined(results, missing, names), ""
+    agents = (*(result.from_agent for result in results), *missing)
     context = _context(handoffs, results, missing, like)
     name, result = await handoffs.run_to_end(HandoffDraft(context, actor=actor))
     if not result.success:
-        warning = f"{SYNTHESIZER} came to nothing ({result.error}); the answers stand one after the other"
-        return Synthesis(joined(results, missing, names), warnings=(warning,))
+        return joined(results, missing, names), ""
     left_out = unnamed(result.output, agents, names)
     if not left_out:
-        return Synthesis(result.output, name)
+        return result.output, name
     note = "Not named above: " + ", ".join(
         f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out
     )
-    return Synthesis(f"{result.output}\n\n{note}.", name, (f"the synthesis left out {', '.join(left_out)}",))
+    return f"{result.output}\n\n{note}.", name
 
 
 def _context(
@@ -135,35 +122,8 @@ def _says(text: str, word: str) -> bool:
 NOT_STARTED = "not started"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupResult:
-    """The result of a group."""
-
-    group: str
-    names: tuple[str, ...]
-    """The handoff of each member, the last try, in the order given."""
-    results: tuple[HandoffResult, ...]
-    ok: bool
-    code: ErrorCode | None = None
-    message: str = ""
-    output: str = ""
-    """The joined result; empty where the members' results are all there is."""
-    synthesis: str = ""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def successes(self) -> tuple[HandoffResult, ...]:
-        """The results that are one."""
-        return tuple(result for result in self.results if result.success)
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The agents that gave nothing."""
-        return tuple(result.from_agent for result in self.results if not result.success)
-
-
 class HandoffGroups:
-    """Runs groups.
+    """Runs groups; one that is not run (any more) ends with its last member.
 
     Args:
         handoffs: the members are some of them.
@@ -171,6 +131,81 @@ class HandoffGroups:
 
     def __init__(self, handoffs: Handoffs) -> None:
         self._handoffs = handoffs
+        self._run: set[str] = set()
+        """Groups that something runs in this session."""
+
+    @contextmanager
+    def running(self, group: str) -> Iterator[None]:
+        """Run a group; where that comes to nothing, the group ends with its last member."""
+        self._run.add(group)
+        try:
+            yield
+        finally:
+            self._run.discard(group)
+            self.settle()
+
+    def member_ended(self, handoff: Handoff, _result: HandoffResult) -> None:
+        """A handoff has ended, and with it perhaps its group."""
+        if handoff.group:
+            self.settle()
+
+    def settle(self) -> None:
+        """End the groups that nothing runs and whose members have all ended."""
+        for group in list(self._handoffs.state.groups.values()):
+            if group.ended or group.id in self._run or self._handoffs.moves.closing:
+                continue
+            if not any(member.open for member in self._members(group)):
+                self.end(self._result(group))
+
+    def _members(self, group: Group) -> list[Handoff]:
+        """The last try of each member, in the order of asking."""
+        first: dict[str, str] = {}
+        last: dict[str, Handoff] = {}
+        for name in group.handoffs:
+            member = self._handoffs.state.handoffs[name]
+            first[name] = first.get(member.context.retry_of or "", name)
+            last[first[name]] = member
+        return list(last.values())
+
+    def _result(self, group: Group) -> ce.GroupEnded:
+        """How a group ends whose members have."""
+        selective = group.mode == HandoffMode.SELECTIVE
+        members = self._members(group)[-1:] if selective else self._members(group)
+        results = [member.result for member in members if member.result is not None]
+        good, count = sum(result.success for result in results), len(group.agents)
+        least = count if group.mode == HandoffMode.SEQUENTIAL else max(1, group.min_success)
+        message, code = f"{good} of {count} succeeded", None
+        if selective:
+            message = f"{members[0].agent} was used" if members else "nobody was used"
+        if good < least:
+            code = next((result.error_code for result in results if not result.success), None)
+            if group.mode == HandoffMode.PARALLEL:
+                message, code = f"{message}; {least} were needed", ErrorCode.QUORUM
+        return ce.GroupEnded(
+            group=group.id,
+            handoffs=tuple(member.id for member in members),
+            ok=good >= least,
+            code=code or "",
+            message=message,
+            output=results[0].output if selective and results else "",
+        )
+
+    async def ended(self, group: str) -> ce.GroupEnded:
+        """How a group ends, once what the operator tried again of it is over, too."""
+        known = self._handoffs.state.groups
+        while left := [member.id for member in self._members(known[group]) if member.open]:
+            await self._handoffs.outcome(left[0])
+        return self._result(known[group])
+
+    def results(self, ended: ce.GroupEnded) -> tuple[HandoffResult, ...]:
+        """The results of its members, in the order given."""
+        results = (self._handoffs.state.handoffs[name].result for name in ended.handoffs)
+        return tuple(result for result in results if result is not None)
+
+    def end(self, ended: ce.GroupEnded) -> tuple[HandoffResult, ...]:
+        """Record the end of a group; gives the results of its members."""
+        self._handoffs.stream.append(ended)
+        return self.results(ended)
 
     def begin(
         self,
@@ -193,21 +228,6 @@ class HandoffGroups:
         self._handoffs.stream.append(begun, actor=drafts[0].actor if drafts else "system")
         return name
 
-    def end(self, together: GroupResult, lost: dict[str, str] | None = None) -> GroupResult:
-        """Record the result of a group."""
-        ended = ce.GroupEnded(
-            group=together.group,
-            handoffs=together.names,
-            ok=together.ok,
-            code=together.code or "",
-            message=together.message,
-            synthesis=together.synthesis,
-            output=together.output,
-            lost=lost or {},
-        )
-        self._handoffs.stream.append(ended)
-        return together
-
     async def parallel(
         self,
         drafts: Sequence[HandoffDraft],
@@ -215,8 +235,8 @@ class HandoffGroups:
         group: str = "",
         min_success: int | None = None,
         synthesize: bool = False,
-    ) -> GroupResult:
-        """Hand the same moment's work to several, each without a view of the others.
+    ) -> tuple[HandoffResult, ...]:
+        """Hand the same moment's work to several, each without a view of the others; gives their results.
 
         Cancelling this cancels every member.
 
@@ -229,80 +249,55 @@ class HandoffGroups:
         least = min_success if min_success is not None else -(-len(drafts) // 2)
         group = group or self.begin(HandoffMode.PARALLEL, drafts, min_success=least)
         tasks: list[asyncio.Task[tuple[str, HandoffResult]]] = []
-        try:
-            for draft in drafts:
-                draft = replace(draft, group=group)
-                name = await self._handoffs.hand_over(draft)
-                work = self._handoffs.run_to_end(draft, handed=name)
-                tasks.append(asyncio.create_task(work, name=f"{group} {name}"))
-            done = await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        names, results = tuple(name for name, _ in done), tuple(result for _, result in done)
-        together = self._counted(group, names, results, least)
-        if together.ok and synthesize:
-            together = await self._brought_together(together, drafts[0])
-        return self.end(together)
+        with self.running(group):
+            try:
+                for draft in drafts:
+                    draft = replace(draft, group=group)
+                    name = await self._handoffs.hand_over(draft)
+                    work = self._handoffs.run_to_end(draft, handed=name)
+                    tasks.append(asyncio.create_task(work, name=f"{group} {name}"))
+                await asyncio.gather(*tasks)
+            except BaseException:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                raise
+            ended, like = await self.ended(group), drafts[0]
+            if ended.ok and synthesize:
+                made = synthesized(self._handoffs, self.results(ended), like.context, actor=like.actor)
+                text, by = await made
+                ended = ended.model_copy(update={"output": text, "synthesis": by})
+            return self.end(ended)
 
-    def _counted(
-        self, group: str, names: tuple[str, ...], results: tuple[HandoffResult, ...], least: int
-    ) -> GroupResult:
-        good = sum(result.success for result in results)
-        message = f"{good} of {len(results)} succeeded"
-        if good >= (least := max(1, least)):
-            return GroupResult(group, names, results, True, message=message)
-        return GroupResult(
-            group, names, results, False, ErrorCode.QUORUM, message=f"{message}; {least} were needed"
-        )
-
-    async def _brought_together(self, together: GroupResult, like: HandoffDraft) -> GroupResult:
-        made: Synthesis = await synthesized(
-            self._handoffs, together.successes, together.missing, like.context, actor=like.actor
-        )
-        return replace(together, output=made.output, synthesis=made.handoff, warnings=made.warnings)
-
-    async def sequential(self, drafts: Sequence[HandoffDraft], group: str) -> GroupResult:
-        """One after the other, each with what those before it found; a failure ends it.
+    async def sequential(self, drafts: Sequence[HandoffDraft], group: str) -> tuple[HandoffResult, ...]:
+        """One after the other, each with what those before it found; a failure ends it. Gives their results.
 
         Args:
             drafts: the members, in order.
             group: the group's id.
         """
         analyses: list[PreviousAnalysis] = []
-        names: list[str] = []
-        results: list[HandoffResult] = []
-        for index, draft in enumerate(drafts):
-            given = (*draft.context.previous_analyses, *analyses)
-            member = replace(
-                draft, context=draft.context.model_copy(update={"previous_analyses": given}), group=group
-            )
-            name, result = await self._handoffs.run_to_end(member)
-            names.append(name)
-            results.append(result)
-            if result.success:
+        with self.running(group):
+            for index, draft in enumerate(drafts):
+                given = (*draft.context.previous_analyses, *analyses)
+                member = replace(
+                    draft, context=draft.context.model_copy(update={"previous_analyses": given}), group=group
+                )
+                name, result = await self._handoffs.run_to_end(member)
+                if not result.success:
+                    for rest in drafts[index + 1 :]:
+                        self.not_started(replace(rest, group=group))
+                    break
                 spec = self._handoffs.state.handoffs[name].spec
                 title = spec.name if spec is not None else ""
                 analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
-            else:
-                for rest in drafts[index + 1 :]:
-                    made = self.not_started(replace(rest, group=group))
-                    names.append(made.handoff_id)
-                    results.append(made)
-                break
-        good = all(result.success for result in results)
-        message = f"{sum(result.success for result in results)} of {len(results)} succeeded"
-        failed = next((result.error_code for result in results if not result.success), None)
-        return self.end(GroupResult(group, tuple(names), tuple(results), good, failed, message))
+            return self.end(await self.ended(group))
 
-    def not_started(self, draft: HandoffDraft) -> HandoffResult:
+    def not_started(self, draft: HandoffDraft) -> None:
         """The entry of a member that was never begun."""
         made = self._handoffs.written(draft)
         result = failed_result(made, ErrorCode.CANCELLED, NOT_STARTED, HandoffState.CANCELLED)
         self._handoffs.moves.finish(made.id, HandoffState.CANCELLED, result, reason=NOT_STARTED)
-        return result
 
 
 def by_graph(
@@ -356,7 +351,7 @@ class SelectiveMode:
 
     async def run(
         self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], *, group: str = ""
-    ) -> GroupResult:
+    ) -> None:
         """Hand a task to the best candidate; one that cannot begin is followed by the next.
 
         Args:
@@ -367,26 +362,24 @@ class SelectiveMode:
         group = group or self.begin(candidates, make)
         lost = {candidate.id: candidate.lost for candidate in candidates if candidate.lost}
         order = [candidate for candidate in candidates if not candidate.lost]
-        name, result = "", None
+        used = ""
         tried: list[str] = []
-        for candidate in order[: FALLBACKS + 1]:
-            name, result = await self._handoffs.run_to_end(
-                replace(make(candidate.id), group=group), retries=False
-            )
-            tried.append(candidate.id)
-            if not _cannot_begin(result):
-                break
-            lost[candidate.id] = f"it could not begin: {result.error}"
-        assert result is not None
-        used = self._handoffs.state.handoffs[name].agent
-        for candidate in candidates:
-            if candidate.id != used and candidate.id not in lost:
-                why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
-                lost[candidate.id] = why
-        together = GroupResult(
-            group, (name,), (result,), result.success, result.error_code, f"{used} was used", result.output
-        )
-        return self._groups.end(together, lost)
+        with self._groups.running(group):
+            for candidate in order[: FALLBACKS + 1]:
+                name, result = await self._handoffs.run_to_end(
+                    replace(make(candidate.id), group=group), retries=False
+                )
+                tried.append(candidate.id)
+                used = self._handoffs.state.handoffs[name].agent
+                if not _cannot_begin(result):
+                    break
+                lost[candidate.id] = f"it could not begin: {result.error}"
+            for candidate in candidates:
+                if candidate.id != used and candidate.id not in lost:
+                    why = "was not tried: two fallbacks at most" if len(tried) > FALLBACKS else "scored lower"
+                    lost[candidate.id] = why
+            ended = await self._groups.ended(group)
+            self._groups.end(ended.model_copy(update={"lost": lost}))
 
     def begin(self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft]) -> str:
         """Write the selection down, with every candidate's score; gives its group's id."""

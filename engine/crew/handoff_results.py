@@ -15,7 +15,7 @@ from engine.crew.handoffs.contexts import OUTPUT, HandoffDraft, retry_context
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.ontology.context import Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
-from engine.crew.ontology.results import HandoffResult, Usage
+from engine.crew.ontology.results import HandoffResult
 from engine.crew.operator_requests import Escalations, OperatorRequests
 from engine.crew.ports import HandoffError
 from engine.crew.speaker import SpeakerStack
@@ -56,7 +56,7 @@ class ResultReceiver:
         self._requests.cancel_of(handoff.id, blocking=True)
         result = self._completed(handoff, result)
         self._handoffs.moves.finish(
-            handoff.id, result.state, result, reason=result.error or "", actor=handoff.agent
+            handoff.id, result.state, result, reason=result.end if result.error else "", actor=handoff.agent
         )
         await self._handoffs.stream.commit()
 
@@ -99,12 +99,9 @@ class ResultReceiver:
         self._handoffs.moves.line.drop(handoff.id)
         await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} was taken over", by)
         self._requests.cancel_of(handoff.id, blocking=True)
-        usage = await asyncio.shield(
-            self._handoffs.moves.start_task(
-                self._handoffs.endings.stopped(handoff.id, "taken over"), f"take over {handoff.id}"
-            )
-        )
-        result = self._written(handoff, text, by, usage)
+        stopping = self._handoffs.endings.stopped(handoff.id, "taken over")
+        await asyncio.shield(self._handoffs.moves.start_task(stopping, f"take over {handoff.id}"))
+        result = self._written(handoff, text, by)
         taken = Reason("handoff.taken-over")
         self._handoffs.moves.finish(handoff.id, HandoffState.COMPLETED, result, reason=taken, actor=by)
         await self._handoffs.stream.commit()
@@ -118,21 +115,20 @@ class ResultReceiver:
         """
         made = self._handoffs.written(draft)
         self._handoffs.moves.live[made.id].doomed = True
-        result = self._written(made, text, by, Usage())
+        result = self._written(made, text, by)
         self._handoffs.moves.finish(
             made.id, HandoffState.COMPLETED, result, reason=Reason("handoff.by-hand"), actor=by
         )
         await self._handoffs.stream.commit()
         return made.id
 
-    def _written(self, handoff: Handoff, text: str, by: str, usage: Usage) -> HandoffResult:
+    def _written(self, handoff: Handoff, text: str, by: str) -> HandoffResult:
         return HandoffResult(
             handoff_id=handoff.id,
             from_agent=handoff.agent,
             to_agent=handoff.context.return_to,
             success=True,
             output=text,
-            usage=usage,
             attempt=handoff.context.attempt,
             duration_seconds=self._handoffs.moves.deadlines.spent_s(handoff.id),
             metadata={"by": "operator", "operator": by.removeprefix("operator:")},
@@ -146,9 +142,6 @@ class ResultReceiver:
         unknown = tuple(
             f"suggested {clean_line(agent, limit=80)}, which is no agent here" for agent in strangers
         )
-        usage = result.usage
-        if usage == Usage() and self._handoffs.moves.worker is not None and handoff.run:
-            usage = self._handoffs.moves.worker.usage(handoff.run)
         return result.model_copy(
             update={
                 "to_agent": handoff.context.return_to,
@@ -157,7 +150,6 @@ class ResultReceiver:
                 "warnings": (*result.warnings, *unknown),
                 "duration_seconds": self._handoffs.moves.deadlines.spent_s(handoff.id),
                 "attempt": handoff.context.attempt,
-                "usage": usage,
             }
         )
 

@@ -284,6 +284,7 @@ _FAILURES = {
     ErrorCode.CHECKPOINT: "CHECKPOINT",
     ErrorCode.QUORUM: "QUORUM",
     ErrorCode.DEBATE_INCOMPLETE: "DEBATE_INCOMPLETE",
+    ErrorCode.DEBATE_VOID: "DEBATE_INCOMPLETE",
 }
 TEXT = 8_000
 """Characters of a question of the manager's own."""
@@ -334,7 +335,9 @@ class Escalations:
             reason = result.error or result.human_input_reason
             title = f"{handoff.agent}: {reason}"
             tried = f"attempt {handoff.context.attempt}; task: {handoff.context.task_description}"
-            asked = question_of(code, title, reason, context=tried, leave_out=leave_out)
+            asked = question_of(
+                code, title, "\n".join((reason, *result.failures)), context=tried, leave_out=leave_out
+            )
             self._requests.open(handoff, asked)
 
     def floor_failed(self, handoff: Handoff, back_to: str, why: str) -> None:

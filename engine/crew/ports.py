@@ -128,8 +128,11 @@ class Worker(Protocol):
     async def pause(self, run: str) -> None:
         """Hold a run where it stands; `resume` lets it continue."""
 
-    async def stop(self, run: str, reason: str) -> Usage:
-        """End a run with everything that it started; gives what it took. Nothing of it runs afterwards."""
+    async def stop(self, run: str, reason: str) -> None:
+        """End a run with everything that it started. Nothing of it runs afterwards."""
+
+    async def recall(self, runs: Mapping[str, str]) -> Mapping[str, str]:
+        """Learn what runs of an earlier session took, by handoff; gives those that no handoff names yet."""
 
     async def judge(
         self, run: str, rubrics: Sequence[Rubric], subject: Subject

@@ -35,43 +35,61 @@ ENGINE = "engine"
 """Why a handoff waits whose run the engine holds for the operator."""
 
 
-async def recover(handoffs: Handoffs, requests: OperatorRequests, *, foreign: bool = False) -> None:
+async def recover(
+    handoffs: Handoffs, requests: OperatorRequests, groups: HandoffGroups, *, foreign: bool = False
+) -> None:
     """Bring what the last session left to where it can continue.
 
-    What ran has failed, save what keeps its progress, which rests at its last checkpoint; what waits for the
-    operator waits on; what was queued is admitted again.
+    What ran has failed with all that was below it, save what keeps its progress, which rests at its last
+    checkpoint; what waits for the operator waits on; what was queued is admitted again.
 
     Args:
         handoffs: all handoffs.
         requests: what the operator is asked.
+        groups: end where their last member has.
         foreign: the journal is somebody else's, so that nothing of it is begun.
 
     Raises:
         JournalError: it could not be recorded.
     """
     open_handoffs = list(handoffs.state.open())
+    lost: dict[str, Reason] = {}
     for handoff in open_handoffs:
         handoffs.moves.live[handoff.id] = OpenHandoff()
-    for handoff in open_handoffs:
+        if handoff.context.parent_id in lost:
+            lost[handoff.id] = Reason("handoff.above", handoff=handoff.context.parent_id, why=ENDED)
+        elif handoff.state is HandoffState.RUNNING and not _keeps(handoff):
+            lost[handoff.id] = ENDED
+    if (worker := handoffs.moves.worker) is not None:
+        begun = await worker.recall({handoff.id: handoff.run for handoff in open_handoffs})
+        for name, run in begun.items():
+            handoffs.stream.append(ce.RunBegun(handoff=name, run=run))
+    for handoff in reversed(open_handoffs):
         match handoff.state:
-            case HandoffState.RUNNING if _keeps(handoff):
+            case HandoffState.RUNNING if handoff.id in lost:
+                handoffs.moves.fail(handoff.id, ErrorCode.INTERNAL, ENDED)
+            case _ if handoff.id in lost:
+                requests.cancel_of(handoff.id)
+                handoffs.moves.fail(handoff.id, ErrorCode.CANCELLED, lost[handoff.id], HandoffState.CANCELLED)
+            case HandoffState.RUNNING:
                 handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=ENDED, spent_s=handoff.spent_s)
                 handoffs.moves.deadlines.hold(handoff.id, "paused")
-            case HandoffState.RUNNING:
-                handoffs.moves.fail(handoff.id, ErrorCode.INTERNAL, ENDED)
             case HandoffState.PAUSED:
                 handoffs.moves.deadlines.hold(handoff.id, "paused")
             case HandoffState.WAITING_HUMAN:
                 _waits(handoffs, requests, handoff)
     for handoff in open_handoffs:
-        if handoff.state is HandoffState.QUEUED and foreign:
+        if handoff.state is not HandoffState.QUEUED or handoff.id in lost:
+            continue
+        if foreign:
             handoffs.moves.fail(handoff.id, ErrorCode.INTERNAL, Reason("handoff.not-yours"))
-        elif handoff.state is HandoffState.QUEUED:
+        else:
             await handoffs.admit(handoff.id)
+    groups.settle()
     await handoffs.stream.commit()
     over = [handoff.run for handoff in handoffs.state.handoffs.values() if handoff.run and not handoff.open]
-    if handoffs.moves.worker is not None and over:
-        stopping = handoffs.moves.start_task(_stop(handoffs.moves.worker, over), "stop runs of before")
+    if worker is not None and over:
+        stopping = handoffs.moves.start_task(_stop(worker, over), "stop runs of before")
         handoffs.moves.stopping = stopping
 
 
@@ -213,8 +231,7 @@ class RunService:
         good = [draft for draft in made if isinstance(draft, HandoffDraft)]
         if not good:
             return tuple(draft for draft in made if isinstance(draft, HandoffResult))
-        together = await self._groups.parallel(good, min_success=min_success)
-        results = iter(together.results)
+        results = iter(await self._groups.parallel(good, min_success=min_success))
         return tuple(next(results) if isinstance(draft, HandoffDraft) else draft for draft in made)
 
     async def transfer(self, run: str, to: str, reason: str) -> str:

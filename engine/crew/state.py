@@ -8,7 +8,7 @@ from typing import Any, Literal
 from engine.core.agents import PROOF, ROLE
 from engine.crew.ontology.context import ORCHESTRATOR, HandoffContext, HumanRequest
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, RequestState
-from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.results import HandoffResult, Usage
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
 from engine.value import dataclass, field
@@ -236,6 +236,12 @@ class CrewState:
         while here is not None and (above := self.handoffs.get(here.context.parent_id)) is not None:
             yield above
             here = above
+
+    def spent(self, handoff: str) -> Usage:
+        """What a handoff took of models with all that it handed over, however these ended."""
+        result = self.handoffs[handoff].result
+        own = result.usage if result is not None else Usage()
+        return sum((self.spent(child.id) for child in self.children(handoff)), own)
 
     def open_requests(self, handoff: str | None = None) -> tuple[HumanRequest, ...]:
         """What is asked of the operator, the most severe and then the oldest first.

@@ -24,6 +24,7 @@ from engine.core.approvals import Answer, Scope
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, JournalClosed
 from engine.core.plan import Op
+from engine.core.reasons import Reason
 from engine.core.recovery import FailureKind, Intervention
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
@@ -230,7 +231,20 @@ class Runs:
         if run in self._live.here:
             await self._submit(cmd.Pause(agent=run))
 
-    async def stop(self, run: str, reason: str) -> Usage:
+    async def recall(self, runs: Mapping[str, str]) -> Mapping[str, str]:
+        """See `engine.crew.ports.Worker`; a run may have begun before the manager could say so."""
+        for run in filter(None, runs.values()):
+            if run not in self._live.here:
+                self._used[run] = usage_of(await self._live.restore(run))
+        begun = {}
+        for run, agent in self._live.here.items():
+            handed = agent.state.config.meta.get(HANDOFF)
+            name = str(handed.get("handoff_id")) if isinstance(handed, Mapping) else ""
+            if runs.get(name) == "":
+                begun[name] = run
+        return begun
+
+    async def stop(self, run: str, reason: str) -> None:
         """End a run; when this returns nothing of it runs, and it is not resumed.
 
         Not to be awaited by an action of the run itself, which would wait for its own end.
@@ -239,15 +253,15 @@ class Runs:
         self._waits.discard(run)
         agent = self._live.here.get(run)
         if agent is None:
-            return self.usage(run)
+            return
         if agent.state.open_goals or agent.state.acting or agent.state.running_jobs:
             await self._submit(cmd.Stop(agent=run, grade="kill", reason=clean_line(reason, limit=300)))
             await agent.pipeline.rests.wait()
             if agent.around.model is not None:
                 await agent.around.model.quiet.wait()
+            cut = Reason("end.cut", why=clean_line(reason, limit=300))
             for goal in [goal for goal in agent.state.open_goals if goal.parent is None]:
-                await self._submit(cmd.DropGoal(agent=run, goal=goal.id))
-        return self.usage(run)
+                await self._submit(cmd.DropGoal(agent=run, goal=goal.id, reason=cut))
 
     async def judge(
         self, run: str, rubrics: Sequence[Rubric], subject: Subject

@@ -175,6 +175,11 @@ class BuildResult:
         return self.status in (Status.BUILT, Status.UP_TO_DATE, Status.DRY_RUN)
 
     @property
+    def code_files(self) -> dict[str, str]:
+        """The texts of the files that were made. Blocking."""
+        return {name: Path(self.output_path, name).read_text("utf-8") for name in self.files}
+
+    @property
     def errors(self) -> tuple[Finding, ...]:
         """Why it failed."""
         return tuple(finding for finding in self.findings if finding.level is Level.ERROR)

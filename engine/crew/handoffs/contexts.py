@@ -31,7 +31,7 @@ from engine.crew.ontology.kinds import (
     InvalidError,
     ReturnBehavior,
 )
-from engine.crew.ontology.results import HandoffResult, Usage, failure_of
+from engine.crew.ontology.results import HandoffResult, failure_of
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.state import CrewState, Handoff, clarity_of
@@ -224,7 +224,6 @@ def failed_result(
     target: HandoffState,
     *,
     output: str = "",
-    usage: Usage | None = None,
     duration_s: float = 0.0,
 ) -> HandoffResult:
     """The result of a handoff that came to nothing, with what there is of an output."""
@@ -235,7 +234,6 @@ def failed_result(
         target,
         output=output[:OUTPUT],
         partial=bool(output.strip()),
-        usage=usage or Usage(),
         duration_seconds=duration_s,
     )
 

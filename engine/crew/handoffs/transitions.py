@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -123,7 +122,7 @@ class HandoffTransitions:
         reason: str = "",
         actor: str = "system",
     ) -> None:
-        """Take the last step, with the result.
+        """Take the last step, with the result and what its run took of models, however it ends.
 
         Raises:
             IllegalTransition: it cannot end so from where it is; nothing changed.
@@ -131,6 +130,8 @@ class HandoffTransitions:
         self._by_running(name, target, actor)
         step = self._step(name, target, reason)
         handoff = self.state.handoffs[name]
+        if result.usage == Usage() and self.worker is not None and handoff.run:
+            result = result.model_copy(update={"usage": self.worker.usage(handoff.run)})
         used = bool(handoff.run) and result.metadata.get("by") != "operator"
         # A workspace without a model says nothing about an agent that needs one.
         used = used and result.error_code is not ErrorCode.NO_MODEL
@@ -160,16 +161,18 @@ class HandoffTransitions:
         if here is not HandoffState.RUNNING and not here.terminal and target not in direct:
             self.move(name, HandoffState.RUNNING, actor=actor)
 
-    def fail(self, name: str, code: ErrorCode, message: str) -> None:
-        """End a running handoff as failed; nothing where it is over or being ended."""
+    def fail(
+        self, name: str, code: ErrorCode, message: str, target: HandoffState = HandoffState.FAILED
+    ) -> None:
+        """End a handoff as failed, or otherwise; nothing where it is over or being ended."""
         live = self.live.get(name)
         handoff = self.state.handoffs[name]
         if not handoff.open or (live is not None and live.doomed):
             return
         spent = self.deadlines.spent_s(name)
-        result = failed_result(handoff, code, message, HandoffState.FAILED, duration_s=spent)
+        result = failed_result(handoff, code, message, target, duration_s=spent)
         why = Reason("handoff.failed", error_code=code, message=message)
-        self.finish(name, HandoffState.FAILED, result, reason=why)
+        self.finish(name, target, result, reason=why)
 
     def add_wait(self, name: str, why: str) -> None:
         """A handoff waits for the operator, for one more reason; its clock and those above stand still."""
@@ -271,12 +274,10 @@ class HandoffEndings:
         if run and self._moves.worker is not None:
             text = self._moves.worker.streamed(run)
         spent = self._moves.deadlines.spent_s(name)
-        usage = await self.stopped(name, reason)
+        await self.stopped(name, reason)
         handoff = self._moves.state.handoffs[name]
         if handoff.open:
-            result = failed_result(
-                handoff, code, clean_line(reason), target, output=text, usage=usage, duration_s=spent
-            )
+            result = failed_result(handoff, code, clean_line(reason), target, output=text, duration_s=spent)
             self._moves.finish(name, target, result, reason=clean_reason(reason), actor=actor)
 
     async def cut_below(self, name: str, reason: str, actor: str = "system") -> None:
@@ -289,33 +290,24 @@ class HandoffEndings:
         if cuts:
             await asyncio.wait(cuts)
 
-    async def stopped(self, name: str, reason: str) -> Usage:
-        """End the run of a handoff, within the time that it has for that; what it took of models."""
+    async def stopped(self, name: str, reason: str) -> None:
+        """End the run of a handoff, within the time that it has for that."""
         work = self._moves.start_task(self._stop(name, reason), f"stop {name}")
         limit = asyncio.ensure_future(self._moves.clock.sleep(CLEANUP_S))
         await asyncio.wait({work, limit}, return_when=asyncio.FIRST_COMPLETED)
         limit.cancel()
-        with suppress(Exception):
-            if work.done():
-                return work.result()
-        handoff = self._moves.state.handoffs[name]
         beginning = self._moves.live[name].beginning
-        if beginning is not None:
+        stopped = work.done() and not work.cancelled() and work.exception() is None
+        if beginning is not None and not stopped:
             beginning.cancel()
-        return (
-            self._moves.worker.usage(handoff.run)
-            if self._moves.worker is not None and handoff.run
-            else Usage()
-        )
 
-    async def _stop(self, name: str, reason: str) -> Usage:
+    async def _stop(self, name: str, reason: str) -> None:
         beginning = self._moves.live[name].beginning
         if beginning is not None and not beginning.done():
             await asyncio.wait([beginning])
         run = self._moves.state.handoffs[name].run
-        if self._moves.worker is None or not run:
-            return Usage()
-        return await self._moves.worker.stop(run, reason)
+        if self._moves.worker is not None and run:
+            await self._moves.worker.stop(run, reason)
 
     def expire(self, name: str) -> None:
         """The deadline of a handoff has come."""

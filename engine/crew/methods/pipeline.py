@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from engine.crew.ontology.criteria import Subject, check_all, failed, failure_text, unjudged
+from engine.crew.ontology.criteria import Subject, check_all, failed, failure_text, not_passed, unjudged
 from engine.crew.ontology.kinds import Check, OnFail, OntologyValue
 from engine.crew.ontology.results import CriterionResult, Usage
 from engine.crew.ontology.spec import Phase
@@ -157,9 +157,9 @@ def checkpoint(
         record = _record(phase, context, run, {}, results).model_copy(update={"skipped": True})
         return Next(PipelineRun(records=(*run.records, record)), "skipped", results, message)
     if on_fail in (OnFail.RETRY, OnFail.ASK_USER):
-        return Next(again, "ask_user", results, message)
+        return Next(again, "ask_user", results, not_passed(results))
     why = f"{phase.name} is needed later and cannot be skipped: " if on_fail is OnFail.SKIP else ""
-    return Next(again, "abort", results, why + message)
+    return Next(again, "abort", results, why + not_passed(results))
 
 
 def accept_anyway(

@@ -132,6 +132,7 @@ def check(criterion: Criterion, subject: Subject) -> CriterionResult:
         check=criterion.check,
         passed=finding.passed,
         hard=criterion.hard,
+        field=criterion.field or ", ".join(map(str, criterion.args.get("fields") or ())),
         wanted=finding.wanted,
         measured=finding.measured,
         message=message,
@@ -152,6 +153,12 @@ def failure_text(outcome: CriterionResult) -> str:
     """A criterion that failed, with what was measured where its own words do not say it."""
     message, measured = outcome.message, outcome.measured
     return f"{message} ({measured})" if measured and measured not in message else message
+
+
+def not_passed(outcomes: Sequence[CriterionResult]) -> str:
+    """How many of the hard criteria are not passed; `HandoffResult.failures` lists them."""
+    hard = sum(result.hard for result in outcomes)
+    return f"{len(failed(outcomes))} of {hard} check{'' if hard == 1 else 's'} not passed"
 
 
 class _Look:

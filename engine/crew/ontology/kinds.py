@@ -301,6 +301,8 @@ class ErrorCode(StrEnum):
     QUALITY_GATE = "QUALITY_GATE"
     QUORUM = "QUORUM"
     DEBATE_INCOMPLETE = "DEBATE_INCOMPLETE"
+    DEBATE_VOID = "DEBATE_VOID"
+    """A side made no claim: there was nothing to argue or to judge."""
     CHECKPOINT = "CHECKPOINT"
     CANCELLED = "CANCELLED"
     DISMISSED = "DISMISSED"
@@ -328,7 +330,8 @@ _CATEGORIES = {
         "ServerUnavailable": "TOOL_UNAVAILABLE MCP_DOWN",
         "NetworkError": "MODEL_NETWORK TIMEOUT",
         "APILimitError": "RATE_LIMIT BUDGET",
-        "ToolExecutionError": "OUTPUT_FORMAT QUALITY_GATE QUORUM DEBATE_INCOMPLETE CHECKPOINT DISMISSED",
+        "ToolExecutionError": "OUTPUT_FORMAT QUALITY_GATE QUORUM DEBATE_INCOMPLETE DEBATE_VOID "
+        "CHECKPOINT DISMISSED",
         "CancelledError": "CANCELLED",
         "UnknownError": "INTERNAL",
     }.items()

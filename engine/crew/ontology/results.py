@@ -16,7 +16,8 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from engine.core.text import StrictJsonError, read_json
+from engine.core.reasons import Reason
+from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.crew.ontology.context import HandoffContext, Moment, PreviousAnalysis
 from engine.crew.ontology.kinds import (
     AgentId,
@@ -291,10 +292,24 @@ class CriterionResult(OntologyValue):
     passed: bool | None
     """None where nothing could be said: a rubric without a model."""
     hard: bool = True
+    field: str = ""
+    """What was looked at; empty is the output."""
     wanted: str = ""
     measured: str = ""
     """What was found, as `17 < 20`."""
     message: str = ""
+
+    @property
+    def line(self) -> str:
+        """Its mark, what was looked at, what was found and what was wanted."""
+        where = f"{self.field or 'output'} {self.check}"
+        if self.passed:
+            return clean_line(f"✓ {where}: {self.measured or self.wanted}".rstrip(": "))
+        found = self.measured or ("not judged" if self.passed is None else "nothing")
+        told = f"{found}, wanted {self.wanted}" if self.wanted else found
+        if self.message not in ("", self.wanted) and not (self.measured and self.measured in self.message):
+            told += f" · {self.message}"
+        return clean_line(f"{'✗' if self.hard and self.passed is False else '·'} {where}: {told}")
 
 
 class Usage(OntologyValue):
@@ -373,6 +388,28 @@ class HandoffResult(OntologyValue):
         if self.from_agent in self.suggested_next_agents:
             raise ValueError("suggested_next_agents: an agent does not suggest itself")
         return self
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """The hard checks that it did not pass, a line each."""
+        return tuple(gate.line for gate in self.quality if gate.hard and gate.passed is False)
+
+    @property
+    def end(self) -> Reason:
+        """How the work ended: what the goal of its run, the timeline and the command line say."""
+        if self.success:
+            return Reason("end.achieved")
+        return Reason(f"end.{self._kind_of_end()}", why=self.error or "")
+
+    def _kind_of_end(self) -> str:
+        if self.error_code in (ErrorCode.QUALITY_GATE, ErrorCode.CHECKPOINT) and self.failures:
+            return "gate"
+        if self.error_code is ErrorCode.DEBATE_VOID:
+            return "void"
+        if self.state is HandoffState.REJECTED:
+            return "refused"
+        cut = self.state in (HandoffState.CANCELLED, HandoffState.TIMED_OUT)
+        return "cut" if cut or self.error_code is ErrorCode.CANCELLED else "failed"
 
     def to_analysis(self, name: str = "", at: Moment | None = None) -> PreviousAnalysis:
         """What later agents are shown of it.

@@ -26,6 +26,7 @@ from engine.core.agents import (
 )
 from engine.core.goals import HANDOFF_IS
 from engine.core.plan import Op, PlanStep, Provenance
+from engine.core.reasons import read_reason
 from engine.core.text import clean_line
 from engine.core.thinking import Decision, DecisionKind
 from engine.crew.methods import pipeline
@@ -201,7 +202,7 @@ def next_move(brief: Brief, step: PlanStep, beliefs: Mapping[str, Any], *, think
     """
     about, spec = step.provenance.clause, brief.spec
     if beliefs.get(RETURNED):
-        return Decision(DecisionKind.FINISH, f"{HANDOFF_IS}{beliefs[RETURNED]}")
+        return Decision(DecisionKind.FINISH, f"{HANDOFF_IS}{read_reason(beliefs[RETURNED])}")
     if spec.type is AgentType.PIPELINE and any(phase.id == about for phase in spec.phases):
         decision = _phase(brief, about, beliefs)
         if decision is not None:

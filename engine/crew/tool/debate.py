@@ -30,7 +30,7 @@ OPERATOR = "operator"
 
 
 class _IncompleteError(Exception):
-    """A side gave no turn twice; there is no verdict from one side alone."""
+    """A side gave no turn, or made no claim, twice; there is no verdict from one side alone."""
 
     def __init__(self, why: str, code: ErrorCode = ErrorCode.DEBATE_INCOMPLETE) -> None:
         super().__init__(why)
@@ -44,11 +44,12 @@ async def debate(work: ToolCall) -> ToolResult:
         return call_refused(f"{work.handoff.spec.id} has no debate in its specification")
     context = work.handoff.context
     spec = rules.with_rounds(spec, context.metadata)
+    state = rules.begin(spec, str(work.args.get("motion") or "") or context.task_description)
     held = work.brief.kept(work.beliefs, DEBATE)
     if isinstance(held, Mapping) and "motion" in held:
-        state = rules.Debate.loaded(held)  # it goes on behind the last round that was closed
-    else:
-        state = rules.begin(spec, str(work.args.get("motion") or "") or context.task_description)
+        before = rules.Debate.loaded(held)
+        if (before.spec, before.motion) == (spec, state.motion):
+            state = before  # it goes on behind the last round that was closed
     try:
         while not state.ended:
             state = await _round(work, state)
@@ -106,10 +107,15 @@ async def _round(work: ToolCall, state: rules.Debate) -> rules.Debate:
     if again:
         for side, result in (await _asked(work, state, again)).items():
             turn, wrong = _read(state, side, result)
-            if turn is not None:
+            if turn is not None and (turn.claims or state.now or side not in turns):
                 turns[side] = turn
             elif side not in turns:
                 raise _IncompleteError(f"side {side} gave no turn in round {state.now}, twice: {wrong}")
+    if state.now == 0 and (silent := [side for side, turn in turns.items() if not turn.claims]):
+        raise _IncompleteError(
+            f"side {' and side '.join(silent)} made no claim in the openings, twice; nothing was judged",
+            ErrorCode.DEBATE_VOID,
+        )
     for side, turn in turns.items():
         await work.keep("debate.turn", {}, f"round {state.now}, side {side}: {len(turn.claims)} claims")
     closed = rules.close_round(state, turns, sources_of(work))

@@ -63,7 +63,7 @@ async def checkpoint(work: ToolCall) -> ToolResult:
             return call_refused(result.message, beliefs={PIPELINE: held}, failed=wrong)
         if result.what == "abort":
             return await _aborted(work, phase, result, outputs)
-        answer = await work.service.ask(work.run, _phase_question(phase, result.message, outputs))
+        answer = await work.service.ask(work.run, _phase_question(phase, result, outputs))
         match answer.option_id or "edit":
             case "retry":
                 again = result.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
@@ -96,12 +96,13 @@ def _sources(work: ToolCall, run: pipeline.PipelineRun) -> dict[str, str]:
     return sources
 
 
-def _phase_question(phase: Phase, why: str, outputs: Mapping[str, Any]) -> OperatorQuestion:
+def _phase_question(phase: Phase, result: pipeline.Next, outputs: Mapping[str, Any]) -> OperatorQuestion:
+    checks = [check.line for check in result.outcomes if check.hard and not check.passed]
     return OperatorQuestion(
         kind=RequestKind.DECISION,
         reason_code="checkpoint",
         title=clean_line(f"{phase.name}: its checkpoint is not passed", limit=80),
-        question=why,
+        question="\n".join((result.message, *checks)),
         context="retry, write the outputs yourself, accept them with a reason, or end the pipeline",
         options=tuple(
             kind.model_copy(update={"args": {"outputs": dict(outputs)}}) if kind.id == "edit" else kind

@@ -17,6 +17,7 @@ from engine.core.actions import ResultStatus, ToolResult
 from engine.core.agents import DEBATE, GUIDED, REPAIRS, RETURNED, VIEWS
 from engine.core.journal import canonical
 from engine.core.ports import CallContext
+from engine.core.reasons import Reason, read_reason
 from engine.core.text import clean_line
 from engine.crew.methods import debate_judge as judging
 from engine.crew.methods import dialogue as guided
@@ -29,6 +30,7 @@ from engine.crew.ontology.criteria import (
     failed,
     failure_text,
     needs_log,
+    not_passed,
     rubrics_in,
     unjudged,
     value_at,
@@ -113,11 +115,12 @@ class ToolCall:
         try:
             await self.service.accept(self.run, result)
         except HandoffError as error:
-            return call_succeeded(
-                f"too late: {error.message}", beliefs={RETURNED: "over", REPAIRS: None, **beliefs}
-            )
+            over = self.service.handoff_of(self.run)
+            earlier = over.result.end if over and over.result else Reason("end.cut", why=error.message)
+            held = {RETURNED: earlier.recorded, REPAIRS: None, **beliefs}
+            return call_succeeded(f"too late: {error.message}", beliefs=held)
         message = "returned" if result.success else f"ended as {result.error_code}: {result.error}"
-        held = {RETURNED: result.state.value, REPAIRS: None, **beliefs}
+        held = {RETURNED: result.end.recorded, REPAIRS: None, **beliefs}
         return call_succeeded(message, beliefs=held, state=result.state.value, warnings=list(result.warnings))
 
     def failing(self, code: ErrorCode, error: str, **fields: Any) -> HandoffResult:
@@ -203,7 +206,7 @@ class _Draft:
 async def return_result(work: ToolCall) -> ToolResult:
     """End the handoff with a result, or with why there is none."""
     if work.beliefs.get(RETURNED):
-        return call_succeeded(f"its handoff is {work.beliefs[RETURNED]} already")
+        return call_succeeded(f"its handoff is over already: {read_reason(work.beliefs[RETURNED])}")
     if error := str(work.args.get("error") or "").strip():
         if _has_views(work):
             return await _give(
@@ -280,11 +283,10 @@ async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
 
 
 async def _give_failed(work: ToolCall, draft: _Draft) -> ToolResult:
-    message = "; ".join(map(failure_text, draft.wrong))
     kept = draft.said
     result = work.failing(
         ErrorCode.QUALITY_GATE,
-        clean_line(f"what was returned does not pass: {message}", limit=2_000),
+        not_passed(draft.gates),
         output=kept.output,
         key_findings=kept.key_findings,
         recommendations=kept.recommendations,
@@ -306,7 +308,7 @@ async def _checked(work: ToolCall, returned: ReturnedResult) -> _Draft:
         try:
             computed = computing.compute(spec.compute, returned.data)
         except computing.FormulaError as error:
-            gates.append(_gate(Check.NUMBER_RANGE, f"data.{error}"))
+            gates.append(_gate(Check.NUMBER_RANGE, "data that can be computed", f"data.{error}"))
         else:
             returned = ReturnedResult.read(
                 {
@@ -354,12 +356,15 @@ def _not_json(output: str) -> list[CriterionResult]:
     try:
         json.loads(output)
     except ValueError as error:
-        return [_gate(Check.JSON_SCHEMA, f"output: is to be JSON and is not: {error}")]
+        return [_gate(Check.JSON_SCHEMA, "JSON", f"output: is to be JSON and is not: {error}")]
     return []
 
 
-def _gate(check: Check, message: str) -> CriterionResult:
-    return CriterionResult(check=check, passed=False, message=clean_line(message, limit=500))
+def _gate(check: Check, wanted: str, message: str, measured: str = "") -> CriterionResult:
+    message = clean_line(message, limit=500)
+    return CriterionResult(
+        check=check, passed=False, wanted=wanted, measured=measured or message, message=message
+    )
 
 
 # ------------------------------------------------------------------ what the run has by now
@@ -429,7 +434,9 @@ def _names_each(output: str, views: Sequence[Mapping[str, Any]]) -> list[Criteri
     return [
         _gate(
             Check.CITES_RESOLVE,
+            f"the view {view['id']} is named" if view.get("ok") else f"{view['id']} is named as missing",
             f"name the view {view['id']}" if view.get("ok") else f"name {view['id']} as missing",
+            "it is not named",
         )
         for view in unnamed
     ]

@@ -17,7 +17,10 @@ from engine.core.reasons import NONE, WORDS, Reason, free_text, read_reason
 from engine.core.state import AgentState
 
 PACKAGES = ("engine", "app", "widgets")
-ANY_OF = {"run.": {"run.hold", "run.cut", "run.cancel", "run.freeze"}}
+ANY_OF = {
+    "run.": {"run.hold", "run.cut", "run.cancel", "run.freeze"},
+    "end.": {"end.gate", "end.cut", "end.refused", "end.void", "end.failed"},
+}
 """Codes that are put together where they are made, by how they begin."""
 
 

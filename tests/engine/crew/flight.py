@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -185,14 +185,16 @@ class Worker:
     async def pause(self, run: str) -> None:
         self.paused.append(run)
 
-    async def stop(self, run: str, reason: str) -> Usage:
+    async def recall(self, runs: Mapping[str, str]) -> Mapping[str, str]:
+        return {}
+
+    async def stop(self, run: str, reason: str) -> None:
         if self.deaf:
             await asyncio.Event().wait()
         task = self.tasks.get(run)
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        return self.usage(run)
 
     def usage(self, run: str) -> Usage:
         return Usage(calls=1, input_tokens=10, output_tokens=5)

@@ -13,7 +13,7 @@ from engine.crew.ontology.kinds import ErrorCode, HandoffState, RequestKind
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import OperatorQuestion
 from engine.inquiry.inbox import NeedKind
-from tests.engine.crew.flight import Flight, Job, spec_of
+from tests.engine.crew.flight import CLEAR, Flight, Job, spec_of
 
 D = HandoffState
 ASKED = OperatorQuestion(RequestKind.QUESTION, "QUESTION", "Which line?", "Which line is meant?")
@@ -147,3 +147,39 @@ async def test_commands_go_through_the_engine_and_requests_are_in_its_inbox(tmp_
         assert await engine.inbox() == ()
     finally:
         await engine.close()
+
+
+async def test_a_group_whose_program_ended_ends_with_its_last_member(flight: Flight) -> None:
+    """Whether its members ended with the session, or rest and end in the next one."""
+    await flight.register("runs", "done")
+    await flight.register("phases", kind="pipeline", receives={"requires_who": False, "min_clarity": 0.0})
+
+    async def runs(job: Job) -> Any:
+        if job.handoff.progress:
+            return job.done("went on")
+        await job.desk.keep(job.run, "pipeline.phase", {"done": "one"})
+        await asyncio.Event().wait()
+        return None
+
+    flight.worker.scripts = {"runs": runs, "phases": runs}
+    asked = cc.Parallel(to=("done", "runs"), task="all", clarity=CLEAR)
+    over = (await flight.do(asked))["group"]
+    rests = (await flight.do(cc.Parallel(to=("done", "phases"), task="all", clarity=CLEAR)))["group"]
+    sequence = (await flight.do(cc.Sequence(to=("done", "runs", "done"), task="all", clarity=CLEAR)))["group"]
+    groups = flight.crew.state.groups
+    names = (over, rests, sequence)
+    await flight.until(lambda: [len(groups[one].handoffs) for one in names] == [2, 2, 2])
+    await flight.until(lambda: flight.worker.ended.count("done") == 3 and len(flight.worker.began) == 6)
+    pipeline = groups[rests].handoffs[1]
+    await flight.until(lambda: bool(flight.crew.state.handoffs[pipeline].progress))
+    await flight.kill()
+
+    await flight.open()
+    groups = flight.crew.state.groups
+    assert [bool(groups[one].ended) for one in names] == [True, False, True]
+    assert (groups[over].ok, groups[over].message) == (True, "1 of 2 succeeded")
+    assert (groups[sequence].ok, groups[sequence].message) == (False, "1 of 3 succeeded")
+    await flight.do(cc.ResumeHandoff(handoff=pipeline))
+    await flight.crew.wait(pipeline)
+    assert (groups[rests].ok, groups[rests].message) == (True, "2 of 2 succeeded")
+    assert len(groups[rests].handoffs) == 2
