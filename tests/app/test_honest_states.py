@@ -83,7 +83,7 @@ async def test_what_needs_a_model_is_refused_before_it_is_accepted(tmp_path: Pat
         ):
             code, _, text = await run_command_in(engine, line, quiet=True)
             assert code == 1
-            assert all(way in text for way in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "pilothouse demo"))
+            assert all(way in text for way in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "pilothouse demo"))
         code, _, text = await run_command_in(engine, "evolve --usd 1 anything", quiet=True)
         assert (code, "nothing can be spent on models" in text) == (1, True)
         crew = await engine.crew()

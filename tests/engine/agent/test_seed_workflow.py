@@ -190,7 +190,8 @@ async def test_a_hallucinated_tool_in_json_is_refused_and_mended(tmp_path: Path)
 
 async def test_a_wrong_parameter_in_json_is_refused_and_mended(tmp_path: Path) -> None:
     wrong = with_step(
-        3, params={"tool_id": "simple_coder", "command": "create_venv", "args": {"folder": ".venv"}}
+        3,
+        params={"tool_id": "simple_coder", "command": "create_venv", "args": {"folder": ".venv", "size": 3}},
     )
     await mended_in_json(tmp_path, wrong, "step 3: create_venv has no argument 'folder'")
 
