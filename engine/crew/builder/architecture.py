@@ -1,7 +1,7 @@
 """Phase 2 of a build: decides the type of a skill and drafts the parts that this type needs.
 
-The type is declared; a skill that declares none is a pipeline where it has steps, else an operator. Phases
-and steps are taken from what the skill says.
+The type is declared, else it is what the text states (`reading`); where the text does not tell, the whole is an
+operator's. Phases, steps and sub-agents are those that the text states.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from engine.crew.builder.skill import SkillDefinition, slug, unique
 from engine.crew.ontology.kinds import AgentType
 from engine.value import dataclass
 
-STEPS_LEAST = 3
-"""Steps from which on a skill whose type is not declared is a pipeline."""
 _GATE = re.compile(
     r"\bcheckpoints?\b|\bgates?\b|\bexit (condition|criteri(a|on))\b|\bdecision points?\b"
     r"|\bdo not (skip|proceed)\b|\bbefore (proceeding|moving)\b|\bmust (pass|complete)\b|\bdeliverables?\b",
@@ -79,13 +77,14 @@ def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]
 
 
 def _parts(skill: SkillDefinition, findings: Findings, what: str) -> list[tuple[str, str]]:
-    """Title and text of each part: the steps, else the main sections, else the whole skill as one."""
-    named = [(step.title, step.text) for step in skill.document.steps]
+    """Title and text of each part: those that the text states, else the main sections, else the whole as one."""
+    reading = skill.reading
+    named = [(part.title, part.text) for part in reading.parts(AgentType.PIPELINE)]
     if not named:
-        top = min((section.level for section in skill.document.sections if section.level > 1), default=0)
+        top = min((section.level for section in reading.sections if section.level > 1), default=0)
         named = [
             (section.title, section.text)
-            for section in skill.document.sections
+            for section in reading.sections
             if section.level == top and not _ASIDE.search(section.title)
         ]
         words = f"the text has no steps; {f'{len(named)} sections' if named else 'the whole'} made {what}"
@@ -116,8 +115,18 @@ def _key(title: str, number: int) -> str:
     return slug(title, 48) or f"part-{number}"
 
 
-def sub_agents_of(findings: Findings) -> list[dict[str, Any]]:
-    """Three general sub-agents."""
+def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
+    """The sub-agents that the skill names, else three general ones."""
+    if named := skill.reading.parts(AgentType.COLLABORATIVE):
+        taken: set[str] = set()
+        return [
+            {
+                "id": unique(_key(part.title, number), taken),
+                "role": clean_line(part.text.lstrip("-*+ "), limit=200) or part.title,
+                "instructions": _cut(part.text),
+            }
+            for number, part in enumerate(named[:_MOST_PARTS], 1)
+        ]
     words = "three general views are taken"
     findings.warn("SUB_AGENTS_GENERIC", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
     return [{"id": name, "role": role, "instructions": ""} for name, role in _GENERIC]
@@ -132,14 +141,20 @@ class TypeDecision:
 
     type: AgentType
     rule: str
-    """`override`, `sidecar`, `declared` or `steps`."""
+    """`override`, `sidecar`, `declared` or `reading`."""
+    confidence: float = 1.0
+    """How sure a reading is; at or below `reading.SURE` it is a guess."""
 
 
 def decide_type(
     skill: SkillDefinition, sidecar: Mapping[str, Any], overrides: Mapping[str, Any], findings: Findings
 ) -> TypeDecision | None:
     """The first rule that decides; None when what an operator or a sidecar says is no type."""
-    given = (overrides.get("type"), sidecar.get("type"), skill.declared("type").lower())
+    declared = skill.declared("type").lower()
+    given = (overrides.get("type"), sidecar.get("type"), declared)
+    if given[1] and declared and given[1] != declared and not given[0]:
+        words = f"agent.yaml says {given[1]} and the front matter {declared}; agent.yaml counts"
+        findings.warn("TYPES_DIFFER", clean_line(words, limit=200), skill.at("metadata"), "let both say the same")
     for rule, word in zip(("override", "sidecar", "declared"), given, strict=True):
         if not word:
             continue
@@ -148,12 +163,19 @@ def decide_type(
         except ValueError:
             words = f"{clean_line(str(word), limit=60)!r} is no type"
         if rule == "declared":
-            findings.warn("UNKNOWN_TYPE", f"{words} and left out", "type")
+            findings.warn("UNKNOWN_TYPE", f"{words} and left out", skill.at("metadata"))
         else:
             findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
             return None
-    stepped = len(skill.document.steps) >= STEPS_LEAST
-    return TypeDecision(AgentType.PIPELINE if stepped else AgentType.OPERATOR, "steps")
+    reading = skill.reading
+    if len(reading.structures) > 1:
+        findings.warn(
+            "TYPE_UNSURE",
+            f"the text could mean {' or '.join(map(str, reading.structures))}; the whole is an operator's",
+            skill.line(reading.structures[0].parts[0].line),
+            "say --type, or name the parts in agent.yaml",
+        )
+    return TypeDecision(reading.type, "reading", reading.confidence)
 
 
 def draft_spec(
@@ -185,7 +207,7 @@ def draft_spec(
         case AgentType.GUIDED if "steps" not in given:
             draft["steps"] = steps_of(skill, findings)
         case AgentType.COLLABORATIVE if not {"sub_agents", "debate"} & set(given):
-            draft["sub_agents"] = sub_agents_of(findings)
+            draft["sub_agents"] = sub_agents_of(skill, findings)
         case AgentType.OPERATOR:
             criterion = {"check": "non_empty", "message": "the answer is empty"}
             draft["instructions"]["quality_criteria"] = [criterion]

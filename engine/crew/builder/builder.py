@@ -116,6 +116,8 @@ class _Run:
         for name, phase in (*PHASES[1:], ("files", self._generate)):
             if not await self._phase(name, phase):
                 return await self._failed()
+            if self._work.question is not None:
+                return self._result(Status.NEEDS_OPERATOR, choice=self._work.question)
         if self._request.dry_run:
             await asyncio.to_thread(remove_directory, self.staged)
             return self._result(Status.DRY_RUN)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.core.offload import in_thread
+from engine.core.text import clean_line
 from engine.crew.builder.architecture import (
     TypeDecision,
     decide_type,
@@ -20,7 +21,8 @@ from engine.crew.builder.architecture import (
     version_key,
 )
 from engine.crew.builder.drafts import check_graph, check_protocol, draft_graph, draft_handoffs
-from engine.crew.builder.findings import CheckResult, Findings, PendingBuild
+from engine.crew.builder.findings import CheckResult, Choice, Findings, PendingBuild
+from engine.crew.builder.reading import Reading
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill import SkillDefinition, parse_skill
 from engine.crew.builder.skill_folder import SkillFolder, read_folder
@@ -89,6 +91,8 @@ class BuildState:
     spec: AgentSpec | None = None
     former: AgentSpec | None = None
     """The version that is registered now."""
+    question: Choice | None = None
+    """What the operator has to say before the build continues."""
     former_sha256: str = ""
     """Of the source that it was built from."""
 
@@ -129,12 +133,17 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
     skill = work.skill
     measured = (
-        f"id {work.agent_id}, {len(skill.document.steps)} steps" if skill else "no description or no id"
+        f"id {work.agent_id}, {_stated(skill.reading)}" if skill else "no description or no id"
     )
     return (
         CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
         CheckResult("required_fields", skill is not None, measured),
     )
+
+
+def _stated(reading: Reading) -> str:
+    named = [f"{len(each.parts)} {'agents' if each.agents else 'steps'}" for each in reading.structures]
+    return " or ".join(named) or "no steps"
 
 
 async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
@@ -145,6 +154,10 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
     if decision is None:
         return (CheckResult("type_determined", False, "no type"),)
     given = {*work.sidecar, *work.request.overrides}
+    if decision.rule == "reading" and len(skill.reading.structures) > 1:
+        kinds = {"collaborative" if each.agents else "pipeline" for each in skill.reading.structures}
+        words = f"What is it? The text could mean {' or '.join(map(str, skill.reading.structures))}"
+        work.question = Choice(clean_line(words, limit=400), ("operator", *sorted(kinds), "abort"), "type")
     work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)
     spec = work.read(2, findings)
@@ -154,8 +167,9 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
             CheckResult("model_selected", False),
         )
     model = spec.model.id or "the workspace's model"
+    sure = f", confidence {decision.confidence:g}" if decision.rule == "reading" else ""
     return (
-        CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}"),
+        CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}{sure}"),
         CheckResult("model_selected", True, f"tier {spec.model.tier}: {model}"),
     )
 

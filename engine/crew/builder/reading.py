@@ -10,9 +10,8 @@ Blocks are found by markdown-it, without its inline parser, which takes minutes 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -31,23 +30,34 @@ _LONGEST_HEADING, _LONGEST_LINE = 1_000, 5_000
 _STEP_WORDS = """step phase stage question schritt étape etape paso etapa fase passo stap steg trin krok vaihe
     adım шаг этап крок βήμα ステップ 手順 步骤 步驟 阶段 단계 चरण الخطوة שלב bước langkah"""
 _KEYED = re.compile(
-    rf"\W*(?:({'|'.join(_STEP_WORDS.split())})s?\s*(\d{{1,3}})(?![.\d])(?:\s*[-–]\s*\d+|\s+of\s+\d+)?"
-    r"|第\s*(\d{1,3})\s*[步章阶段]|(\d{1,3})\s*단계)\s*[:.)\-–—|：、]*\s*(.*)",
+    rf"\W*(?:({'|'.join(_STEP_WORDS.split())})s?\s*(\d{{1,3}})((?:\.\d+)?[a-z]?)(?![.\w])(?:\s*[-–+&]\s*\d+|\s+of\s+\d+)?"
+    r"|第\s*(\d{1,3})\s*[步章阶段]+|(\d{1,3})\s*단계)[\s:.)\-–—|·：、]*(.*)",
     re.I,
 )
 _NUMBERED = re.compile(r"(\d{1,3})[.)](?![.\d])\s+(\S.*)")
 _BOLD = re.compile(r"(\*\*|__)(\S(?:.*?\S)?)\1(.*)")
+_NAMES = """workflow process procedure methodology steps instructions ablauf vorgehen arbeitsablauf flujo fluxo
+    proceso processo processus procédure procedimiento werkwijze przebieg процесс порядок süreç"""
 _WORKFLOW = re.compile(
-    r"\b(workflow|process|procedure|methodology|steps|instructions|how (it works|to \w+)|usage)\b"
-    r"|^the ([\w-]+ )?(pattern|loop)$|\b(ablauf|vorgehen|arbeitsablauf|flujo|fluxo|proceso|processo|processus"
-    r"|procédure|procedimiento|werkwijze|przebieg|процесс|порядок|iş akışı)\b|流程|步骤|手順|절차|प्रक्रिया|الخطوات",
+    rf"\W*(the |\d+\. )?([\w-]+ ){{0,2}}({'|'.join(_NAMES.split())})( flow| pattern| overview| summary)?"
+    r"(\s*[:(—–]| for\b| when\b|$)|\W*the ([\w-]+ )?(pattern|loop|phases)$|how to (use|request|run)\b"
+    r"|.*(流程|步骤|手順|절차|प्रक्रिया|الخطوات)",
     re.I,
 )
+"""A heading that names a workflow, and says of no part of one, as `Workflow Design` would."""
+_LEADS = re.compile(
+    r"\b(workflow|process|procedure|methodology|steps?|instructions|how|usage|application|execution|phases?|flow"
+    r"|protocol|framework|loop)\b|流程|步骤|手順|절차",
+    re.I,
+)
+"""A heading under which steps with keywords are those of the whole."""
 _ASIDE = re.compile(
     r"\b(pitfalls?|anti-?patterns?|examples?|references?|when (not )?to (use|apply)|troubleshooting|resources"
-    r"|install(ation|ing)?|set-?up|integration|error handling|checklist|templates?|faq|do not|don'?ts?)\b",
+    r"|install(ation|ing)?|set-?up|integration|error handling|checklist|templates?|faq|do not|don'?ts?"
+    r"|next steps|discovery workflow|validation|verification|approval|user instructions|decision tree)\b",
     re.I,
 )
+_SENTENCE = re.compile(r"[^.:;—]{1,80}")
 _RULE = re.compile(r"(if|when|never|always|do not|don't|avoid|only|keep|be)\b", re.I)
 _ASKS = re.compile(
     r"\bagent asks\b|\bask (the |your )?(user|operator|human|them|one|for)\b"
@@ -83,7 +93,6 @@ class Section:
 class Part:
     """One step of a workflow, or one sub-agent."""
 
-    number: int
     title: str
     line: int
     """In the body, from 1."""
@@ -92,12 +101,21 @@ class Part:
     text: str
 
 
-class _Structure(NamedTuple):
+class Structure(NamedTuple):
     """Parts that belong together."""
 
     kind: str
     confidence: float
+    """That it is what the skill is made of."""
     parts: tuple[Part, ...]
+
+    @property
+    def agents(self) -> bool:
+        """Whether its parts are sub-agents, and no steps."""
+        return self.kind == "named agents"
+
+    def __str__(self) -> str:
+        return f"{len(self.parts)} {self.kind} from line {self.parts[0].line} of the body"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +127,15 @@ class Reading:
     """From 0 to 1, calibrated on labelled skills."""
     basis: str
     """The kind of structure that it was read from."""
-    parts: tuple[Part, ...] = ()
-    """Of the type; where the text contradicts itself, of the first structure that it could mean."""
-    rivals: tuple[str, ...] = ()
-    """Structures that contradict each other, as `3 steps from line 12`."""
+    structures: tuple[Structure, ...] = ()
+    """What its parts are; several where the text contradicts itself."""
     sections: tuple[Section, ...] = ()
+
+    def parts(self, kind: AgentType) -> tuple[Part, ...]:
+        """The parts that an agent of a type would have."""
+        agents = kind is AgentType.COLLABORATIVE
+        fitting = (each.parts for each in self.structures if each.agents == agents)
+        return () if kind is AgentType.OPERATOR else next(fitting, ())
 
 
 class _Block(NamedTuple):
@@ -181,109 +203,113 @@ def _plain(text: str) -> str:
 
 
 _CONFIDENCE = {
-    "keyed headings": 0.95,
-    "keyed lines": 0.85,
-    "numbered headings": 0.85,
-    "numbered list": 0.8,
-    "named agents": 0.8,
-    "numbered lines": 0.7,
+    "keyed headings": 0.9,
+    "numbered headings": 0.8,
+    "keyed lines": 0.75,
+    "numbered list": 0.7,
+    "named agents": 0.7,
+    "numbered lines": 0.65,
 }
-"""By kind of structure; what is numbered and under no heading that says what it is counts for nothing."""
+"""By kind of structure, where the heading above says that it is the skill's workflow."""
+_Seen: TypeAlias = tuple[str, tuple[int, str], str]
+"""Kind, number and title of what may be a part."""
 
 
-def _structures(lines: list[str], blocks: list[_Block], parallel: bool) -> list[_Structure]:
-    """Every structure that could be the skill's parts, in order of the text; others are of kind `other`."""
-    groups: dict[tuple[object, ...], list[tuple[int, str, int]]] = {}
+def _structures(lines: list[str], blocks: list[_Block], parallel: bool) -> list[Structure]:
+    """Every structure that could be the skill's parts, the surest first."""
+    groups: dict[tuple[object, ...], list[tuple[_Seen, int]]] = {}
     above: list[_Block] = []
-    inside = -1
-    """Level of the part that the blocks stand in."""
+    inside = 0
+    """Level of the part that the blocks stand in; 0 for none."""
     for at, block in enumerate(blocks):
         if block.kind == "heading":
             while above and above[-1].level >= block.level:
                 above.pop()
             if inside >= block.level:
-                inside = -1
-        if inside < 0 and not any(_ASIDE.search(head.title) for head in above if head.level > 1):
+                inside = 0
+        if not inside and not any(_ASIDE.search(head.title) for head in above if head.level > 1):
             parent = above[-1] if above else None
-            if (seen := _part(block, parent.title if parent is not None else "")) is not None:
-                kind, word, number, title = seen
-                key = (kind, word, block.level, parent)
-                if groups.get(key) and number and number <= groups[key][-1][0]:
+            if (seen := _part(block, parent)) is not None:
+                key = (seen[0], block.level, parent)
+                if groups.get(key) and seen[1] <= groups[key][-1][0][1] and seen[0] != "named agents":
                     groups[(*key, at)] = groups.pop(key)
-                groups.setdefault(key, []).append((number, title, at))
-                if block.kind == "heading" and kind != "other":
+                groups.setdefault(key, []).append((seen, at))
+                if block.kind == "heading" and seen[0] != "other":
                     inside = block.level
         if block.kind == "heading":
             above.append(block)
     ends = _ends(blocks, len(lines))
-    found = [_structure(str(key[0]), str(key[1]), group, blocks, ends, lines) for key, group in groups.items()]
-    found = [each for each in found if each.kind != "named agents" or parallel]
-    return sorted(filter(_counts, found), key=lambda each: (-each.confidence, each.parts[0].line))
+    found = [_structure(key[2], group, blocks, ends, lines) for key, group in groups.items()]
+    found = [each for each in found if each is not None and (parallel or not each.agents)]
+    return sorted(found, key=lambda each: (-each.confidence, each.parts[0].line))
 
 
-def _part(block: _Block, parent: str) -> tuple[str, str, int, str] | None:
-    """Kind, keyword, number and title of the part that a block may be."""
+def _part(block: _Block, parent: _Block | None) -> _Seen | None:
     bold = _BOLD.match(block.title) if block.level == 7 else None
     title = bold[2] if bold is not None else block.title
-    headed = block.kind == "heading"
-    workflow = _WORKFLOW.search(parent) is not None and not _ASIDE.search(parent)
+    place = "headings" if block.kind == "heading" else "lines"
+    workflow = parent is not None and parent.level <= 2 and _WORKFLOW.match(parent.title) is not None
     if block.kind in ("heading", "bold"):
         if (keyed := _KEYED.fullmatch(title)) is not None:
-            number = int(keyed[2] or keyed[3] or keyed[4])
-            name = keyed[5].strip() or keyed[0].strip()
-            return f"keyed {'headings' if headed else 'lines'}", (keyed[1] or "step").lower(), number, name
-        if headed and (agent := _AGENT.fullmatch(title)) is not None:
-            return "named agents", "", 0, agent[1]
+            number = int(keyed[2] or keyed[4] or keyed[5]), (keyed[3] or "").lower()
+            question = " question" if (keyed[1] or "").lower() == "question" else ""
+            rest = _SENTENCE.match(bold[3].strip(" :—–-")) if bold is not None else None
+            name = keyed[6] or (rest[0] if rest is not None else "") or keyed[0]
+            return f"keyed {place}{question}", number, _plain(name)
+        if block.kind == "heading" and (agent := _AGENT.fullmatch(title)) is not None:
+            return "named agents", (0, ""), agent[1]
         if (numbered := _NUMBERED.fullmatch(title)) is not None:
-            kind = f"numbered {'headings' if headed else 'lines'}" if workflow else "other"
-            return kind, "", int(numbered[1]), _plain(numbered[2]).rstrip(" :")
+            return f"numbered {place}" if workflow else "other", (int(numbered[1]), ""), _plain(numbered[2])
     elif block.kind != "bullet":
-        name = bold[2] if bold is not None else _plain(block.title)
-        return "numbered list" if workflow else "other", "", int(block.kind[:-1]), name.rstrip(" :.")
-    elif bold is not None and _AGENTS.fullmatch(parent):
-        return "named agents", "", 0, title.strip(" :")
+        kind = "numbered list" if workflow else "other"
+        return kind, (int(block.kind[:-1]), ""), bold[2] if bold is not None else _plain(block.title)
+    elif bold is not None and parent is not None and _AGENTS.fullmatch(parent.title):
+        return "named agents", (0, ""), title
     return None
 
 
 def _structure(
-    kind: str, word: str, group: list[tuple[int, str, int]], blocks: list[_Block], ends: list[int], lines: list[str]
-) -> _Structure:
+    parent: object, group: list[tuple[_Seen, int]], blocks: list[_Block], ends: list[int], lines: list[str]
+) -> Structure | None:
+    """What stands together, unless there are too few or they are a list of rules."""
+    kind = group[0][0][0]
+    if len(group) < (AGENTS_LEAST if kind == "named agents" else STEPS_LEAST):
+        return None
     parts = []
-    for index, (number, title, at) in enumerate(group):
+    for index, ((_, _, title), at) in enumerate(group):
         block = blocks[at]
-        end = blocks[group[index + 1][2]].begin if index + 1 < len(group) else max(ends[at], block.end)
-        if block.kind not in ("heading", "bold") and index + 1 == len(group):
-            end = block.end
+        last = index + 1 == len(group)
+        listed = block.kind not in ("heading", "bold")
+        end = block.end if last and listed else ends[at] if last else blocks[group[index + 1][1]].begin
         body = lines[block.end if block.kind == "heading" else block.begin : end]
-        text = "\n".join(line.strip() if block.kind != "heading" else line for line in body).strip("\n")
-        parts.append(Part(number, title, block.begin + 1, lines[block.begin].strip(), text))
-    confidence = _CONFIDENCE.get(kind, 0.0)
-    return _Structure(f"{kind} {word}".strip() if word == "question" else kind, confidence, tuple(parts))
+        text = "\n".join(line.strip() if listed else line for line in body).strip("\n")
+        parts.append(Part(title.rstrip(" :."), block.begin + 1, lines[block.begin].strip(), text))
+    rules = sum(_RULE.match(part.title) is not None for part in parts) / len(parts)
+    if rules >= 0.5:
+        return None
+    plain = kind.removesuffix(" question")
+    confidence = _CONFIDENCE.get(plain, 0.0)
+    if plain.startswith("keyed") and isinstance(parent, _Block) and parent.level > 1:
+        if parent.level > 2 + (plain == "keyed headings") or not _LEADS.search(parent.title):
+            confidence = SURE
+    if rules > 0.3:
+        confidence = min(confidence, SURE)
+    return Structure(kind, confidence, tuple(parts))
 
 
-def _counts(structure: _Structure) -> bool:
-    """Whether it has parts enough, and they are no list of rules."""
-    if structure.kind == "named agents":
-        return len(structure.parts) >= AGENTS_LEAST
-    rules = sum(_RULE.match(part.title) is not None for part in structure.parts)
-    return len(structure.parts) >= STEPS_LEAST and 2 * rules < len(structure.parts)
-
-
-def _decided(structures: list[_Structure], sections: tuple[Section, ...]) -> Reading:
+def _decided(structures: list[Structure], sections: tuple[Section, ...]) -> Reading:
     named = [structure for structure in structures if structure.confidence]
     if not named:
         confidence = SURE if structures else 0.8
         return Reading(AgentType.OPERATOR, confidence, "other" if structures else "none", sections=sections)
     best = named[0]
-    agents = best.kind == "named agents"
-    rivals = [each for each in named if each.kind == best.kind or (each.kind == "named agents") != agents]
-    if len(rivals) > 1:
-        told = tuple(f"{len(each.parts)} {each.kind} from line {each.parts[0].line}" for each in rivals)
-        return Reading(AgentType.OPERATOR, SURE - 0.1, "several", rivals[0].parts, told, sections)
-    kind, confidence = AgentType.COLLABORATIVE if agents else AgentType.PIPELINE, best.confidence
+    rivals = tuple(each for each in named if each.kind == best.kind or each.agents != best.agents)
+    kind, confidence = AgentType.COLLABORATIVE if best.agents else AgentType.PIPELINE, best.confidence
     asking = sum(_ASKS.search(part.text) is not None for part in best.parts) / len(best.parts)
-    if "question" in best.kind or asking >= 0.6:
+    if best.kind.endswith("question") or asking >= 0.6:
         kind = AgentType.GUIDED
     elif asking >= 0.4:
         confidence = SURE
-    return Reading(kind, confidence, best.kind, best.parts, (), sections)
+    if len(rivals) > 1 or confidence <= SURE:
+        return Reading(AgentType.OPERATOR, SURE - 0.1, "unsure", rivals, sections)
+    return Reading(kind, confidence, best.kind, (best,), sections)
