@@ -1,7 +1,7 @@
 """Phase 2 of a build: decides the type of a skill and drafts the parts that this type needs.
 
-The type is declared, else it is what the text states (`reading`); where the text does not tell, the whole is an
-operator's. Phases, steps and sub-agents are those that the text states.
+The type is declared, else it is what the text states (`reading`); where the text does not tell, the whole is
+an operator's. Phases, steps and sub-agents are those that the text states.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]
 
 
 def _parts(skill: SkillDefinition, findings: Findings, what: str) -> list[tuple[str, str]]:
-    """Title and text of each part: those that the text states, else the main sections, else the whole as one."""
+    """Title and text of each part: those that the text states, else the main sections, else the whole."""
     reading = skill.reading
     named = [(part.title, part.text) for part in reading.parts(AgentType.PIPELINE)]
     if not named:
@@ -154,7 +154,7 @@ def decide_type(
     given = (overrides.get("type"), sidecar.get("type"), declared)
     if given[1] and declared and given[1] != declared and not given[0]:
         words = f"agent.yaml says {given[1]} and the front matter {declared}; agent.yaml counts"
-        findings.warn("TYPES_DIFFER", clean_line(words, limit=200), skill.at("metadata"), "let both say the same")
+        findings.warn("TYPES_DIFFER", words, skill.at("metadata"), "let both say the same")
     for rule, word in zip(("override", "sidecar", "declared"), given, strict=True):
         if not word:
             continue

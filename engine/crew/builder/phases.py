@@ -132,9 +132,7 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     work.sidecar = sidecar or {}
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
     skill = work.skill
-    measured = (
-        f"id {work.agent_id}, {_stated(skill.reading)}" if skill else "no description or no id"
-    )
+    measured = f"id {work.agent_id}, {_stated(skill.reading)}" if skill else "no description or no id"
     return (
         CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
         CheckResult("required_fields", skill is not None, measured),
@@ -223,11 +221,15 @@ async def assembly(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     spec = work.read(4, findings)
     if spec is None:
         return (CheckResult("tools_available", False, "the tools cannot be read"),)
-    facts = await check_tools(spec, work.lacks, findings)
+    declared = merge_sidecar(work.sidecar, work.request.overrides).get("tools", {})
+    read = () if "mcp_servers" in declared else [use.server for use in spec.tools.mcp_servers]
+    facts = await check_tools(spec, work.lacks, findings, read=read)
     work.draft["tools"]["degraded"] = list(facts.degraded)
     work.read(4, findings)
     why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
-    servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded"
+    down = {finding.where.rpartition(".")[2] for finding in findings.all if finding.code == "MCP_NEEDED"}
+    needed = f", needed and not there: {', '.join(sorted(down))}" if down else ""
+    servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded{needed}"
     return (
         CheckResult("mcps_connected", facts.connected, servers),
         CheckResult("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),

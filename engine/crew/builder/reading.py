@@ -36,8 +36,8 @@ _KEYED = re.compile(
 )
 _NUMBERED = re.compile(r"(\d{1,3})[.)](?![.\d])\s+(\S.*)")
 _BOLD = re.compile(r"(\*\*|__)(\S(?:.*?\S)?)\1(.*)")
-_NAMES = """workflow process procedure methodology steps instructions ablauf vorgehen arbeitsablauf flujo fluxo
-    proceso processo processus procédure procedimiento werkwijze przebieg процесс порядок süreç"""
+_NAMES = """workflow process procedure methodology steps instructions ablauf vorgehen arbeitsablauf flujo
+    fluxo proceso processo processus procédure procedimiento werkwijze przebieg процесс порядок süreç"""
 _WORKFLOW = re.compile(
     rf"\W*(the |\d+\. )?([\w-]+ ){{0,2}}({'|'.join(_NAMES.split())})( flow| pattern| overview| summary)?"
     r"(\s*[:(—–]| for\b| when\b|$)|\W*the ([\w-]+ )?(pattern|loop|phases)$|how to (use|request|run)\b"
@@ -65,11 +65,13 @@ _ASKS = re.compile(
     re.I,
 )
 _AGENTS = re.compile(
-    r"(the |your |our )?([\w-]+ ){0,2}(sub-?agents|agents|perspectives|reviewers|lenses|personas|council|panel)"
-    r"(,? in parallel)?",
+    r"(the |your |our )?([\w-]+ ){0,2}(sub-?agents|agents|perspectives|reviewers|lenses|personas|council"
+    r"|panel)(,? in parallel)?",
     re.I,
 )
-_AGENT = re.compile(r"(?:sub-?agent|agent|reviewer|perspective|persona) (?:\d{1,2}|[A-Z])\s*[:.—–-]\s*(\S.*)", re.I)
+_AGENT = re.compile(
+    r"(?:sub-?agent|agent|reviewer|perspective|persona) (?:\d{1,2}|[A-Z])\s*[:.—–-]\s*(\S.*)", re.I
+)
 _PARALLEL = re.compile(
     r"\b(in parallel|concurrently|simultaneously|side by side|independently"
     r"|each (of the )?(sub-?agents?|agents?|perspectives?|reviewers?))\b"
@@ -190,11 +192,15 @@ def _sections(lines: list[str], heads: list[_Block]) -> Iterator[Section]:
 
 def _ends(blocks: list[_Block], last: int) -> list[int]:
     """Where what stands under each of them ends: at the next of its level or above."""
-    ends, open_ = [last] * len(blocks), []
+    ends = [last] * len(blocks)
+    open_: list[int] = []
     for index, block in enumerate(blocks):
-        while open_ and blocks[open_[-1]].level >= block.level:
-            ends[open_.pop()] = block.begin
-        open_.append(index)
+        if block.kind in ("heading", "bold"):
+            while open_ and blocks[open_[-1]].level >= block.level:
+                ends[open_.pop()] = block.begin
+            open_.append(index)
+        else:
+            ends[index] = block.end
     return ends
 
 
@@ -217,7 +223,7 @@ _Seen: TypeAlias = tuple[str, tuple[int, str], str]
 
 def _structures(lines: list[str], blocks: list[_Block], parallel: bool) -> list[Structure]:
     """Every structure that could be the skill's parts, the surest first."""
-    groups: dict[tuple[object, ...], list[tuple[_Seen, int]]] = {}
+    groups: dict[tuple[str, int, _Block | None, int], list[tuple[_Seen, int]]] = {}
     above: list[_Block] = []
     inside = 0
     """Level of the part that the blocks stand in; 0 for none."""
@@ -230,17 +236,17 @@ def _structures(lines: list[str], blocks: list[_Block], parallel: bool) -> list[
         if not inside and not any(_ASIDE.search(head.title) for head in above if head.level > 1):
             parent = above[-1] if above else None
             if (seen := _part(block, parent)) is not None:
-                key = (seen[0], block.level, parent)
+                key = (seen[0], block.level, parent, 0)
                 if groups.get(key) and seen[1] <= groups[key][-1][0][1] and seen[0] != "named agents":
-                    groups[(*key, at)] = groups.pop(key)
+                    groups[(*key[:3], at)] = groups.pop(key)
                 groups.setdefault(key, []).append((seen, at))
                 if block.kind == "heading" and seen[0] != "other":
                     inside = block.level
         if block.kind == "heading":
             above.append(block)
     ends = _ends(blocks, len(lines))
-    found = [_structure(key[2], group, blocks, ends, lines) for key, group in groups.items()]
-    found = [each for each in found if each is not None and (parallel or not each.agents)]
+    made = (_structure(key[2], group, blocks, ends, lines) for key, group in groups.items())
+    found = [each for each in made if each is not None and (parallel or not each.agents)]
     return sorted(found, key=lambda each: (-each.confidence, each.parts[0].line))
 
 
@@ -269,7 +275,11 @@ def _part(block: _Block, parent: _Block | None) -> _Seen | None:
 
 
 def _structure(
-    parent: object, group: list[tuple[_Seen, int]], blocks: list[_Block], ends: list[int], lines: list[str]
+    parent: _Block | None,
+    group: list[tuple[_Seen, int]],
+    blocks: list[_Block],
+    ends: list[int],
+    lines: list[str],
 ) -> Structure | None:
     """What stands together, unless there are too few or they are a list of rules."""
     kind = group[0][0][0]
@@ -279,19 +289,20 @@ def _structure(
     for index, ((_, _, title), at) in enumerate(group):
         block = blocks[at]
         last = index + 1 == len(group)
-        listed = block.kind not in ("heading", "bold")
-        end = block.end if last and listed else ends[at] if last else blocks[group[index + 1][1]].begin
+        end = ends[at] if block.kind == "heading" or last else blocks[group[index + 1][1]].begin
         body = lines[block.end if block.kind == "heading" else block.begin : end]
-        text = "\n".join(line.strip() if listed else line for line in body).strip("\n")
+        text = "\n".join(line if block.level < 7 else line.strip() for line in body).strip("\n")
         parts.append(Part(title.rstrip(" :."), block.begin + 1, lines[block.begin].strip(), text))
     rules = sum(_RULE.match(part.title) is not None for part in parts) / len(parts)
     if rules >= 0.5:
         return None
     plain = kind.removesuffix(" question")
     confidence = _CONFIDENCE.get(plain, 0.0)
-    if plain.startswith("keyed") and isinstance(parent, _Block) and parent.level > 1:
-        if parent.level > 2 + (plain == "keyed headings") or not _LEADS.search(parent.title):
-            confidence = SURE
+    deepest = 2 + (plain == "keyed headings")
+    if plain.startswith("keyed") and parent is not None and parent.level > 1:
+        confidence = (
+            confidence if parent.level <= deepest and _LEADS.search(parent.title) else min(confidence, SURE)
+        )
     if rules > 0.3:
         confidence = min(confidence, SURE)
     return Structure(kind, confidence, tuple(parts))

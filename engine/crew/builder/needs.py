@@ -1,0 +1,144 @@
+"""Which MCP servers a skill needs, in whatever way its front matter and its text say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from engine.core.text import clean_line
+from engine.crew.builder.skill import SkillDefinition
+from engine.tools.mcp.names import split
+from engine.value import dataclass, field
+
+_LONGEST_LINE, _LONGEST_NAME = 5_000, 64
+_NAME = r"[A-Z][A-Za-z0-9.+-]*"
+_NAMES = rf"{_NAME}(?: {_NAME})?"
+_MENTION = re.compile(
+    rf"(?P<before>{_NAMES}|`[\w .-]{{1,64}}`|(?<=\bthe )[a-z][\w-]*(?= MCP server)) MCP\b(?![\w-])"
+    rf"|(?P<via>{_NAME}) (?:via|through|over|using|by) (?:an |the |its )?MCP\b"
+    r"|\bMCP servers? (?:named |called )?[`\"'](?P<after>[\w -]{1,64})[`\"']"
+)
+_CONNECTED = re.compile(
+    rf"(?P<names>{_NAME}(?:(?:, (?:and )?| and ){_NAME})*)"
+    r" (?P<must>should|must|needs? to|ha(?:s|ve) to|can|may)"
+    r" be connected (?:using|via|by|through|with) (?:an? |the )?MCP"
+)
+_LISTED = re.compile(
+    r"\b(?:(?:required|needed) MCP servers?|MCP servers? (?:required|needed))\b\W*:\s*(.+)", re.I
+)
+_TOOL = re.compile(
+    r"\bmcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_-]+)|`([A-Z][\w-]*):([a-z]\w*(?:[-_]\w+)+)\b"
+)
+_REQUIRED = re.compile(
+    r"\b(must|requires?|required|needs?|connected|configured|prerequisites?|ensure|verify|via|use|using|through"
+    r"|call|set up|muss|benötigt|erforderlich|nécessite|requiere|necesita|richiede|vereist|требуется)\b"
+    r"|必须|需要|必要|필요",
+    re.I,
+)
+_OPTIONAL = re.compile(
+    r"\b(either|optional(ly)?|if available|if you have|can be|may|alternatively|or the|such as|e\.g\."
+    r"|recommended|for example|fallback|supports?)\b",
+    re.I,
+)
+_WORDS = """the a an any each every your our this that these no all one some mcp add use get verify enable
+    connect set install configure check ensure run start with via if when both either remote local
+    custom official core modern best understand study build create test existing other new external
+    python typescript node fastmcp stdio http sse claude codex cursor view available required
+    optional load open review see using partial full discover hosted server servername tool toolname
+    example"""
+_NO_NAME = frozenset(_WORDS.split())
+"""Words before MCP that are no server's name."""
+_WORD = re.compile(r"(?!(?:true|false|yes|no|none|required|optional)$)[A-Za-z][\w .:-]*")
+_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z`*])")
+
+
+@dataclass(slots=True)
+class Need:
+    """A server, with what was said of it."""
+
+    server: str
+    required: bool = False
+    where: str = ""
+    """Where it is first named."""
+    tools: set[str] = field(default_factory=set)
+
+
+def server_of(name: str) -> str:
+    """The name of a server as mcp.json would have it, of a name in prose; empty for none."""
+    words = list(re.findall(r"[\w.+-]+", name.lower()))
+    while words and words[0] in _NO_NAME:
+        del words[0]
+    plain = re.sub(r"[-_]?(mcp[-_]?server|mcp|server)$", "", "-".join(words).strip("-."))
+    return "" if plain in _NO_NAME or not re.match(r"[a-z]", plain) else plain[: _LONGEST_NAME + 1]
+
+
+def needs_of(skill: SkillDefinition) -> dict[str, Need]:
+    """The servers that a skill needs or can use, by name."""
+    needs: dict[str, Need] = {}
+
+    def need(name: str, where: str, *, required: bool, tool: str = "") -> None:
+        if server := server_of(name):
+            found = needs.setdefault(server, Need(server, where=where))
+            found.required |= required
+            if tool:
+                found.tools.add(tool)
+
+    for key, value in _declared(skill.front.fields):
+        server, tool = split(value) or (value, "")
+        need(server, skill.at(key), required=True, tool=tool)
+    heads = ("description", "compatibility")
+    lines = [(skill.at(key), str(skill.front.fields.get(key, ""))) for key in heads]
+    lines += [(skill.line(at), line) for at, line in enumerate(skill.body.decode().split("\n"), 1)]
+    fenced = False
+    for where, line in lines:
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        for sentence in _SENTENCE.split(line) if len(line) <= _LONGEST_LINE else ():
+            optional = _OPTIONAL.search(sentence) is not None
+            for match in _TOOL.finditer(sentence):
+                need(match[1] or match[3], where, required=not optional, tool=match[2] or match[4])
+            if "MCP" in sentence and not fenced:
+                for name, must in _mentioned(sentence):
+                    need(name, where, required=must and not optional)
+    _name_tools(needs, "\n".join(line for _, line in lines if len(line) <= _LONGEST_LINE))
+    return needs
+
+
+def _declared(fields: Any, key: str = "", *, about: bool = False) -> Iterator[tuple[str, str]]:
+    """Field of the front matter, and name, of each server that it lists under a key that speaks of MCP."""
+    if isinstance(fields, dict):
+        for name, value in fields.items():
+            yield from _declared(value, key or str(name), about=about or "mcp" in str(name).lower())
+    elif about and isinstance(fields, list):
+        for value in fields:
+            yield from _declared(value, key, about=True)
+    elif about and isinstance(fields, str):
+        words = (clean_line(word, limit=200) for word in fields.split(","))
+        yield from ((key, word) for word in words if _WORD.fullmatch(word))
+
+
+def _mentioned(sentence: str) -> Iterator[tuple[str, bool]]:
+    """Names in a sentence about MCP, and whether it says that they are needed."""
+    for match in _CONNECTED.finditer(sentence):
+        must = match["must"] not in ("can", "may")
+        yield from ((name, must) for name in re.findall(_NAME, match["names"]))
+    if listed := _LISTED.search(sentence):
+        yield from ((name, True) for name in re.findall(r"(?!and\b)[A-Za-z][\w-]*", listed[1]))
+        return
+    needed = _REQUIRED.search(sentence) is not None
+    for match in _MENTION.finditer(sentence):
+        name = match["before"] or match["via"] or match["after"]
+        if needed or _OPTIONAL.search(sentence):
+            yield name, needed
+
+
+def _name_tools(needs: dict[str, Need], text: str) -> None:
+    """Add the tools that stand in code, as `server:tool`, `server-tool` or `SERVER_TOOL`."""
+    if not needs:
+        return
+    names = "|".join(map(re.escape, sorted(needs, key=len, reverse=True)))
+    coded = re.compile(rf"`(?:({names})[:.])?(({names})[-_]\w[\w-]*|(?<=[:.])\w[\w-]*)(?=[`( ])", re.I)
+    for match in coded.finditer(text):
+        server = (match[1] or match[3] or "").lower()
+        if server in needs and server_of(match[2]) not in needs:
+            needs[server].tools.add(match[2])
