@@ -23,16 +23,6 @@ _GATE = re.compile(
 )
 _MOST_TEXT, _MOST_PARTS = 4_000, 60
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?]?")
-_ASIDE = re.compile(
-    r"\b(overview|introduction|when (not )?to use|examples?|references?|resources|pitfalls?|notes?|tips|about"
-    r"|see also|prerequisites|requirements|troubleshooting|faq|license)\b",
-    re.I,
-)
-_GENERIC = (
-    ("analyst", "Looks for what is known, what is measured and what is missing"),
-    ("critic", "Looks for what is wrong, risky or not proven"),
-    ("builder", "Looks for what can be made of it and how to begin"),
-)
 
 
 def phases_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
@@ -77,21 +67,11 @@ def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]
 
 
 def _parts(skill: SkillDefinition, findings: Findings, what: str) -> list[tuple[str, str]]:
-    """Title and text of each part: those that the text states, else the main sections, else the whole."""
-    reading = skill.reading
-    named = [(part.title, part.text) for part in reading.parts(AgentType.PIPELINE)]
+    """Title and text of each part that the text states; of none that does, the whole is one."""
+    named = [(part.title, part.text) for part in skill.reading.parts(AgentType.PIPELINE)]
     if not named:
-        top = min((section.level for section in reading.sections if section.level > 1), default=0)
-        named = [
-            (section.title, section.text)
-            for section in reading.sections
-            if section.level == top and not _ASIDE.search(section.title)
-        ]
-        words = f"the text has no steps; {f'{len(named)} sections' if named else 'the whole'} made {what}"
-        findings.warn(
-            "PARTS_GUESSED", words, what, "number the steps as `## Step 1: …`, or name them in agent.yaml"
-        )
-    if not named:
+        hint = "number the steps as `## Step 1: …`, or name them in agent.yaml"
+        findings.warn("NO_PARTS", f"the text states no steps; the whole is one of its {what}", what, hint)
         named = [(skill.name, skill.description)]
     if len(named) > _MOST_PARTS:
         findings.warn("MANY_PARTS", f"{len(named)} {what}; the first {_MOST_PARTS} are taken", what)
@@ -116,20 +96,20 @@ def _key(title: str, number: int) -> str:
 
 
 def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
-    """The sub-agents that the skill names, else three general ones."""
-    if named := skill.reading.parts(AgentType.COLLABORATIVE):
-        taken: set[str] = set()
-        return [
-            {
-                "id": unique(_key(part.title, number), taken),
-                "role": clean_line(part.text.lstrip("-*+ "), limit=200) or part.title,
-                "instructions": _cut(part.text),
-            }
-            for number, part in enumerate(named[:_MOST_PARTS], 1)
-        ]
-    words = "three general views are taken"
-    findings.warn("SUB_AGENTS_GENERIC", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
-    return [{"id": name, "role": role, "instructions": ""} for name, role in _GENERIC]
+    """The sub-agents that the text names."""
+    named = skill.reading.parts(AgentType.COLLABORATIVE)[:_MOST_PARTS]
+    if not named:
+        words = "the text names no sub-agents"
+        findings.error("NO_PARTS", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
+    taken: set[str] = set()
+    return [
+        {
+            "id": unique(_key(part.title, number), taken),
+            "role": clean_line(part.text.lstrip("-*+ "), limit=200) or part.title,
+            "instructions": _cut(part.text),
+        }
+        for number, part in enumerate(named, 1)
+    ]
 
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")

@@ -20,6 +20,7 @@ from engine.crew.builder.architecture import (
     read_version,
     version_key,
 )
+from engine.crew.builder.checks import check_files, check_quotes, check_sentences
 from engine.crew.builder.drafts import check_graph, check_protocol, draft_graph, draft_handoffs
 from engine.crew.builder.findings import CheckResult, Choice, Findings, PendingBuild
 from engine.crew.builder.reading import Reading
@@ -67,7 +68,7 @@ def read_sidecar(folder: SkillFolder, findings: Findings) -> dict[str, Any] | No
 _UNREADABLE = frozenset(
     (
         *("NO_FRONTMATTER", "UNCLOSED_FRONTMATTER", "BAD_YAML", "NOT_A_MAPPING", "DUPLICATE_KEY"),
-        *("ENCODING", "YAML_ALIAS", "YAML_TAG", "NO_SKILL_MD"),
+        *("ENCODING", "YAML_ALIAS", "YAML_TAG", "NO_SKILL_MD", "TWO_FRONTMATTERS"),
     )
 )
 """Findings after which there is no front matter."""
@@ -169,6 +170,7 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
     return (
         CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}{sure}"),
         CheckResult("model_selected", True, f"tier {spec.model.tier}: {model}"),
+        check_quotes(skill),
     )
 
 
@@ -233,6 +235,7 @@ async def assembly(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     return (
         CheckResult("mcps_connected", facts.connected, servers),
         CheckResult("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
+        await in_thread(check_files, skill, work.folder or SkillFolder(None), findings),
     )
 
 
@@ -247,6 +250,7 @@ async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckResul
     return (
         CheckResult("schema_valid", good, found_by),
         CheckResult("queries_generated", good, "found by its own triggers" if good else ""),
+        await in_thread(check_sentences, _given(work.skill), spec, findings),
     )
 
 

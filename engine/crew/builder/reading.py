@@ -1,4 +1,4 @@
-"""Reads what the body of a skill states: its sections, its workflow's steps or its sub-agents, and its type.
+"""Reads what the body of a skill states: the steps of its workflow or its sub-agents, and so its type.
 
 Parts are taken only from structures that say what they are: headings with a keyword and a number, numbered
 headings, lists and bold lines right under a heading that names a workflow, and named sub-agents that work in
@@ -79,19 +79,6 @@ _PARALLEL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A heading with all that stands under it."""
-
-    level: int
-    """1 to 6."""
-    title: str
-    line: int
-    """In the body, from 1."""
-    text: str
-    """To the next heading of the same or a higher level, sub-headings included."""
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """One step of a workflow, or one sub-agent."""
 
@@ -131,7 +118,6 @@ class Reading:
     """The kind of structure that it was read from."""
     structures: tuple[Structure, ...] = ()
     """What its parts are; several where the text contradicts itself."""
-    sections: tuple[Section, ...] = ()
 
     def parts(self, kind: AgentType) -> tuple[Part, ...]:
         """The parts that an agent of a type would have."""
@@ -158,10 +144,7 @@ def read_body(text: str) -> Reading:
     # A line that is too long to be markup is text, so that no nesting in it hides what follows.
     tokens = _BLOCKS.parse("\n".join(line if len(line) <= _LONGEST_LINE else "text" for line in lines))
     blocks = list(_blocks(tokens))
-    heads = [block for block in blocks if block.kind == "heading"]
-    sections = tuple(_sections(lines, heads))
-    structures = _structures(lines, blocks, _PARALLEL.search(text) is not None)
-    return _decided(structures, sections)
+    return _decided(_structures(lines, blocks, _PARALLEL.search(text) is not None))
 
 
 def _blocks(tokens: list[Token]) -> Iterator[_Block]:
@@ -183,11 +166,6 @@ def _blocks(tokens: list[Token]) -> Iterator[_Block]:
                     yield _Block("heading", begin, end, int(token.tag[1:]), _plain(title))
             elif _BOLD.match(title[:_LONGEST_HEADING]):
                 yield _Block("bold", begin, end, 7, title[:_LONGEST_HEADING])
-
-
-def _sections(lines: list[str], heads: list[_Block]) -> Iterator[Section]:
-    for head, end in zip(heads, _ends(heads, len(lines)), strict=True):
-        yield Section(head.level, head.title, head.begin + 1, "\n".join(lines[head.end : end]).strip("\n"))
 
 
 def _ends(blocks: list[_Block], last: int) -> list[int]:
@@ -308,19 +286,15 @@ def _structure(
     return Structure(kind, confidence, tuple(parts))
 
 
-def _decided(structures: list[Structure], sections: tuple[Section, ...]) -> Reading:
+def _decided(structures: list[Structure]) -> Reading:
     named = [structure for structure in structures if structure.confidence]
     if not named:
-        confidence = SURE if structures else 0.8
-        return Reading(AgentType.OPERATOR, confidence, "other" if structures else "none", sections=sections)
+        return Reading(AgentType.OPERATOR, SURE if structures else 0.8, "other" if structures else "none")
     best = named[0]
     rivals = tuple(each for each in named if each.kind == best.kind or each.agents != best.agents)
-    kind, confidence = AgentType.COLLABORATIVE if best.agents else AgentType.PIPELINE, best.confidence
     asking = sum(_ASKS.search(part.text) is not None for part in best.parts) / len(best.parts)
-    if best.kind.endswith("question") or asking >= 0.6:
-        kind = AgentType.GUIDED
-    elif asking >= 0.4:
-        confidence = SURE
-    if len(rivals) > 1 or confidence <= SURE:
-        return Reading(AgentType.OPERATOR, SURE - 0.1, "unsure", rivals, sections)
-    return Reading(kind, confidence, best.kind, (best,), sections)
+    asks = best.kind.endswith("question") or asking >= 0.6
+    if len(rivals) > 1 or best.confidence <= SURE or (asking >= 0.4 and not asks):
+        return Reading(AgentType.OPERATOR, SURE - 0.1, "unsure", rivals)
+    steps = AgentType.GUIDED if asks else AgentType.PIPELINE
+    return Reading(AgentType.COLLABORATIVE if best.agents else steps, best.confidence, best.kind, (best,))
