@@ -105,7 +105,7 @@ def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, 
     return [
         {
             "id": unique(_key(part.title, number), taken),
-            "role": clean_line(part.text.lstrip("-*+ "), limit=200) or part.title,
+            "role": clean_line(part.text.replace("*", "").lstrip("-+ "), limit=200) or part.title,
             "instructions": _cut(part.text),
         }
         for number, part in enumerate(named, 1)

@@ -1,4 +1,4 @@
-"""Checks of a build against the skill itself: its parts' quotes, the files, programs and sentences that it names.
+"""Checks of a build against the skill itself: its parts' quotes, and the files, programs and sentences in it.
 
 Nothing of the skill is run: a program is looked for, and a script is not started.
 """
@@ -23,9 +23,9 @@ _NAMED = re.compile(rf"\]\(([^()\s]+)\)|(?<![\w/.:~-])((?:\./)?(?:{_FOLDERS})/[\
 _COMMAND = re.compile(
     r"(?:^|[`\s])(python3?|uv|node|npx|bash|sh|bun|deno|ruby|perl|go|make)\s[^`]*?(scripts/[\w./-]*\w)"
 )
-_USE = re.compile(r"\b(use|when|whenever|if|for)\b|[\"“]", re.I)
+_USE = re.compile(r"\buse (it|this|when|for|if)\b|\bwhen(ever)?\b|[\"“]", re.I)
 _NOT = re.compile(r"\b(do not|don't|never) use\b|\bnot for\b|\bwhen not to (use|apply)\b", re.I)
-_SENTENCE = re.compile(r"[^.!?\n]+")
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=\S))+")
 _UNRELATED = (
     "Thank you, that is all that I wanted to know today.",
     "What time is it in Lisbon, and will it rain there tomorrow?",

@@ -11,7 +11,7 @@ from engine.crew.builder.skill import SkillDefinition
 from engine.tools.mcp.names import split
 from engine.value import dataclass, field
 
-_LONGEST_LINE, _LONGEST_NAME = 5_000, 64
+_LONGEST_LINE, _LONGEST_NAME, _MOST = 5_000, 64, 50
 _NAME = r"[A-Z][A-Za-z0-9.+-]*"
 _NAMES = rf"{_NAME}(?: {_NAME})?"
 _MENTION = re.compile(
@@ -65,12 +65,17 @@ class Need:
 
 
 def server_of(name: str) -> str:
-    """The name of a server as mcp.json would have it, of a name in prose; empty for none."""
+    """The name of a server in lower case, of a name in prose; empty for none."""
     words = list(re.findall(r"[\w.+-]+", name.lower()))
     while words and words[0] in _NO_NAME:
         del words[0]
-    plain = re.sub(r"[-_]?(mcp[-_]?server|mcp|server)$", "", "-".join(words).strip("-."))
+    plain = "-".join(words).strip("-.")
     return "" if plain in _NO_NAME or not re.match(r"[a-z]", plain) else plain[: _LONGEST_NAME + 1]
+
+
+def bare(server: str) -> str:
+    """A server's name without what only says that it is one: `linear` of `linear-server`."""
+    return re.sub(r"[-_]?(mcp[-_]?server|mcp|server)$", "", server)
 
 
 def needs_of(skill: SkillDefinition) -> dict[str, Need]:
@@ -79,7 +84,10 @@ def needs_of(skill: SkillDefinition) -> dict[str, Need]:
 
     def need(name: str, where: str, *, required: bool, tool: str = "") -> None:
         if server := server_of(name):
-            found = needs.setdefault(server, Need(server, where=where))
+            if bare(server) not in needs and len(needs) >= _MOST:
+                return
+            found = needs.setdefault(bare(server), Need(server, where=where))
+            found.server = max(found.server, server, key=len)
             found.required |= required
             if tool:
                 found.tools.add(tool)
@@ -101,7 +109,7 @@ def needs_of(skill: SkillDefinition) -> dict[str, Need]:
                 for name, must in _mentioned(sentence):
                     need(name, where, required=must and not optional)
     _name_tools(needs, "\n".join(line for _, line in lines if len(line) <= _LONGEST_LINE))
-    return needs
+    return {need.server: need for need in needs.values()}
 
 
 def _declared(fields: Any, key: str = "", *, about: bool = False) -> Iterator[tuple[str, str]]:
@@ -123,7 +131,7 @@ def _mentioned(sentence: str) -> Iterator[tuple[str, bool]]:
         must = match["must"] not in ("can", "may")
         yield from ((name, must) for name in re.findall(_NAME, match["names"]))
     if listed := _LISTED.search(sentence):
-        yield from ((name, True) for name in re.findall(r"(?!and\b)[A-Za-z][\w-]*", listed[1]))
+        yield from ((name, True) for name in re.findall(r"\b(?!and\b)[A-Za-z][\w-]*", listed[1]))
         return
     needed = _REQUIRED.search(sentence) is not None
     for match in _MENTION.finditer(sentence):

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.needs import Need, needs_of, server_of
+from engine.crew.builder.needs import Need, bare, needs_of
 from engine.crew.builder.skill import SkillDefinition
 from engine.crew.ontology.spec import NO_FUNCTIONS, AgentSpec, ServerUse
 from engine.crew.ports import Lacks
@@ -40,8 +40,8 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     tokens = []
     for token in skill.allowed_tools:
         named = _MCP.fullmatch(token) or _SPELLED.fullmatch(token)
-        server = named and (server_of(named[1]) if server_of(named[1]) in servers else named[1])
-        if named and server:
+        if named:
+            server = next((known for known in servers if bare(known) == bare(named[1].lower())), named[1])
             servers.setdefault(server, Need(server, where=skill.at("allowed-tools"))).tools.add(named[2])
         else:
             tokens.append(token)

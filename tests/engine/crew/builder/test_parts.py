@@ -161,7 +161,7 @@ async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degra
     assert "no servers are configured here" in told[3].errors[0].message
 
 
-async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) -> None:
+async def test_tools_are_those_that_are_named(tmp_path: Path) -> None:
     said = definition(
         plain("x") + "\nallowed-tools: Bash(git add:*) Read WebFetch mcp__neo4j__read_cypher",
         "\nResearch in a vector database. Call `Github:create_issue`.\n",
@@ -170,7 +170,8 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
     tools = draft_tools(said, found)
     assert tools["local"] == ["simple_coder.run git", "simple_coder.read"]
     assert [(use["server"], use["tools"], use["required"]) for use in tools["mcp_servers"]] == [
-        ("neo4j", ["read_cypher"], False)
+        ("github", ["create_issue"], True),
+        ("neo4j", ["read_cypher"], False),
     ]
     assert codes(found) == {"UNRESOLVED_TOOL"}
     found = Findings()
