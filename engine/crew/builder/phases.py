@@ -23,7 +23,8 @@ from engine.crew.builder.architecture import (
 from engine.crew.builder.checks import check_files, check_quotes, check_sentences
 from engine.crew.builder.drafts import check_graph, check_protocol, draft_graph, draft_handoffs
 from engine.crew.builder.findings import CheckResult, Choice, Findings, PendingBuild
-from engine.crew.builder.reading import Reading
+from engine.crew.builder.model_reading import ModelReader
+from engine.crew.builder.reading import SURE, Reading
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill import SkillDefinition, parse_skill
 from engine.crew.builder.skill_folder import SkillFolder, read_folder
@@ -33,6 +34,8 @@ from engine.crew.ontology.kinds import AgentType, InvalidError
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.ports import Lacks
+from engine.models.errors import ModelError
+from engine.value import replace
 
 SIDECAR = "agent.yaml"
 
@@ -84,6 +87,8 @@ class BuildState:
 
     request: PendingBuild
     lacks: Lacks
+    ask: ModelReader | None = None
+    """Has a model read what the text alone does not tell."""
     folder: SkillFolder | None = None
     skill: SkillDefinition | None = None
     sidecar: Mapping[str, Any] = field(default_factory=dict)
@@ -148,6 +153,12 @@ def _stated(reading: Reading) -> str:
 async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
     skill = _given(work.skill)
+    typed = work.request.overrides.get("type") or work.sidecar.get("type") or skill.declared("type")
+    if work.ask is not None and not typed and skill.reading.confidence <= SURE:
+        try:
+            skill = work.skill = replace(skill, reading=await work.ask(skill))
+        except ModelError as error:
+            findings.warn("MODEL_NOT_READ", f"the model gave no reading that the text bears out: {error}")
     decision = await in_thread(decide_type, skill, work.sidecar, work.request.overrides, findings)
     work.decision = decision
     if decision is None:

@@ -21,8 +21,6 @@ from engine.value import dataclass
 
 SURE = 0.6
 """A confidence above this is stated; at or below it the reading is a guess, and the operator is asked."""
-STEPS_LEAST, AGENTS_LEAST = 3, 2
-"""Parts from which on a sequence is a workflow, and from which on sub-agents are a group."""
 _BLOCKS = MarkdownIt("commonmark", {"maxNesting": 200})
 _BLOCKS.core.ruler.enableOnly(["block"])
 _LONGEST_HEADING, _LONGEST_LINE = 1_000, 5_000
@@ -136,6 +134,11 @@ class _Block(NamedTuple):
     level: int
     """Of a heading; 7 for what stands below headings."""
     title: str
+
+
+def least_of(agents: bool) -> int:
+    """Parts from which on steps are a workflow, and sub-agents a group."""
+    return 2 if agents else 3
 
 
 def read_body(text: str) -> Reading:
@@ -261,7 +264,7 @@ def _structure(
 ) -> Structure | None:
     """What stands together, unless there are too few or they are a list of rules."""
     kind = group[0][0][0]
-    if len(group) < (AGENTS_LEAST if kind == "named agents" else STEPS_LEAST):
+    if len(group) < least_of(kind == "named agents"):
         return None
     parts = []
     for index, ((_, _, title), at) in enumerate(group):
