@@ -102,7 +102,7 @@ class _Run:
     ) -> None:
         self._builder, self._request, self._on_phase = builder, request, on_phase
         self._places = builder.places
-        self._work = BuildState(request, builder._lacks, builder._ask)
+        self._work = BuildState(request, builder._lacks, ask=builder._ask)
         self._records: list[PhaseRecord] = []
         self._began = time.monotonic()
         self._files: dict[str, bytes] = {}

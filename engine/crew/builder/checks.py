@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from engine.core.text import clean_line
 from engine.crew.builder.findings import CheckResult, Findings
+from engine.crew.builder.reading import words
 from engine.crew.builder.skill import SkillDefinition
 from engine.crew.builder.skill_folder import SkillFolder
 from engine.crew.ontology.spec import VARIABLE, AgentSpec
@@ -23,8 +24,7 @@ _NAMED = re.compile(rf"\]\(([^()\s]+)\)|(?<![\w/.:~-])((?:\./)?(?:{_FOLDERS})/[\
 _COMMAND = re.compile(
     r"(?:^|[`\s])(python3?|uv|node|npx|bash|sh|bun|deno|ruby|perl|go|make)\s[^`]*?(scripts/[\w./-]*\w)"
 )
-_USE = re.compile(r"\buse (it|this|when|for|if)\b|\bwhen(ever)?\b|[\"“]", re.I)
-_NOT = re.compile(r"\b(do not|don't|never) use\b|\bnot for\b|\bwhen not to (use|apply)\b", re.I)
+_USE, _NOT = words("use"), words("use_not")
 _SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=\S))+")
 _UNRELATED = (
     "Thank you, that is all that I wanted to know today.",
@@ -70,6 +70,8 @@ def check_sentences(skill: SkillDefinition, spec: AgentSpec, findings: Findings)
     when = [
         line for line in _SENTENCE.findall(skill.description) if _USE.search(line) and not _NOT.search(line)
     ]
+    if not spec.selectable:
+        return CheckResult("sentences", True, "never selected")
     tried = {True: when[:_MOST_SENTENCES], False: [*_UNRELATED, *_refused(skill)][:_MOST_SENTENCES]}
     right = dict.fromkeys(tried, 0)
     for wanted, sentences in tried.items():
@@ -78,10 +80,12 @@ def check_sentences(skill: SkillDefinition, spec: AgentSpec, findings: Findings)
             if bool(signal.triggers and choose((spec,), {}, signal).rows) == wanted:
                 right[wanted] += 1
                 continue
-            code, words = ("NOT_SELECTED", "does not select it") if wanted else ("SELECTED", "selects it")
+            if wanted and skill.declared("triggers"):
+                continue
+            code, said = ("NOT_SELECTED", "does not select it") if wanted else ("SELECTED", "selects it")
             shown = clean_line(sentence, limit=120)
             why = "" if wanted else f", by {', '.join(signal.triggers[:5])}"
-            findings.warn(code, f"{shown!r} {words}{why}", "triggers", "say metadata.mindrian-triggers")
+            findings.warn(code, f"{shown!r} {said}{why}", "triggers", "say metadata.mindrian-triggers")
     counts = [f"{right[wanted]} of {len(sentences)}" for wanted, sentences in tried.items()]
     return CheckResult("sentences", True, f"{counts[0]} select it, {counts[1]} others do not")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.core.text import clean_line
+from engine.crew.builder.reading import WORDS, words
 from engine.crew.builder.skill import SkillDefinition
 from engine.tools.mcp.names import split
 from engine.value import dataclass, field
@@ -30,24 +31,8 @@ _LISTED = re.compile(
 _TOOL = re.compile(
     r"\bmcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_-]+)|`([A-Z][\w-]*):([a-z]\w*(?:[-_]\w+)+)\b"
 )
-_REQUIRED = re.compile(
-    r"\b(must|requires?|required|needs?|connected|configured|prerequisites?|ensure|verify|via|use|using|through"
-    r"|call|set up|muss|benötigt|erforderlich|nécessite|requiere|necesita|richiede|vereist|требуется)\b"
-    r"|必须|需要|必要|필요",
-    re.I,
-)
-_OPTIONAL = re.compile(
-    r"\b(either|optional(ly)?|if available|if you have|can be|may|alternatively|or the|such as|e\.g\."
-    r"|recommended|for example|fallback|supports?)\b",
-    re.I,
-)
-_WORDS = """the a an any each every your our this that these no all one some mcp add use get verify enable
-    connect set install configure check ensure run start with via if when both either remote local
-    custom official core modern best understand study build create test existing other new external
-    python typescript node fastmcp stdio http sse claude codex cursor view available required
-    optional load open review see using partial full discover hosted server servername tool toolname
-    example"""
-_NO_NAME = frozenset(_WORDS.split())
+_REQUIRED, _OPTIONAL = words("required"), words("optional")
+_NO_NAME = frozenset(WORDS["no_servers"])
 """Words before MCP that are no server's name."""
 _WORD = re.compile(r"(?!(?:true|false|yes|no|none|required|optional)$)[A-Za-z][\w .:-]*")
 _SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z`*])")
@@ -59,8 +44,6 @@ class Need:
 
     server: str
     required: bool = False
-    where: str = ""
-    """Where it is first named."""
     tools: set[str] = field(default_factory=set)
 
 
@@ -82,47 +65,45 @@ def needs_of(skill: SkillDefinition) -> dict[str, Need]:
     """The servers that a skill needs or can use, by name."""
     needs: dict[str, Need] = {}
 
-    def need(name: str, where: str, *, required: bool, tool: str = "") -> None:
+    def need(name: str, *, required: bool, tool: str = "") -> None:
         if server := server_of(name):
             if bare(server) not in needs and len(needs) >= _MOST:
                 return
-            found = needs.setdefault(bare(server), Need(server, where=where))
+            found = needs.setdefault(bare(server), Need(server))
             found.server = max(found.server, server, key=len)
             found.required |= required
             if tool:
                 found.tools.add(tool)
 
-    for key, value in _declared(skill.front.fields):
+    for value in _declared(skill.front.fields):
         server, tool = split(value) or (value, "")
-        need(server, skill.at(key), required=True, tool=tool)
-    heads = ("description", "compatibility")
-    lines = [(skill.at(key), str(skill.front.fields.get(key, ""))) for key in heads]
-    lines += [(skill.line(at), line) for at, line in enumerate(skill.body.decode().split("\n"), 1)]
+        need(server, required=True, tool=tool)
+    heads = (str(skill.front.fields.get(key, "")) for key in ("description", "compatibility"))
+    lines = [line for line in (*heads, *skill.body.decode().split("\n")) if len(line) <= _LONGEST_LINE]
     fenced = False
-    for where, line in lines:
+    for line in lines:
         fenced ^= line.lstrip().startswith(("```", "~~~"))
-        for sentence in _SENTENCE.split(line) if len(line) <= _LONGEST_LINE else ():
+        for sentence in _SENTENCE.split(line):
             optional = _OPTIONAL.search(sentence) is not None
             for match in _TOOL.finditer(sentence):
-                need(match[1] or match[3], where, required=not optional, tool=match[2] or match[4])
+                need(match[1] or match[3], required=not optional, tool=match[2] or match[4])
             if "MCP" in sentence and not fenced:
                 for name, must in _mentioned(sentence):
-                    need(name, where, required=must and not optional)
-    _name_tools(needs, "\n".join(line for _, line in lines if len(line) <= _LONGEST_LINE))
+                    need(name, required=must and not optional)
+    _name_tools(needs, "\n".join(lines))
     return {need.server: need for need in needs.values()}
 
 
-def _declared(fields: Any, key: str = "", *, about: bool = False) -> Iterator[tuple[str, str]]:
-    """Field of the front matter, and name, of each server that it lists under a key that speaks of MCP."""
+def _declared(fields: Any, *, about: bool = False) -> Iterator[str]:
+    """Each server that the front matter lists under a key that speaks of MCP."""
     if isinstance(fields, dict):
-        for name, value in fields.items():
-            yield from _declared(value, key or str(name), about=about or "mcp" in str(name).lower())
+        for key, value in fields.items():
+            yield from _declared(value, about=about or "mcp" in str(key).lower())
     elif about and isinstance(fields, list):
         for value in fields:
-            yield from _declared(value, key, about=True)
+            yield from _declared(value, about=True)
     elif about and isinstance(fields, str):
-        words = (clean_line(word, limit=200) for word in fields.split(","))
-        yield from ((key, word) for word in words if _WORD.fullmatch(word))
+        yield from filter(_WORD.fullmatch, (clean_line(name, limit=200) for name in fields.split(",")))
 
 
 def _mentioned(sentence: str) -> Iterator[tuple[str, bool]]:

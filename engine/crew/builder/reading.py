@@ -10,7 +10,9 @@ Blocks are found by markdown-it, without its inline parser, which takes minutes 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from markdown_it import MarkdownIt
@@ -25,55 +27,30 @@ _BLOCKS = MarkdownIt("commonmark", {"maxNesting": 200})
 _BLOCKS.core.ruler.enableOnly(["block"])
 _LONGEST_HEADING, _LONGEST_LINE = 1_000, 5_000
 """Characters of lines that are looked at for these; patterns would take long over longer ones."""
-_STEP_WORDS = """step phase stage question schritt étape etape paso etapa fase passo stap steg trin krok vaihe
-    adım шаг этап крок βήμα ステップ 手順 步骤 步驟 阶段 단계 चरण الخطوة שלב bước langkah"""
+_NUMBERED = re.compile(r"(\d{1,3})[.)](?![.\d])\s+(\S.*)")
+_BOLD = re.compile(r"(\*\*|__)(\S(?:.*?\S)?)\1(.*)")
+_SENTENCE = re.compile(r"[^.:;—]{1,80}")
+
+
+def words(name: str) -> re.Pattern[str]:
+    """A pattern of words.toml."""
+    return re.compile("|".join(WORDS[name]), re.I)
+
+
+WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+"""Words and phrases by which a text is read, by name."""
 _KEYED = re.compile(
-    rf"\W*(?:({'|'.join(_STEP_WORDS.split())})s?\s*(\d{{1,3}})((?:\.\d+)?[a-z]?)(?![.\w])(?:\s*[-–+&]\s*\d+|\s+of\s+\d+)?"
+    rf"\W*(?:({'|'.join(WORDS['keywords'])})s?\s*(\d{{1,3}})((?:\.\d+)?[a-z]?)(?![.\w])(?:\s*[-–+&]\s*\d+|\s+of\s+\d+)?"
     r"|第\s*(\d{1,3})\s*[步章阶段]+|(\d{1,3})\s*단계)[\s:.)\-–—|·：、]*(.*)",
     re.I,
 )
-_NUMBERED = re.compile(r"(\d{1,3})[.)](?![.\d])\s+(\S.*)")
-_BOLD = re.compile(r"(\*\*|__)(\S(?:.*?\S)?)\1(.*)")
-_NAMES = """workflow process procedure methodology steps instructions ablauf vorgehen arbeitsablauf flujo
-    fluxo proceso processo processus procédure procedimiento werkwijze przebieg процесс порядок süreç"""
 _WORKFLOW = re.compile(
-    rf"\W*(the |\d+\. )?([\w-]+ ){{0,2}}({'|'.join(_NAMES.split())})( flow| pattern| overview| summary)?"
-    r"(\s*[:(—–]| for\b| when\b|$)|\W*the ([\w-]+ )?(pattern|loop|phases)$|how to (use|request|run)\b"
-    r"|.*(流程|步骤|手順|절차|प्रक्रिया|الخطوات)",
+    rf"\W*(the |\d+\. )?([\w-]+ ){{0,2}}({'|'.join(WORDS['workflows'])})( flow| pattern| overview| summary)?"
+    rf"(\s*[:(—–]| for\b| when\b|$)|{'|'.join(WORDS['workflow_phrases'])}",
     re.I,
 )
-"""A heading that names a workflow, and says of no part of one, as `Workflow Design` would."""
-_LEADS = re.compile(
-    r"\b(workflow|process|procedure|methodology|steps?|instructions|how|usage|application|execution|phases?|flow"
-    r"|protocol|framework|loop)\b|流程|步骤|手順|절차",
-    re.I,
-)
-"""A heading under which steps with keywords are those of the whole."""
-_ASIDE = re.compile(
-    r"\b(pitfalls?|anti-?patterns?|examples?|references?|when (not )?to (use|apply)|troubleshooting|resources"
-    r"|install(ation|ing)?|set-?up|integration|error handling|checklist|templates?|faq|do not|don'?ts?"
-    r"|next steps|discovery workflow|validation|verification|approval|user instructions|decision tree)\b",
-    re.I,
-)
-_SENTENCE = re.compile(r"[^.:;—]{1,80}")
-_RULE = re.compile(r"(if|when|never|always|do not|don't|avoid|only|keep|be)\b", re.I)
-_ASKS = re.compile(
-    r"\bagent asks\b|\bask (the |your )?(user|operator|human|them|one|for)\b"
-    r"|\bwait for (the |their )?(user|operator|answer|reply|approval)",
-    re.I,
-)
-_AGENTS = re.compile(
-    r"(the |your |our )?([\w-]+ ){0,2}(sub-?agents|agents|perspectives|reviewers|lenses|personas|council"
-    r"|panel)(,? in parallel)?",
-    re.I,
-)
-_AGENT = re.compile(
-    r"(?:sub-?agent|agent|reviewer|perspective|persona) (?:\d{1,2}|[A-Z])\s*[:.—–-]\s*(\S.*)", re.I
-)
-_PARALLEL = re.compile(
-    r"\b(in parallel|concurrently|simultaneously|side by side|independently"
-    r"|each (of the )?(sub-?agents?|agents?|perspectives?|reviewers?))\b"
-)
+_LEADS, _ASIDE, _RULE, _ASKS = words("leads"), words("asides"), words("rules"), words("asks")
+_AGENTS, _AGENT, _PARALLEL = words("agents"), words("agent"), words("parallel")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ The tools are the engine's and those of the servers in mcp.json.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Collection
 from typing import Any
 
@@ -15,7 +14,7 @@ from engine.crew.builder.needs import Need, bare, needs_of
 from engine.crew.builder.skill import SkillDefinition
 from engine.crew.ontology.spec import NO_FUNCTIONS, AgentSpec, ServerUse
 from engine.crew.ports import Lacks
-from engine.tools.mcp.names import read_allowed
+from engine.tools.mcp.names import read_allowed, split
 from engine.value import dataclass
 
 _MOST_NAME = 64
@@ -23,8 +22,6 @@ HANDSHAKE_S = 12.0
 """A server gives itself ten seconds; this is for one that hangs past them."""
 USUAL = ("Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash")
 """What a skill that was written for other clients means when it names no tools."""
-_MCP = re.compile(r"mcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_*-]+)")
-_SPELLED = re.compile(r"([A-Za-z][\w-]*):([A-Za-z][\w*-]*)")
 
 
 def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = False) -> dict[str, Any]:
@@ -39,10 +36,10 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     servers = needs_of(skill)
     tokens = []
     for token in skill.allowed_tools:
-        named = _MCP.fullmatch(token) or _SPELLED.fullmatch(token)
-        if named:
-            server = next((known for known in servers if bare(known) == bare(named[1].lower())), named[1])
-            servers.setdefault(server, Need(server, where=skill.at("allowed-tools"))).tools.add(named[2])
+        spelled = token.startswith("mcp__") or (":" in token and "(" not in token)
+        if spelled and (named := split(token)) is not None:
+            server = next((known for known in servers if bare(known) == bare(named[0].lower())), named[0])
+            servers.setdefault(server, Need(server)).tools.add(named[1])
         else:
             tokens.append(token)
     for server in [server for server in servers if len(server) > _MOST_NAME]:
