@@ -147,15 +147,7 @@ def decide_type(
         else:
             findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
             return None
-    reading = skill.reading
-    if len(reading.structures) > 1:
-        findings.warn(
-            "TYPE_UNSURE",
-            f"the text could mean {' or '.join(map(str, reading.structures))}; the whole is an operator's",
-            skill.line(reading.structures[0].parts[0].line),
-            "say --type, or name the parts in agent.yaml",
-        )
-    return TypeDecision(reading.type, "reading", reading.confidence)
+    return TypeDecision(skill.reading.type, "reading", skill.reading.confidence)
 
 
 def draft_spec(

@@ -24,7 +24,7 @@ from engine.crew.builder.checks import check_files, check_quotes, check_sentence
 from engine.crew.builder.drafts import check_protocol, draft_graph, draft_handoffs
 from engine.crew.builder.findings import CheckResult, Choice, Findings, PendingBuild
 from engine.crew.builder.model_reading import ModelReader
-from engine.crew.builder.reading import SURE, Reading
+from engine.crew.builder.reading import SURE
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill import SkillDefinition, parse_skill
 from engine.crew.builder.skill_folder import SkillFolder, read_folder
@@ -138,16 +138,11 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     work.sidecar = sidecar or {}
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
     skill = work.skill
-    measured = f"id {work.agent_id}, {_stated(skill.reading)}" if skill else "no description or no id"
+    measured = f"id {work.agent_id}, {skill.structures or 'no steps'}" if skill else "no description or no id"
     return (
         CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
         CheckResult("required_fields", skill is not None, measured),
     )
-
-
-def _stated(reading: Reading) -> str:
-    named = [f"{len(each.parts)} {'agents' if each.agents else 'steps'}" for each in reading.structures]
-    return " or ".join(named) or "no steps"
 
 
 async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
@@ -164,9 +159,13 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
     if decision is None:
         return (CheckResult("type_determined", False, "no type"),)
     given = {*work.sidecar, *work.request.overrides}
-    if decision.rule == "reading" and len(skill.reading.structures) > 1:
-        kinds = {"collaborative" if each.agents else "pipeline" for each in skill.reading.structures}
-        words = f"What is it? The text could mean {' or '.join(map(str, skill.reading.structures))}"
+    if decision.rule == "reading" and decision.confidence <= SURE and skill.reading.structures:
+        kinds = {
+            kind
+            for each in skill.reading.structures
+            for kind in (("collaborative",) if each.agents else ("pipeline", "guided"))
+        }
+        words = f"What is it? The text could mean {skill.structures}, or an operator's instructions"
         work.question = Choice(clean_line(words, limit=400), ("operator", *sorted(kinds), "abort"), "type")
     work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)

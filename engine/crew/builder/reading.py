@@ -78,9 +78,6 @@ class Structure(NamedTuple):
         """Whether its parts are sub-agents, and no steps."""
         return self.kind == "named agents"
 
-    def __str__(self) -> str:
-        return f"{len(self.parts)} {self.kind} from line {self.parts[0].line} of the body"
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:

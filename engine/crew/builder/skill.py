@@ -82,6 +82,13 @@ class SkillDefinition:
         """Where a field of the front matter stands."""
         return f"{self.file}:{self.front.lines.get(key, 1)}"
 
+    @property
+    def structures(self) -> str:
+        """What its parts are, or could be, in words."""
+        named = [(len(each.parts), each.agents, each.parts[0].line) for each in self.reading.structures]
+        kinds = ("steps", "sub-agents")
+        return " or ".join(f"{number} {kinds[agents]} from {self.line(at)}" for number, agents, at in named)
+
     def line(self, number: int) -> str:
         """Where a line of the body stands in the file."""
         return f"{self.file}:{self.body_line + number - 1}"

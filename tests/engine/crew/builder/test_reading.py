@@ -103,10 +103,8 @@ async def test_of_two_workflows_none_is_ignored_and_the_builder_asks(tmp_path: P
     folder = lay(tmp_path / "x", {"SKILL.md": skill(plain("x"), THEMES)})
     asked = await build(tmp_path / "ws", folder, dry_run=True)
     assert (asked.status, asked.choice.key) == (Status.NEEDS_OPERATOR, "type")
-    assert asked.choice.options == ("operator", "pipeline", "abort")
-    assert "4 numbered list from line 6 of the body or 3 numbered list from line 15" in asked.choice.question
-    [unsure] = [one for one in asked.findings if one.code == "TYPE_UNSURE"]
-    assert unsure.where == "SKILL.md:10"
+    assert asked.choice.options == ("operator", "guided", "pipeline", "abort")
+    assert "4 steps from SKILL.md:10 or 3 steps from SKILL.md:19, or an operator's" in asked.choice.question
     told = await build(tmp_path / "ws", folder, dry_run=True, overrides={"type": "pipeline"})
     assert [phase.name for phase in told.spec.phases][:2] == ["Show the showcase", "Ask for their choice"]
     plainly = await build(tmp_path / "ws", folder, dry_run=True, overrides={"type": "operator"})
