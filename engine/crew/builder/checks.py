@@ -22,7 +22,7 @@ _LONGEST_LINE, _MOST_SENTENCES = 5_000, 40
 _FOLDERS = "scripts|references?|assets|resources|templates|examples|workflows"
 _NAMED = re.compile(rf"\]\(([^()\s]+)\)|(?<![\w/.:~-])((?:\./)?(?:{_FOLDERS})/[\w./-]*\w\.\w+)")
 _COMMAND = re.compile(
-    r"(?:^|[`\s])(python3?|uv|node|npx|bash|sh|bun|deno|ruby|perl|go|make)\s[^`]*?(scripts/[\w./-]*\w)"
+    r"(?:^|[`\s])(python3?|uv|node|npx|bash|sh|bun|deno|ruby|perl|go|make)\s[^`]{0,200}?(scripts/[\w./-]*\w)"
 )
 _USE, _NOT = words("use"), words("use_not")
 _SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=\S))+")

@@ -13,7 +13,7 @@ from engine.tools.mcp.names import split
 from engine.value import dataclass, field
 
 _LONGEST_LINE, _LONGEST_NAME, _MOST = 5_000, 64, 50
-_NAME = r"[A-Z][A-Za-z0-9.+-]*"
+_NAME = r"(?<![A-Za-z0-9.+-])[A-Z][A-Za-z0-9.+-]{0,40}"
 _NAMES = rf"{_NAME}(?: {_NAME})?"
 _MENTION = re.compile(
     rf"(?P<before>{_NAMES}|`[\w .-]{{1,64}}`|(?<=\bthe )[a-z][\w-]*(?= MCP server)) MCP\b(?![\w-])"
@@ -21,7 +21,7 @@ _MENTION = re.compile(
     r"|\bMCP servers? (?:named |called )?[`\"'](?P<after>[\w -]{1,64})[`\"']"
 )
 _CONNECTED = re.compile(
-    rf"(?P<names>{_NAME}(?:(?:, (?:and )?| and ){_NAME})*)"
+    rf"(?P<names>{_NAME}(?:(?:, (?:and )?| and ){_NAME}){{0,9}})"
     r" (?P<must>should|must|needs? to|ha(?:s|ve) to|can|may)"
     r" be connected (?:using|via|by|through|with) (?:an? |the )?MCP"
 )

@@ -165,7 +165,7 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
             for each in skill.reading.structures
             for kind in (("collaborative",) if each.agents else ("pipeline", "guided"))
         }
-        words = f"What is it? The text could mean {skill.structures}, or an operator's instructions"
+        words = f"What is it? Its text has {skill.structures}"
         work.question = Choice(clean_line(words, limit=400), ("operator", *sorted(kinds), "abort"), "type")
     work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)

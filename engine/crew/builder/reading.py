@@ -25,7 +25,7 @@ SURE = 0.6
 """A confidence above this is stated; at or below it the reading is a guess, and the operator is asked."""
 _BLOCKS = MarkdownIt("commonmark", {"maxNesting": 200})
 _BLOCKS.core.ruler.enableOnly(["block"])
-_LONGEST_HEADING, _LONGEST_LINE = 1_000, 5_000
+_LONGEST_TITLE, _LONGEST_LINE = 300, 5_000
 """Characters of lines that are looked at for these; patterns would take long over longer ones."""
 _NUMBERED = re.compile(r"(\d{1,3})[.)](?![.\d])\s+(\S.*)")
 _BOLD = re.compile(r"(\*\*|__)(\S(?:.*?\S)?)\1(.*)")
@@ -132,17 +132,17 @@ def _blocks(tokens: list[Token]) -> Iterator[_Block]:
             items = int(token.attrs.get("start", 1))
         elif token.type == "list_item_open" and token.level == 1:
             inline = tokens[at + 2] if tokens[at + 1].type == "paragraph_open" else None
-            title = inline.content.split("\n")[0] if inline is not None else ""
+            title = inline.content.split("\n")[0][:_LONGEST_TITLE] if inline is not None else ""
             number = token.info
             yield _Block(f"{items}{token.markup}" if number else "bullet", begin, end, 7, title)
             items += 1
         elif token.type in ("heading_open", "paragraph_open") and not token.level:
             title = " ".join(tokens[at + 1].content.split("\n"))
             if token.type == "heading_open":
-                if len(title) <= _LONGEST_HEADING:
+                if len(title) <= _LONGEST_TITLE:
                     yield _Block("heading", begin, end, int(token.tag[1:]), _plain(title))
-            elif _BOLD.match(title[:_LONGEST_HEADING]):
-                yield _Block("bold", begin, end, 7, title[:_LONGEST_HEADING])
+            elif _BOLD.match(title[:_LONGEST_TITLE]):
+                yield _Block("bold", begin, end, 7, title[:_LONGEST_TITLE])
 
 
 def _ends(blocks: list[_Block], last: int) -> list[int]:
