@@ -160,13 +160,10 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
         return (CheckResult("type_determined", False, "no type"),)
     given = {*work.sidecar, *work.request.overrides}
     if decision.rule == "reading" and decision.confidence <= SURE and skill.reading.structures:
-        kinds = {
-            kind
-            for each in skill.reading.structures
-            for kind in (("collaborative",) if each.agents else ("pipeline", "guided"))
-        }
+        agents = {each.agents for each in skill.reading.structures}
+        kinds = ("pipeline", "guided") * (False in agents) + ("collaborative",) * (True in agents)
         words = f"What is it? Its text has {skill.structures}"
-        work.question = Choice(clean_line(words, limit=400), ("operator", *sorted(kinds), "abort"), "type")
+        work.question = Choice(clean_line(words, limit=400), ("operator", *kinds, "abort"), "type")
     work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)
     spec = work.read(2, findings)
@@ -180,7 +177,7 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
     return (
         CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}{sure}"),
         CheckResult("model_selected", True, f"tier {spec.model.tier}: {model}"),
-        check_quotes(skill),
+        await in_thread(check_quotes, skill),
     )
 
 
@@ -229,7 +226,7 @@ async def assembly(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     """Phase 4: the tools. Checks mcps_connected and tools_available."""
     skill = _given(work.skill)
     usual = not work.sidecar and work.spec is not None and work.spec.type in _DOERS
-    work.draft["tools"] = draft_tools(skill, findings, usual=usual)
+    work.draft["tools"] = await in_thread(draft_tools, skill, findings, usual=usual)
     spec = work.read(4, findings)
     if spec is None:
         return (CheckResult("tools_available", False, "the tools cannot be read"),)

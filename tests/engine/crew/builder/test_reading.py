@@ -103,7 +103,7 @@ async def test_of_two_workflows_none_is_ignored_and_the_builder_asks(tmp_path: P
     folder = lay(tmp_path / "x", {"SKILL.md": skill(plain("x"), THEMES)})
     asked = await build(tmp_path / "ws", folder, dry_run=True)
     assert (asked.status, asked.choice.key) == (Status.NEEDS_OPERATOR, "type")
-    assert asked.choice.options == ("operator", "guided", "pipeline", "abort")
+    assert asked.choice.options == ("operator", "pipeline", "guided", "abort")
     assert "4 steps from SKILL.md:10 or 3 steps from SKILL.md:19" in asked.choice.question
     told = await build(tmp_path / "ws", folder, dry_run=True, overrides={"type": "pipeline"})
     assert [phase.name for phase in told.spec.phases][:2] == ["Show the showcase", "Ask for their choice"]
