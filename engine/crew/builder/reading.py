@@ -120,12 +120,11 @@ def read_body(text: str) -> Reading:
     lines = text.replace("\r\n", "\n").split("\n")
     # A line that is too long to be markup is text, so that no nesting in it hides what follows.
     tokens = _BLOCKS.parse("\n".join(line if len(line) <= _LONGEST_LINE else "text" for line in lines))
-    blocks = list(_blocks(tokens))
-    return _decided(_structures(lines, blocks, _PARALLEL.search(text) is not None))
+    return _decided(_structures(lines, list(_blocks(tokens)), _PARALLEL.search(text) is not None))
 
 
 def _blocks(tokens: list[Token]) -> Iterator[_Block]:
-    number, items = "", 0
+    items = 0
     for at, token in enumerate(tokens):
         begin, end = token.map or (0, 0)
         if token.type == "ordered_list_open" and not token.level:
@@ -133,8 +132,7 @@ def _blocks(tokens: list[Token]) -> Iterator[_Block]:
         elif token.type == "list_item_open" and token.level == 1:
             inline = tokens[at + 2] if tokens[at + 1].type == "paragraph_open" else None
             title = inline.content.split("\n")[0][:_LONGEST_TITLE] if inline is not None else ""
-            number = token.info
-            yield _Block(f"{items}{token.markup}" if number else "bullet", begin, end, 7, title)
+            yield _Block(f"{items}{token.markup}" if token.info else "bullet", begin, end, 7, title)
             items += 1
         elif token.type in ("heading_open", "paragraph_open") and not token.level:
             title = " ".join(tokens[at + 1].content.split("\n"))
@@ -254,11 +252,8 @@ def _structure(
     plain = kind.removesuffix(" question")
     confidence = _CONFIDENCE.get(plain, 0.0)
     deepest = 2 + (plain == "keyed headings")
-    if plain.startswith("keyed") and parent is not None and parent.level > 1:
-        confidence = (
-            confidence if parent.level <= deepest and _LEADS.search(parent.title) else min(confidence, SURE)
-        )
-    if rules > 0.3:
+    leads = parent is None or parent.level == 1 or (parent.level <= deepest and _LEADS.search(parent.title))
+    if rules > 0.3 or (plain.startswith("keyed") and not leads):
         confidence = min(confidence, SURE)
     return Structure(kind, confidence, tuple(parts))
 

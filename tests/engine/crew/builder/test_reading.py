@@ -96,6 +96,14 @@ def test_what_names_no_parts_is_an_operator_without_any(body: str) -> None:
     assert (reading.type, titles(reading), reading.structures) == (AgentType.OPERATOR, [], ())
 
 
+@pytest.mark.parametrize("body", [COMPANY, BULLETS, SCAFFOLD])
+async def test_no_sections_and_no_bullets_stand_in_for_parts(body: str, tmp_path: Path) -> None:
+    folder = lay(tmp_path / "x", {"SKILL.md": skill(plain("pricing"), body)})
+    result = await build(tmp_path / "ws", folder, dry_run=True, overrides={"type": "pipeline"})
+    assert [phase.name for phase in result.spec.phases] == ["pricing"]
+    assert "NO_PARTS" in {one.code for one in result.findings}
+
+
 async def test_of_two_workflows_none_is_ignored_and_the_builder_asks(tmp_path: Path) -> None:
     reading = read_body(THEMES)
     assert (reading.type, reading.confidence <= SURE) == (AgentType.OPERATOR, True)
