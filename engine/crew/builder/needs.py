@@ -45,6 +45,9 @@ class Need:
     server: str
     required: bool = False
     tools: set[str] = field(default_factory=set)
+    """Those that are named with the server."""
+    coded: set[str] = field(default_factory=set)
+    """Names in code that begin as the server's does: most are tools of it, and some are keys or packages."""
 
 
 def server_of(name: str) -> str:
@@ -129,5 +132,5 @@ def _name_tools(needs: dict[str, Need], text: str) -> None:
     coded = re.compile(rf"`(?:({names})[:.])?(({names})[-_]\w[\w-]*|(?<=[:.])\w[\w-]*)(?=[`( ])", re.I)
     for match in coded.finditer(text):
         server = (match[1] or match[3] or "").lower()
-        if server in needs and server_of(match[2]) not in needs:
-            needs[server].tools.add(match[2])
+        if server in needs and bare(server_of(match[2])) not in needs:
+            (needs[server].tools if match[1] else needs[server].coded).add(match[2])

@@ -56,7 +56,11 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     return {
         "local": list(commands),
         "mcp_servers": [
-            {"server": server, "tools": sorted(need.tools) or ["*"], "required": need.required}
+            {
+                "server": server,
+                "tools": ["*"] if need.coded else sorted(need.tools) or ["*"],
+                "required": need.required,
+            }
             for server, need in sorted(servers.items())
         ],
     }

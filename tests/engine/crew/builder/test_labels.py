@@ -51,7 +51,9 @@ def right_needs(skill: SkillDefinition, label: dict[str, Any]) -> bool:
     needs = {bare(name): need for name, need in needs_of(skill).items()}
     wanted = label.get("servers", {})
     required = {name for name, need in needs.items() if need.required}
-    named = all(set(tools) <= needs[name].tools for name, tools in wanted.items() if name in needs)
+    named = all(
+        set(tools) <= needs[name].tools | needs[name].coded for name, tools in wanted.items() if name in needs
+    )
     return (required, set(needs) - required) == (set(wanted), set(label.get("optional", []))) and named
 
 

@@ -12,6 +12,7 @@ from engine.crew.builder.needs import needs_of
 from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.reading import SURE, Reading, read_body
 from engine.crew.builder.skill import SkillDefinition, parse_skill
+from engine.crew.builder.tools import draft_tools
 from engine.crew.ontology.kinds import AgentType
 from engine.crew.ontology.spec import SkillFiles
 from engine.crew.ports import no_servers
@@ -159,7 +160,14 @@ async def test_named_sub_agents_are_the_texts_and_none_are_made_up(tmp_path: Pat
 )
 def test_servers_are_found_in_any_spelling(body: str, needed: dict[str, int]) -> None:
     needs = needs_of(definition(f"\n{body}\n"))
-    assert {name: len(need.tools) for name, need in needs.items() if need.required} == needed
+    assert {name: len(need.tools | need.coded) for name, need in needs.items() if need.required} == needed
+
+
+def test_a_name_in_code_that_may_be_no_tool_bars_none() -> None:
+    said = definition("\nBigdata MCP is required. Set `BIGDATA_API_KEY`, call `bigdata_search`.\n")
+    assert draft_tools(said, Findings())["mcp_servers"] == [
+        {"server": "bigdata", "tools": ["*"], "required": True}
+    ]
 
 
 async def test_a_server_that_the_text_needs_is_told_and_holds_up_handoffs_alone(tmp_path: Path) -> None:
