@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from engine.crew.builder.findings import (
     build_report,
     phase_line,
 )
+from engine.crew.builder.model_reading import read_with_model
 from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.registration import RegistrationError, intact, read_build, repair
 from engine.crew.builder.skill_folder import read_folder
@@ -228,7 +230,9 @@ class Builds:
         workspace = crew.engine.workspace.absolute()
         servers = crew.engine.servers
         lacks = servers.lacks if servers is not None else no_servers
-        self._builder = Builder(workspace, registrar=self.registrar, lacks=lacks)
+        model = crew.engine.model
+        ask = partial(read_with_model, model, crew.engine.model_name) if model is not None else None
+        self._builder = Builder(workspace, registrar=self.registrar, lacks=lacks, ask=ask)
         self.places = self._builder.places
         self.troubles: dict[str, str] = {}
         """Why built-in agents or agents of the workspace are not there, by id."""

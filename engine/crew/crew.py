@@ -32,6 +32,7 @@ from engine.crew.speaker import SpeakerStack
 from engine.crew.state import CrewState, Handoff
 
 if TYPE_CHECKING:
+    from engine.models.completion import ModelClient
     from engine.tools.mcp.workspace_servers import Servers
 
 
@@ -49,6 +50,12 @@ class CrewEngine(Protocol):
     store: JournalStore
     trust: FolderTrust | None
     """What the user trusts of the folder; None for all."""
+    model: ModelClient | None
+    """Asks the model that thinks, within the workspace's budget."""
+
+    @property
+    def model_name(self) -> str:
+        """Its name."""
 
     @property
     def clock(self) -> Clock:

@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.crew.builder.agent_files import SKILL
 from engine.crew.builder.registration import BuildPaths, read_build
 from engine.crew.ontology.spec import TEXT_LIMIT, SkillFiles
+from engine.value import replace
 
 _NAMES = ("SKILL.md", "skill.md", "agent.yaml")
 """What the agent was made of; it is shown as its instructions."""
@@ -43,7 +44,8 @@ def read_files(folder: Path, opened: Iterable[str] = ()) -> SkillFiles:
                 texts[path] = read_text(folder, path)
             except SkillFileError:
                 continue
-    return SkillFiles(str(folder), sizes, texts)
+    files = SkillFiles(str(folder), sizes)
+    return replace(files, texts={path: files.resolved(text) for path, text in texts.items()})
 
 
 def read_text(folder: Path, path: str) -> str:

@@ -1,7 +1,7 @@
 """Phase 2 of a build: decides the type of a skill and drafts the parts that this type needs.
 
-The type is declared; a skill that declares none is a pipeline where it has steps, else an operator. Phases
-and steps are taken from what the skill says.
+The type is declared, else it is what the text states (`reading`); where the text does not tell, the whole is
+an operator's. Phases, steps and sub-agents are those that the text states.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from engine.crew.builder.skill import SkillDefinition, slug, unique
 from engine.crew.ontology.kinds import AgentType
 from engine.value import dataclass
 
-STEPS_LEAST = 3
-"""Steps from which on a skill whose type is not declared is a pipeline."""
 _GATE = re.compile(
     r"\bcheckpoints?\b|\bgates?\b|\bexit (condition|criteri(a|on))\b|\bdecision points?\b"
     r"|\bdo not (skip|proceed)\b|\bbefore (proceeding|moving)\b|\bmust (pass|complete)\b|\bdeliverables?\b",
@@ -25,16 +23,6 @@ _GATE = re.compile(
 )
 _MOST_TEXT, _MOST_PARTS = 4_000, 60
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?]?")
-_ASIDE = re.compile(
-    r"\b(overview|introduction|when (not )?to use|examples?|references?|resources|pitfalls?|notes?|tips|about"
-    r"|see also|prerequisites|requirements|troubleshooting|faq|license)\b",
-    re.I,
-)
-_GENERIC = (
-    ("analyst", "Looks for what is known, what is measured and what is missing"),
-    ("critic", "Looks for what is wrong, risky or not proven"),
-    ("builder", "Looks for what can be made of it and how to begin"),
-)
 
 
 def phases_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
@@ -79,20 +67,11 @@ def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]
 
 
 def _parts(skill: SkillDefinition, findings: Findings, what: str) -> list[tuple[str, str]]:
-    """Title and text of each part: the steps, else the main sections, else the whole skill as one."""
-    named = [(step.title, step.text) for step in skill.document.steps]
+    """Title and text of each part that the text states; of none that does, the whole is one."""
+    named = [(part.title, part.text) for part in skill.reading.parts(AgentType.PIPELINE)]
     if not named:
-        top = min((section.level for section in skill.document.sections if section.level > 1), default=0)
-        named = [
-            (section.title, section.text)
-            for section in skill.document.sections
-            if section.level == top and not _ASIDE.search(section.title)
-        ]
-        words = f"the text has no steps; {f'{len(named)} sections' if named else 'the whole'} made {what}"
-        findings.warn(
-            "PARTS_GUESSED", words, what, "number the steps as `## Step 1: …`, or name them in agent.yaml"
-        )
-    if not named:
+        hint = "number the steps as `## Step 1: …`, or name them in agent.yaml"
+        findings.warn("NO_PARTS", f"the text states no steps; the whole is one of its {what}", what, hint)
         named = [(skill.name, skill.description)]
     if len(named) > _MOST_PARTS:
         findings.warn("MANY_PARTS", f"{len(named)} {what}; the first {_MOST_PARTS} are taken", what)
@@ -116,11 +95,21 @@ def _key(title: str, number: int) -> str:
     return slug(title, 48) or f"part-{number}"
 
 
-def sub_agents_of(findings: Findings) -> list[dict[str, Any]]:
-    """Three general sub-agents."""
-    words = "three general views are taken"
-    findings.warn("SUB_AGENTS_GENERIC", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
-    return [{"id": name, "role": role, "instructions": ""} for name, role in _GENERIC]
+def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
+    """The sub-agents that the text names."""
+    named = skill.reading.parts(AgentType.COLLABORATIVE)[:_MOST_PARTS]
+    if not named:
+        words = "the text names no sub-agents"
+        findings.error("NO_PARTS", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
+    taken: set[str] = set()
+    return [
+        {
+            "id": unique(_key(part.title, number), taken),
+            "role": clean_line(part.text.replace("*", "").lstrip("-+ "), limit=200) or part.title,
+            "instructions": _cut(part.text),
+        }
+        for number, part in enumerate(named, 1)
+    ]
 
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")
@@ -132,14 +121,20 @@ class TypeDecision:
 
     type: AgentType
     rule: str
-    """`override`, `sidecar`, `declared` or `steps`."""
+    """`override`, `sidecar`, `declared` or `reading`."""
+    confidence: float = 1.0
+    """How sure a reading is; at or below `reading.SURE` it is a guess."""
 
 
 def decide_type(
     skill: SkillDefinition, sidecar: Mapping[str, Any], overrides: Mapping[str, Any], findings: Findings
 ) -> TypeDecision | None:
     """The first rule that decides; None when what an operator or a sidecar says is no type."""
-    given = (overrides.get("type"), sidecar.get("type"), skill.declared("type").lower())
+    declared = skill.declared("type").lower()
+    given = (overrides.get("type"), sidecar.get("type"), declared)
+    if given[1] and declared and given[1] != declared and not given[0]:
+        words = f"agent.yaml says {given[1]} and the front matter {declared}; agent.yaml counts"
+        findings.warn("TYPES_DIFFER", words, skill.at("metadata"), "let both say the same")
     for rule, word in zip(("override", "sidecar", "declared"), given, strict=True):
         if not word:
             continue
@@ -148,12 +143,11 @@ def decide_type(
         except ValueError:
             words = f"{clean_line(str(word), limit=60)!r} is no type"
         if rule == "declared":
-            findings.warn("UNKNOWN_TYPE", f"{words} and left out", "type")
+            findings.warn("UNKNOWN_TYPE", f"{words} and left out", skill.at("metadata"))
         else:
             findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
             return None
-    stepped = len(skill.document.steps) >= STEPS_LEAST
-    return TypeDecision(AgentType.PIPELINE if stepped else AgentType.OPERATOR, "steps")
+    return TypeDecision(skill.reading.type, "reading", skill.reading.confidence)
 
 
 def draft_spec(
@@ -185,7 +179,7 @@ def draft_spec(
         case AgentType.GUIDED if "steps" not in given:
             draft["steps"] = steps_of(skill, findings)
         case AgentType.COLLABORATIVE if not {"sub_agents", "debate"} & set(given):
-            draft["sub_agents"] = sub_agents_of(findings)
+            draft["sub_agents"] = sub_agents_of(skill, findings)
         case AgentType.OPERATOR:
             criterion = {"check": "non_empty", "message": "the answer is empty"}
             draft["instructions"]["quality_criteria"] = [criterion]

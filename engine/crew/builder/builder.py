@@ -29,6 +29,7 @@ from engine.crew.builder.findings import (
     PhaseRecord,
     Status,
 )
+from engine.crew.builder.model_reading import ModelReader
 from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.registration import BUILD, BuildPaths, Registrar, RegistrationError
 from engine.crew.builder.skill_folder import hashes
@@ -47,15 +48,22 @@ class Builder:
         workspace: the directory; staging is `.builds`, agents are in `agents`.
         registrar: who knows the agents.
         lacks: what is missing of a server's tools.
+        ask: has a model read what the text alone does not tell; None where there is none.
         now: the time, in seconds since 1970.
     """
 
     def __init__(
-        self, workspace: Path, *, registrar: Registrar, lacks: Lacks, now: Callable[[], float] = time.time
+        self,
+        workspace: Path,
+        *,
+        registrar: Registrar,
+        lacks: Lacks,
+        ask: ModelReader | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.places = BuildPaths(workspace.absolute())
         self.registrar = registrar
-        self._lacks, self._now = lacks, now
+        self._lacks, self._ask, self._now = lacks, ask, now
         self._lock = asyncio.Lock()
 
     async def build(
@@ -94,7 +102,7 @@ class _Run:
     ) -> None:
         self._builder, self._request, self._on_phase = builder, request, on_phase
         self._places = builder.places
-        self._work = BuildState(request, builder._lacks)
+        self._work = BuildState(request, builder._lacks, ask=builder._ask)
         self._records: list[PhaseRecord] = []
         self._began = time.monotonic()
         self._files: dict[str, bytes] = {}
@@ -116,6 +124,8 @@ class _Run:
         for name, phase in (*PHASES[1:], ("files", self._generate)):
             if not await self._phase(name, phase):
                 return await self._failed()
+            if self._work.question is not None:
+                return self._result(Status.NEEDS_OPERATOR, choice=self._work.question)
         if self._request.dry_run:
             await asyncio.to_thread(remove_directory, self.staged)
             return self._result(Status.DRY_RUN)

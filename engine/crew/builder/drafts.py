@@ -12,7 +12,7 @@ from engine.crew.ontology.context import SLOTS, ConversationSummary, HandoffCont
 from engine.crew.ontology.kinds import AgentType, ReturnBehavior
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec
-from engine.crew.selection import Signal, chains_of, choose, normalise, normalised
+from engine.crew.selection import normalise, normalised
 
 MOST_TRIGGERS = 20
 DEFAULT_PROBLEM = ("ill-defined", 0.5)
@@ -89,15 +89,6 @@ def _weighed(
             continue
         pairs.append((name.strip(), weight))
     return pairs
-
-
-def check_graph(spec: AgentSpec, findings: Findings) -> bool:
-    """Whether selection finds the agent by its own triggers, and it declares an edge."""
-    triggers = spec.triggers
-    signal = Signal(triggers.keywords, tuple(fit.type for fit in triggers.problem_types))
-    if triggers.keywords and spec.selectable and not choose((spec,), {}, signal).rows:
-        findings.error("NOT_FOUND", "selection does not find it by its own triggers", "triggers")
-    return not findings.errors and bool(triggers.problem_types or chains_of(spec))
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")

@@ -222,7 +222,7 @@ def read_result(given: Mapping[str, Any]) -> BuildResult:
     return TypeAdapter(BuildResult).validate_python({**given, "findings": findings})
 
 
-BUILDER_VERSION = "3"
+BUILDER_VERSION = "4"
 """Raised whenever the same source would give another agent; its generated tests do not count."""
 PROJECT = "project"
 """Whose skill it is, as BUILD.json says."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.core.offload import in_thread
+from engine.core.text import clean_line
 from engine.crew.builder.architecture import (
     TypeDecision,
     decide_type,
@@ -19,8 +20,11 @@ from engine.crew.builder.architecture import (
     read_version,
     version_key,
 )
-from engine.crew.builder.drafts import check_graph, check_protocol, draft_graph, draft_handoffs
-from engine.crew.builder.findings import CheckResult, Findings, PendingBuild
+from engine.crew.builder.checks import check_files, check_quotes, check_sentences
+from engine.crew.builder.drafts import check_protocol, draft_graph, draft_handoffs
+from engine.crew.builder.findings import CheckResult, Choice, Findings, PendingBuild
+from engine.crew.builder.model_reading import ModelReader
+from engine.crew.builder.reading import SURE
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.builder.skill import SkillDefinition, parse_skill
 from engine.crew.builder.skill_folder import SkillFolder, read_folder
@@ -30,6 +34,8 @@ from engine.crew.ontology.kinds import AgentType, InvalidError
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.ports import Lacks
+from engine.models.errors import ModelError
+from engine.value import replace
 
 SIDECAR = "agent.yaml"
 
@@ -65,7 +71,7 @@ def read_sidecar(folder: SkillFolder, findings: Findings) -> dict[str, Any] | No
 _UNREADABLE = frozenset(
     (
         *("NO_FRONTMATTER", "UNCLOSED_FRONTMATTER", "BAD_YAML", "NOT_A_MAPPING", "DUPLICATE_KEY"),
-        *("ENCODING", "YAML_ALIAS", "YAML_TAG", "NO_SKILL_MD"),
+        *("ENCODING", "YAML_ALIAS", "YAML_TAG", "NO_SKILL_MD", "TWO_FRONTMATTERS"),
     )
 )
 """Findings after which there is no front matter."""
@@ -89,8 +95,12 @@ class BuildState:
     spec: AgentSpec | None = None
     former: AgentSpec | None = None
     """The version that is registered now."""
+    question: Choice | None = None
+    """What the operator has to say before the build continues."""
     former_sha256: str = ""
     """Of the source that it was built from."""
+    ask: ModelReader | None = None
+    """Has a model read what the text alone does not tell."""
 
     @property
     def agent_id(self) -> str:
@@ -128,9 +138,7 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     work.sidecar = sidecar or {}
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
     skill = work.skill
-    measured = (
-        f"id {work.agent_id}, {len(skill.document.steps)} steps" if skill else "no description or no id"
-    )
+    measured = f"id {work.agent_id}, {skill.structures or 'no steps'}" if skill else "no description or no id"
     return (
         CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
         CheckResult("required_fields", skill is not None, measured),
@@ -140,11 +148,22 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
 async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
     """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
     skill = _given(work.skill)
+    typed = work.request.overrides.get("type") or work.sidecar.get("type") or skill.declared("type")
+    if work.ask is not None and not typed and skill.reading.confidence <= SURE:
+        try:
+            skill = work.skill = replace(skill, reading=await work.ask(skill))
+        except ModelError as error:
+            findings.warn("MODEL_NOT_READ", f"the model gave no reading that the text bears out: {error}")
     decision = await in_thread(decide_type, skill, work.sidecar, work.request.overrides, findings)
     work.decision = decision
     if decision is None:
         return (CheckResult("type_determined", False, "no type"),)
     given = {*work.sidecar, *work.request.overrides}
+    if decision.rule == "reading" and decision.confidence <= SURE and skill.reading.structures:
+        agents = {each.agents for each in skill.reading.structures}
+        kinds = ("pipeline", "guided") * (False in agents) + ("collaborative",) * (True in agents)
+        words = f"What is it? Its text has {skill.structures}"
+        work.question = Choice(clean_line(words, limit=400), ("operator", *kinds, "abort"), "type")
     work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)
     spec = work.read(2, findings)
@@ -154,9 +173,11 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
             CheckResult("model_selected", False),
         )
     model = spec.model.id or "the workspace's model"
+    sure = f", confidence {decision.confidence:g}" if decision.rule == "reading" else ""
     return (
-        CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}"),
+        CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}{sure}"),
         CheckResult("model_selected", True, f"tier {spec.model.tier}: {model}"),
+        await in_thread(check_quotes, skill),
     )
 
 
@@ -205,33 +226,35 @@ async def assembly(work: BuildState, findings: Findings) -> tuple[CheckResult, .
     """Phase 4: the tools. Checks mcps_connected and tools_available."""
     skill = _given(work.skill)
     usual = not work.sidecar and work.spec is not None and work.spec.type in _DOERS
-    work.draft["tools"] = draft_tools(skill, findings, usual=usual)
+    work.draft["tools"] = await in_thread(draft_tools, skill, findings, usual=usual)
     spec = work.read(4, findings)
     if spec is None:
         return (CheckResult("tools_available", False, "the tools cannot be read"),)
-    facts = await check_tools(spec, work.lacks, findings)
+    declared = merge_sidecar(work.sidecar, work.request.overrides).get("tools", {})
+    read = () if "mcp_servers" in declared else [use.server for use in spec.tools.mcp_servers]
+    facts = await check_tools(spec, work.lacks, findings, read=read)
     work.draft["tools"]["degraded"] = list(facts.degraded)
     work.read(4, findings)
     why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
-    servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded"
+    down = {finding.where.rpartition(".")[2] for finding in findings.all if finding.code == "MCP_NEEDED"}
+    needed = f", needed and not there: {', '.join(sorted(down))}" if down else ""
+    servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded{needed}"
     return (
         CheckResult("mcps_connected", facts.connected, servers),
         CheckResult("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
+        await in_thread(check_files, skill, work.folder or SkillFolder(None), findings),
     )
 
 
 async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
-    """Phase 5: the node and its edges, tried in the graph. Checks schema_valid and queries_generated."""
+    """Phase 5: the node and its edges, tried with its sentences. Checks schema_valid and sentences."""
     work.draft |= draft_graph(_given(work.skill), findings)
     spec = work.read(5, findings)
     if spec is None or findings.errors:
         return (CheckResult("schema_valid", False, "the rows cannot be read"),)
-    good = check_graph(spec, findings)
     found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
-    return (
-        CheckResult("schema_valid", good, found_by),
-        CheckResult("queries_generated", good, "found by its own triggers" if good else ""),
-    )
+    tried = await in_thread(check_sentences, _given(work.skill), spec, findings)
+    return (CheckResult("schema_valid", True, found_by), tried)
 
 
 def _given(skill: SkillDefinition | None) -> SkillDefinition:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.skill_folder import Document, SkillFolder, parse_markdown
+from engine.crew.builder.reading import Reading, read_body
+from engine.crew.builder.skill_folder import SkillFolder
 from engine.crew.builder.yaml_text import Frontmatter, parse_frontmatter, split_frontmatter
 from engine.tools.mcp.names import tokens_of
 from engine.value import dataclass
@@ -63,7 +64,12 @@ class SkillDefinition:
     allowed_tools: tuple[str, ...]
     body: bytes
     """Byte for byte."""
-    document: Document
+    reading: Reading
+    """What the body states."""
+    file: str
+    front: Frontmatter
+    body_line: int
+    """Line of the file in which the body begins."""
     scripts: tuple[str, ...]
     """Programs beside SKILL.md, by path."""
     source_sha256: str
@@ -71,6 +77,21 @@ class SkillDefinition:
     def declared(self, name: str) -> str:
         """What is declared by `metadata.mindrian-NAME`; empty for nothing."""
         return self.metadata.get(f"mindrian-{name}", "").strip()
+
+    def at(self, key: str) -> str:
+        """Where a field of the front matter stands."""
+        return f"{self.file}:{self.front.lines.get(key, 1)}"
+
+    @property
+    def structures(self) -> str:
+        """What its parts are, or could be, in words."""
+        named = [(len(each.parts), each.agents, each.parts[0].line) for each in self.reading.structures]
+        kinds = ("steps", "sub-agents")
+        return " or ".join(f"{number} {kinds[agents]} from {self.line(at)}" for number, agents, at in named)
+
+    def line(self, number: int) -> str:
+        """Where a line of the body stands in the file."""
+        return f"{self.file}:{self.body_line + number - 1}"
 
 
 def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | None:
@@ -87,7 +108,7 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
     front = parse_frontmatter(parted, findings, file) if parted else None
     if parted is None or front is None:
         return None
-    document = parse_markdown(parted.body.decode("utf-8"))
+    reading = read_body(parted.body.decode("utf-8"))
     read = _Reader(front, findings, file)
     name = read.name(folder.name)
     description = read.description()
@@ -109,7 +130,10 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
         name=name,
         description=description,
         body=parted.body,
-        document=document,
+        reading=reading,
+        file=file,
+        front=front,
+        body_line=parted.head.count("\n") + 4,
         scripts=folder.scripts,
         source_sha256=folder.sha256,
     )

@@ -1,10 +1,7 @@
-"""Reads the files of a skill's folder, and looks through its body as Markdown.
+"""Reads the files of a skill's folder.
 
 Files are read by descriptors: nothing outside is touched, no link is followed, and the bytes that are hashed
 are the bytes that are kept, so that nothing can change them in between.
-
-Blocks (headings, fenced code, comments) are found by markdown-it, without its inline parser, which takes
-minutes over hostile lines; which headings and list items are the steps of a workflow is ours.
 """
 
 from __future__ import annotations
@@ -12,162 +9,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import stat
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
-
-from markdown_it import MarkdownIt
 
 from engine.crew.builder.findings import Findings
 from engine.value import dataclass, field
-
-_BLOCKS = MarkdownIt("commonmark", {"maxNesting": 200})
-_BLOCKS.core.ruler.enableOnly(["block"])
-_KEYWORD_STEP = re.compile(
-    r"\W*(Phase|Stage|Step|Question|Part)\s+(\d{1,3})(?![.\d])\s*[:.)\-–—|]*\s*(.*)", re.I
-)
-_NUMBER_STEP = re.compile(r"(\d{1,3})[.)](?!\d)\s+(\S.*)")
-_LISTED_STEP = re.compile(r"( {0,3})(\d{1,3})[.)][ \t]+(\S.*)")
-_PROCESS = re.compile(
-    r"\b(workflow|process|procedure|steps?|pattern|methodology|application|how to use)\b", re.I
-)
-_NO_PROCESS = re.compile(
-    r"\b(pitfalls?|anti-?patterns?|examples?|references?|when (not )?to (use|apply)|troubleshooting)\b", re.I
-)
-_LIST_LEVEL = 7
-_LONGEST_HEADING, _LONGEST_LINE = 1_000, 5_000
-"""Characters of lines that are looked at for these; patterns would take long over longer ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading with all that stands under it."""
-
-    level: int
-    """1 to 6."""
-    title: str
-    line: int
-    """In the body, from 1."""
-    text: str
-    """To the next heading of the same or a higher level, sub-headings included."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a workflow."""
-
-    number: int
-    title: str
-    line: int
-    level: int
-    """The heading's; 7 for an item of a list."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A body, looked through once."""
-
-    sections: tuple[Section, ...]
-    steps: tuple[Step, ...]
-
-
-def parse_markdown(text: str) -> Document:
-    """Look through a body."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    plain, heads = list(lines), []
-    # A line that is too long to be markup is text, so that no nesting in it hides what follows.
-    tokens = _BLOCKS.parse("\n".join(line if len(line) <= _LONGEST_LINE else "text" for line in lines))
-    for at, token in enumerate(tokens):
-        begin, end = token.map or (0, 0)
-        comment = token.type == "html_block" and token.content.lstrip().startswith("<!--")
-        if comment or token.type == "fence":
-            plain[begin:end] = [""] * (end - begin)
-        elif token.type == "heading_open" and not token.level:
-            title = " ".join(tokens[at + 1].content.split("\n"))
-            if len(title) <= _LONGEST_HEADING:
-                heads.append(_Head(begin, end, int(token.tag[1:]), _title(title)))
-    sections = tuple(_sections(lines, heads))
-    return Document(sections, _steps(sections, plain))
-
-
-class _Head(NamedTuple):
-    """A heading: its lines from 0, its level and its title."""
-
-    begin: int
-    end: int
-    level: int
-    title: str
-
-
-def _sections(lines: list[str], heads: list[_Head]) -> Iterator[Section]:
-    ends = [len(lines)] * len(heads)
-    open_: list[int] = []
-    for index, head in enumerate(heads):
-        while open_ and heads[open_[-1]].level >= head.level:
-            ends[open_.pop()] = head.begin
-        open_.append(index)
-    for head, end in zip(heads, ends, strict=True):
-        yield Section(head.level, head.title, head.begin + 1, "\n".join(lines[head.end : end]).strip("\n"))
-
-
-def _title(text: str) -> str:
-    return re.sub(r"[*_`]{1,3}(\S(?:.*?\S)?)[*_`]{1,3}", r"\1", text).strip()
-
-
-def _steps(sections: tuple[Section, ...], plain: list[str]) -> tuple[Step, ...]:
-    """Headings with a keyword, else numbered ones, else a numbered list, of a workflow; the topmost only."""
-    keyed: list[Step] = []
-    numbered: list[Step] = []
-    listed: list[Step] = []
-    above: list[Section] = []
-    starts = {section.line - 1 for section in sections}
-    for section in sections:
-        while above and above[-1].level >= section.level:
-            above.pop()
-        titles = [section_above.title for section_above in above]
-        above.append(section)
-        if any(_NO_PROCESS.search(title) for title in titles):
-            continue
-        if match_ := _KEYWORD_STEP.fullmatch(section.title):
-            title = match_[3].strip() or match_[0].strip()
-            keyed.append(Step(int(match_[2]), title, section.line, section.level, section.text))
-            continue
-        if _NO_PROCESS.search(section.title):
-            continue
-        process = any(_PROCESS.search(title) for title in titles)
-        if process and (match_ := _NUMBER_STEP.fullmatch(section.title)):
-            numbered.append(Step(int(match_[1]), match_[2], section.line, section.level, section.text))
-        elif not listed and _PROCESS.search(section.title):
-            listed = _listed(section, plain, starts)
-    return _topmost(keyed or numbered or listed)
-
-
-def _topmost(steps: list[Step]) -> tuple[Step, ...]:
-    top = min((step.level for step in steps), default=0)
-    return tuple(step for step in steps if step.level == top)
-
-
-def _listed(section: Section, plain: list[str], heads: Container[int]) -> list[Step]:
-    """The items of the first numbered list right under a heading; what is indented belongs to its item."""
-    steps: list[Step] = []
-    edge = 3
-    for at in range(section.line, len(plain)):
-        line = plain[at]
-        if at in heads:
-            break
-        if (match_ := _LISTED_STEP.fullmatch(line)) and len(match_[1]) <= edge:
-            if int(match_[2]) == 1 and len(steps) > 1:
-                break
-            edge = len(match_[1]) + 1
-            steps.append(Step(int(match_[2]), _title(match_[3]), at + 1, _LIST_LEVEL, match_[3]))
-        elif steps and line.strip():
-            last = steps[-1]
-            steps[-1] = Step(last.number, last.title, last.line, last.level, f"{last.text}\n{line.strip()}")
-    return steps if len(steps) > 1 else []
-
 
 MOST_FILES = 500
 MOST_BYTES = 20 * 1024 * 1024

@@ -6,14 +6,15 @@ The tools are the engine's and those of the servers in mcp.json.
 from __future__ import annotations
 
 import asyncio
-import re
+from collections.abc import Collection
 from typing import Any
 
 from engine.crew.builder.findings import Findings
+from engine.crew.builder.needs import Need, bare, needs_of
 from engine.crew.builder.skill import SkillDefinition
 from engine.crew.ontology.spec import NO_FUNCTIONS, AgentSpec, ServerUse
 from engine.crew.ports import Lacks
-from engine.tools.mcp.names import read_allowed
+from engine.tools.mcp.names import read_allowed, split
 from engine.value import dataclass
 
 _MOST_NAME = 64
@@ -21,11 +22,10 @@ HANDSHAKE_S = 12.0
 """A server gives itself ten seconds; this is for one that hangs past them."""
 USUAL = ("Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash")
 """What a skill that was written for other clients means when it names no tools."""
-_MCP = re.compile(r"mcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_*-]+)")
 
 
 def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = False) -> dict[str, Any]:
-    """The tools that the skill is allowed; nothing is guessed from its text.
+    """The tools that the skill is allowed, and those of the MCP servers that its text says it needs.
 
     Args:
         skill: the skill.
@@ -33,11 +33,13 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
         usual: whether it has the usual ones if it names none: in the standard, the field approves tools in
             advance and keeps no others away.
     """
-    servers: dict[str, set[str]] = {}
+    servers = needs_of(skill)
     tokens = []
     for token in skill.allowed_tools:
-        if named := _MCP.fullmatch(token):
-            servers.setdefault(named[1], set()).add(named[2])
+        spelled = token.startswith("mcp__") or (":" in token and "(" not in token)
+        if spelled and (named := split(token)) is not None:
+            server = next((known for known in servers if bare(known) == bare(named[0].lower())), named[0])
+            servers.setdefault(server, Need(server)).tools.add(named[1])
         else:
             tokens.append(token)
     for server in [server for server in servers if len(server) > _MOST_NAME]:
@@ -54,8 +56,12 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     return {
         "local": list(commands),
         "mcp_servers": [
-            {"server": server, "tools": sorted(names), "required": False}
-            for server, names in sorted(servers.items())
+            {
+                "server": server,
+                "tools": ["*"] if need.coded else sorted(need.tools) or ["*"],
+                "required": need.required,
+            }
+            for server, need in sorted(servers.items())
         ],
     }
 
@@ -75,8 +81,17 @@ class ToolFacts:
     degraded: tuple[str, ...]
 
 
-async def check_tools(spec: AgentSpec, lacks: Lacks, findings: Findings) -> ToolFacts:
-    """Connect every server, all side by side."""
+async def check_tools(
+    spec: AgentSpec, lacks: Lacks, findings: Findings, *, read: Collection[str] = ()
+) -> ToolFacts:
+    """Connect every server, all side by side.
+
+    Args:
+        spec: the agent.
+        lacks: says what is missing of a server.
+        findings: what is noticed.
+        read: servers that were read from the skill: one that is down holds up handoffs, not the build.
+    """
     uses = spec.tools.mcp_servers
     answers = await asyncio.gather(*(_missing(use, lacks) for use in uses))
     connected = available = True
@@ -85,7 +100,10 @@ async def check_tools(spec: AgentSpec, lacks: Lacks, findings: Findings) -> Tool
         where = f"tools.mcp_servers.{use.server}"
         if not missing:
             continue
-        if use.required:
+        if use.required and use.server in read:
+            words = f"the skill needs {use.server}: {missing}; no handoff to it begins before it is there"
+            findings.warn("MCP_NEEDED", words, where, "add it to mcp.json, or make it optional in agent.yaml")
+        elif use.required:
             connected = False
             findings.error("MCP_DOWN", f"{use.server}: {missing}", where, "start it, or make it optional")
         else:

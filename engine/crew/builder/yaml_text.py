@@ -160,6 +160,9 @@ _OTHERS = """argument-hint model effort author title when_to_use when category s
     mcp_tools"""
 REPAIRED = frozenset((*STANDARD, *_OTHERS.split()))
 _FENCE = b"---"
+_AGAIN = re.compile(
+    rb"\s*(---)[ \t]*\r?\n(?:[^\n]*\n){0,20}?(?:name|description):[^\n]*\n(?:[^\n]*\n){0,99}?---\s*\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,11 @@ def _part(data: bytes, findings: Findings, file: str) -> SplitSkill | None:
         return None
     if len(body) > BODY_BYTES:
         findings.error("TOO_BIG", f"the body has {len(body):,} bytes; {BODY_BYTES:,} is the most", file)
+        return None
+    if again := _AGAIN.match(body):
+        line = end + 2 + body.count(b"\n", 0, again.start(1))
+        hint = "keep one: which of them counts cannot be known"
+        findings.error("TWO_FRONTMATTERS", "a second front matter begins here", f"{file}:{line}", hint)
         return None
     return SplitSkill(head.decode("utf-8"), body)
 

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -36,6 +38,16 @@ TEXT_LIMIT = 60_000
 """Characters of a file that are shown."""
 
 
+_FOLDER = r"(?:CLAUDE_)?(?:skill[-_ ]?(?:base[-_]?)?(?:dir(?:ectory)?|root|path|folder)|base[-_]?dir"
+_FOLDER += r"|path[-_]to[-_](?:this[-_])?skill)"
+VARIABLE = re.compile(
+    rf"\$?\{{\{{?\s*{_FOLDER}\s*\}}?\}}|<{_FOLDER}>|\$(?-i:[A-Z_]*SKILL_(?:DIR|ROOT|PATH))\b"
+    r"|\$\{CLAUDE_PLUGIN_ROOT\}/skills/(?P<skill>[\w.-]+)",
+    re.I,
+)
+"""Names that skills have for their own directory."""
+
+
 @dataclass(frozen=True, slots=True)
 class SkillFiles:
     """What lies beside a SKILL.md: read on demand, never changed."""
@@ -46,6 +58,11 @@ class SkillFiles:
     """Bytes of each by its path in the folder, sorted."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """What stands in those that the run has opened, by path, in the order in which it did."""
+
+    def resolved(self, text: str) -> str:
+        """The text with the skill's directory where it names it by a variable, as `{baseDir}`."""
+        own = (None, PurePath(self.folder).parent.name)
+        return VARIABLE.sub(lambda match: self.folder if match["skill"] in own else match[0], text)
 
 
 KEBAB = r"^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$"

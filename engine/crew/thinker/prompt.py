@@ -20,7 +20,7 @@ from engine.crew.thinker.model_calls import READ_SKILL, RUN, ends_by_words, phas
 from engine.crew.thinker.run_plan import GIVEN, TERMINAL, Brief, pipeline_of, quotable, values_of
 from engine.models.messages import Message, Text
 from engine.planning.thinkers.claude_prompt import restored_blocks
-from engine.value import dataclass
+from engine.value import dataclass, replace
 
 PROMPT_LIMIT = 24_000
 """Characters of a prompt; earlier work is cut to keep it, the task and the clarity never are."""
@@ -143,9 +143,10 @@ def spec_system_blocks(
 ) -> tuple[Text, ...]:
     """What stays the same for a run."""
     instructions_given = spec.instructions
+    system = instructions_given.system
     parts = [
         f"You are {visible(spec.name)}: {visible(spec.description)}",
-        visible(instructions_given.system).strip(),
+        visible(files.resolved(system) if files is not None else system).strip(),
         _titled("How you work", instructions_given.methodology),
         _titled("The form of your output", instructions_given.output_template),
         _titled("Rules", "\n".join(f"- {line}" for line in instructions_given.behavioral_rules)),
@@ -193,7 +194,11 @@ def spec_question(brief: Brief, request: DecisionRequest, files: SkillFiles | No
     """What is to be decided now."""
     opened = files.texts if files is not None else {}
     blocks = [Text(f"## {path}\n{visible(text)}", f"file {path}") for path, text in opened.items()]
-    blocks += [Text(context_prompt(brief.context), "handoff"), *_gathered(brief, request)]
+    blocks.append(Text(context_prompt(brief.context), "handoff"))
+    for block in _gathered(brief, request):
+        if files is not None and block.name == "phase":
+            block = replace(block, text=files.resolved(block.text))
+        blocks.append(block)
     blocks += restored_blocks(request)
     if done := "\n\n".join(_done(action) for action in request.recent if not _told(action)):
         title = "what you called lately, oldest first, with results"

@@ -30,7 +30,7 @@ async def test_a_build_asks_whether_the_folder_is_trusted_and_goes_on(
             ),
             "the build",
         )
-        await flight.shows("dry run: nothing was registered", "pricing 1.0.0", "type: operator, by steps")
+        await flight.shows("dry run: nothing was registered", "pricing 1.0.0", "type: operator, by reading")
         assert "type: operator" in str(dialog.model.texts)
         await flight.press("home")
         await flight.shows("description: A workflow for prices.")

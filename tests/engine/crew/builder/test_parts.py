@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from engine.core.ports import SystemClock
 from engine.crew.builder.agent_files import agent_files
-from engine.crew.builder.drafts import check_graph, draft_graph, draft_handoffs
+from engine.crew.builder.drafts import draft_graph, draft_handoffs
 from engine.crew.builder.findings import Findings, PendingBuild
 from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.skill import SkillDefinition, parse_skill, slug, unique
@@ -161,7 +161,7 @@ async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degra
     assert "no servers are configured here" in told[3].errors[0].message
 
 
-async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) -> None:
+async def test_tools_are_those_that_are_named(tmp_path: Path) -> None:
     said = definition(
         plain("x") + "\nallowed-tools: Bash(git add:*) Read WebFetch mcp__neo4j__read_cypher",
         "\nResearch in a vector database. Call `Github:create_issue`.\n",
@@ -170,7 +170,8 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
     tools = draft_tools(said, found)
     assert tools["local"] == ["simple_coder.run git", "simple_coder.read"]
     assert [(use["server"], use["tools"], use["required"]) for use in tools["mcp_servers"]] == [
-        ("neo4j", ["read_cypher"], False)
+        ("github", ["create_issue"], True),
+        ("neo4j", ["read_cypher"], False),
     ]
     assert codes(found) == {"UNRESOLVED_TOOL"}
     found = Findings()
@@ -200,12 +201,11 @@ async def test_any_name_stands_in_the_graph(tmp_path: Path) -> None:
     assert row.id == work.spec.id
 
 
-def test_an_agent_is_found_by_its_own_triggers_and_declares_edges() -> None:
+def test_an_agent_declares_edges() -> None:
     spec = spec_of(
         triggers={"keywords": ["look"], "problem_types": [{"type": "ill-defined"}]},
         chaining={"precedes": [{"id": "z", "weight": 0.9}], "follows": [{"id": "a"}]},
     )
-    assert check_graph(spec, Findings())
     assert chains_of(spec) == {("x", "z"): 0.9, ("a", "x"): 0.5}
 
 

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.crew.builder.architecture import decide_type
+from engine.crew.builder.checks import check_quotes
 from engine.crew.builder.findings import Findings
+from engine.crew.builder.reading import Reading, read_body
 from engine.crew.builder.skill import SkillDefinition, parse_skill
-from engine.crew.builder.skill_folder import parse_markdown, read_folder
+from engine.crew.builder.skill_folder import read_folder
 from engine.crew.ontology.kinds import AgentType
 from engine.tools.mcp.names import tokens_of
 from tests.engine.crew.builder.corpus import SKILLS, laid, lay, plain, skill
@@ -77,6 +79,7 @@ def test_heads_are_read_as_specified(tmp_path: Path) -> None:
         (b"---\nname: x\ndescription: y\n---\n\0", "ENCODING"),
         (b"---\nname: x\nextra: " + b"y" * 70_000 + b"\n---\n", "TOO_BIG"),
         (b"---\nname: x\ndescription: y\n---\n" + b"z" * (2 * 1024 * 1024 + 1), "TOO_BIG"),
+        (b"---\nname: x\ndescription: y\n---\n\n---\nname: z\ndescription: w\n---\n", "TWO_FRONTMATTERS"),
         (b"---\nname: x\ndescription: y\nother: " + b"[" * 2_000 + b"\n---\n", "BAD_YAML"),
     ],
 )
@@ -148,7 +151,7 @@ def test_a_broken_skill_is_read_or_told_with_its_place(whole: bytes, data: st.Da
     assert all(one.where.startswith("SKILL.md") for one in found.errors)
     if definition is not None:
         assert bytes(said).endswith(definition.body)
-        assert all(one.line <= said.count(b"\n") + 1 for one in definition.document.steps)
+        assert check_quotes(definition).passed
 
 
 def test_heads_that_clients_read_are_repaired_and_faults_told_where_they_are() -> None:
@@ -183,7 +186,7 @@ def test_many_lines_are_read_in_good_time(line: str) -> None:
     definition, found = read_text(skill(plain("x"), f"\n{body}\n"))
     assert definition is not None
     assert len(found.all) < 60
-    assert definition.document.sections == () or definition.document.sections[-1].line >= 30_000
+    assert check_quotes(definition).passed
 
 
 def test_a_folder_whose_file_is_named_otherwise_is_told_so(tmp_path: Path) -> None:
@@ -196,36 +199,36 @@ def test_a_folder_whose_file_is_named_otherwise_is_told_so(tmp_path: Path) -> No
 )
 def test_long_lines_are_read_in_good_time(piece: str) -> None:
     body = piece * (400_000 // len(piece))
-    definition, _ = read_text(skill(plain("x"), f"\n{body}\n# Workflow\n\n1. a\n2. b\n"))
+    definition, _ = read_text(skill(plain("x"), f"\n{body}\n# Workflow\n\n1. a\n2. b\n3. c\n"))
     assert definition is not None
-    assert [step.title for step in definition.document.steps] == ["a", "b"]
+    assert titles(definition.reading) == ["a", "b", "c"]
 
 
-def test_code_is_no_heading_and_a_section_holds_its_parts(tmp_path: Path) -> None:
-    """Line 48."""
+def titles(reading: Reading) -> list[str]:
+    return [part.title for part in reading.parts(AgentType.PIPELINE)]
+
+
+def test_code_is_no_heading_and_a_part_holds_what_stands_under_it(tmp_path: Path) -> None:
     fences, _ = read(laid(tmp_path, "tilde-fences"))
-    assert [section.title for section in fences.document.sections] == ["Real", "Also real"]
+    assert fences.reading.basis == "none"
     release, _ = read(laid(tmp_path, "release-train"))
-    assert [(step.number, step.title) for step in release.document.steps] == [
-        (1, "Prepare"),
-        (2, "Build"),
-        (3, "Publish"),
-        (4, "Phase 4"),
-    ]
-    prepare = next(section for section in release.document.sections if section.title == "Phase 1: Prepare")
+    assert titles(release.reading) == ["Prepare", "Build", "Publish", "Phase 4"]
+    prepare = release.reading.parts(AgentType.PIPELINE)[0]
     assert "### Phase 1.1 of something nested" in prepare.text
+    place = SKILLS["release-train"]["SKILL.md"].decode().split("\n").index("## Phase 1: Prepare") + 1
+    assert (prepare.quote, release.line(prepare.line)) == ("## Phase 1: Prepare", f"SKILL.md:{place}")
     methodology, _ = read(laid(tmp_path, "methodology"))
-    assert [step.title for step in methodology.document.steps] == ["First", "Second", "Third"]
-    assert "inner" in methodology.document.steps[1].text
+    assert titles(methodology.reading) == ["First", "Second", "Third"]
+    assert "inner" in methodology.reading.parts(AgentType.PIPELINE)[1].text
 
 
-def test_numbered_headings_count_under_a_process_only_and_keywords_go_before() -> None:
-    body = "# Tool\n\n## 1. No\n\n## Workflow\n\n### 1. One\n\n#### 1.1 Inner\n\n### 2) Two\n\n"
-    body += "## Examples\n\n### 1. Not\n"
-    assert [step.title for step in parse_markdown(body).steps] == ["One", "Two"]
-    assert [step.title for step in parse_markdown(body + "\n## Step 7: Keyed\n").steps] == ["Keyed"]
-    under = parse_markdown("Title\n=====\n\nPart\n----\n\ntext\n- item\n---\n")
-    assert [(one.level, one.title) for one in under.sections] == [(1, "Title"), (2, "Part")]
+def test_numbered_headings_count_under_a_workflow_only_and_keywords_go_before() -> None:
+    body = "# Tool\n\n## 1. No\n\n## Workflow\n\n### 1. One\n\n#### 1.1 Inner\n\n### 2) Two\n\n### 3. Three\n"
+    body += "\n## Examples\n\n### 1. Not\n"
+    assert titles(read_body(body)) == ["One", "Two", "Three"]
+    keyed = "".join(f"\n## Step {number}: Keyed\n" for number in range(3))
+    assert titles(read_body(body + keyed)) == ["Keyed"] * 3
+    assert read_body(body.replace("## Workflow", "## Workflow Best Practices")).basis == "other"
 
 
 def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
@@ -265,13 +268,15 @@ def test_a_folder_has_limits_and_names_that_can_be_shown(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "kind", "rule"),
     [
-        ("docx", AgentType.OPERATOR, "steps"),
-        ("release-train", AgentType.PIPELINE, "steps"),
+        ("docx", AgentType.OPERATOR, "reading"),
+        ("release-train", AgentType.PIPELINE, "reading"),
+        ("brainstorm-ideas", AgentType.GUIDED, "reading"),
+        ("review-council", AgentType.COLLABORATIVE, "reading"),
         ("team-canvas", AgentType.GUIDED, "declared"),
         ("methodology", AgentType.PIPELINE, "declared"),
     ],
 )
-def test_the_type_is_declared_or_follows_from_the_steps(
+def test_the_type_is_declared_or_what_the_text_states(
     name: str, kind: AgentType, rule: str, tmp_path: Path
 ) -> None:
     """Line 50."""
