@@ -243,7 +243,8 @@ async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown
         object_call("propose_changes", changes=[]),
     ]
     async with MessagesServer(script) as server:
-        choice = ModelChoice.from_environment({"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"})
+        own = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
+        choice = ModelChoice.from_environment(own, name="claude-sonnet-5-5")
         ground = await opened(flown, choice)
         listed = ground.items
         job = await ground.job("coord_improve", "sample", usd=2.0)
