@@ -186,7 +186,7 @@ async def test_what_a_killed_creation_left_is_in_nobodys_way(open_store, tmp_pat
 
 
 def test_a_journal_appears_with_its_write_ahead_log_so_that_no_reader_must_roll_it_back(tmp_path):
-    assert prepare(tmp_path / "journal.db", "2026-01-01T00:00:00Z") is None
+    prepare(tmp_path / "journal.db", "2026-01-01T00:00:00Z")
 
     # The versions of the format for writing and reading: 1 is a rollback journal, 2 a write-ahead log.
     assert (tmp_path / "journal.db").read_bytes()[18:20] == b"\x02\x02"
