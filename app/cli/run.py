@@ -1,4 +1,4 @@
-"""`pilothouse run`: one agent on a goal, or a fleet of agents, without a screen."""
+"""`pilothouse run`: one agent on a goal, a fleet of agents, or a recorded run once more, without a screen."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import asyncio
 import sys
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
 
+from app.cli.archives import ExportError, unpack_session
 from app.cli.beside import UNUSABLE, in_engine, refused_beside
 from app.cli.fleet import exit_code, fleet_table, run_fleet
 from app.cli.options import (
@@ -26,6 +28,7 @@ from app.cli.options import (
     seconds,
     workspace_of,
 )
+from app.cli.sessions import run_again
 from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.remote_engine import refused_option, run_goal_beside
@@ -33,6 +36,9 @@ from app.gateways.socket_server import served
 from engine.agent.steering.rules import RuleError, read_rule
 from engine.core.journal import JournalError
 from engine.core.text import first_problem
+
+RECORDED = "recorded:"
+"""Before the file of a run that is to be run again."""
 
 
 def add_arguments(run: argparse.ArgumentParser) -> None:
@@ -44,7 +50,13 @@ def add_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--fleet", type=Path, metavar="FILE", help="many agents at once, as a TOML file says")
     run.add_argument("--agent", default="pilot-1", metavar="ID", help="who does it; pilot-1")
     run.add_argument("--max-loops", type=positive, metavar="N", help="ticks after which the run ends")
-    run.add_argument("--thinker", choices=("auto", "procedural", "claude"), default="auto", help="who plans")
+    run.add_argument(
+        "--thinker",
+        type=_thinker,
+        default="auto",
+        metavar="auto|procedural|claude|recorded:FILE",
+        help="who plans; recorded: an exported run once more, with no model and no network",
+    )
     run.add_argument(
         "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
     )
@@ -78,7 +90,9 @@ def add_arguments(run: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run one agent, or a fleet."""
+    """Run one agent, a fleet, or a recorded run again."""
+    if options.thinker.startswith(RECORDED):
+        return _run_again(options)
     try:
         mission = find_mission(options.mission)
     except KeyError as error:
@@ -139,6 +153,18 @@ async def _alone(fleet: Path | None, run: RunOptions) -> dict[str, Any]:
     return await run_goal(run, out=sys.stdout, err=sys.stderr, serving=partial(served, kind="run"))
 
 
+def _run_again(options: argparse.Namespace) -> int:
+    if options.goal.strip() or options.mission:
+        return print_error("a recorded run has its goal; say neither GOAL nor --mission")
+    try:
+        with TemporaryDirectory() as room:
+            unpack_session(Path(options.thinker.removeprefix(RECORDED)), Path(room))
+            code, answer = asyncio.run(run_again(Path(room), options.agent))
+    except (ExportError, KeyError, JournalError) as error:
+        return print_error(str(error.args[0]))
+    return print_result(options, code, answer, answer["message"])
+
+
 def _one_line(error: Exception) -> str:
     return first_problem(error) if isinstance(error, ValidationError) else str(error)
 
@@ -160,3 +186,11 @@ def _dollars(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of dollars")
     return value
+
+
+def _thinker(text: str) -> str:
+    if text in ("auto", "procedural", "claude") or (text.startswith(RECORDED) and len(text) > len(RECORDED)):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"there is no thinker '{text[:60]}'; thinkers: auto, procedural, claude, {RECORDED}FILE"
+    )

@@ -6,12 +6,16 @@ import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.cli.options import Answer, Parser, common_options, days, run_answer, workspace_of
+from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
 from app.projection.event_lines import line_of
 from engine.api.replay import Replay, replay_stream
 from engine.core import events as ev
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
 from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
@@ -36,6 +40,47 @@ class _Session:
     """Empty when the session did not close in good order."""
     first: int
     last: int
+
+
+async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
+    """An agent's whole recorded run once more, as `run` tells of one: no model, no network, nothing acts.
+
+    Raises:
+        KeyError: there is no such agent, and more than one; the message lists them.
+        JournalError: the journal cannot be read.
+    """
+    clock = Ports().clock
+    began = clock.monotonic()
+    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
+    try:
+        agents = [stream for stream in await store.streams() if of_agent(stream)]
+        if agent not in agents and len(agents) != 1:
+            raise KeyError(f"say with --agent which run is meant; there are: {', '.join(agents) or 'none'}")
+        name = agent if agent in agents else agents[0]
+        replay = await _replay_one(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"), name)
+        state, head = fold(await store.read(name)), workspace_head(await store.streams())
+    finally:
+        await store.close()
+    goal = max(state.goals.values(), key=lambda goal: goal.order, default=None)
+    achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
+    status = Status.GOAL_ACHIEVED if replay.matches and achieved else Status.FAILED
+    if replay.matches and state.intervention is not None:
+        status = Status.NEEDS_OPERATOR
+    answer = {
+        **{
+            "status": status.value,
+            "goal": goal.text if goal else "",
+            "session": state.session,
+            "agent": name,
+        },
+        **{"loops": state.tick, "actions": state.actions, "failed_actions": state.failed_actions},
+        **{"thinker": "recorded", "tokens": 0, "cost_usd": 0.0, "model_calls": replay.model_calls},
+        "duration_s": round(clock.monotonic() - began, 3),
+        "message": f"{replay.events} events came out the same" if replay.matches else replay.difference,
+        "matches": replay.matches,
+        "journal_head": head,
+    }
+    return EXIT_CODES[status], answer
 
 
 async def query_sessions(workspace: Path, what: str, name: str) -> Answer:

@@ -157,6 +157,9 @@ def test_an_exported_session_opens_verifies_and_replays(name: str, tmp_path: Pat
     code, listed, _ = cli(*here, "sessions", "list")
     assert [row["session"] for row in listed["sessions"]] == [row[0] for row in known["sessions"]]
     same_replay(*cli(*here, "sessions", "replay"), known["head"])
+    for agent, was in known["agents"].items():
+        _, again, _ = cli("run", "--quiet", "--thinker", f"recorded:{file}", "--agent", agent)
+        assert (again["matches"], again["model_calls"], again["actions"]) == (True, 0, was["actions"][0])
     assert expected_of(tmp_path / "ws") == known
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.open import keep
-from app.cli.sessions import query_sessions
+from app.cli.sessions import query_sessions, run_again
 from engine.api.portable import export_session
 from engine.core import events as ev
 from engine.core.ports import SystemClock
@@ -34,6 +34,10 @@ async def test_a_recorded_session_replays_to_the_same_head_without_a_model(
     assert keep(tmp_path / "session.pilot", tmp_path / "elsewhere")[0] == 0
     code, again, _text = await query_sessions(tmp_path / "elsewhere", "replay", "")
     assert (code, again) == (0, replayed)
+    code, again = await run_again(tmp_path / "elsewhere", "")
+    assert (again["matches"], again["model_calls"], again["thinker"]) == (True, 0, "recorded")
+    assert again["journal_head"] == recorded.head
+    assert set(again) >= {"status", "goal", "session", "agent", "loops", "actions", "duration_s", "message"}
 
 
 async def called(workspace: Path) -> int:
