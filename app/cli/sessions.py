@@ -67,14 +67,17 @@ async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
     if replay.matches and state.intervention is not None:
         status = Status.NEEDS_OPERATOR
     answer = {
-        **{
-            "status": status.value,
-            "goal": goal.text if goal else "",
-            "session": state.session,
-            "agent": name,
-        },
-        **{"loops": state.tick, "actions": state.actions, "failed_actions": state.failed_actions},
-        **{"thinker": "recorded", "tokens": 0, "cost_usd": 0.0, "model_calls": replay.model_calls},
+        "status": status.value,
+        "goal": goal.text if goal else "",
+        "session": state.session,
+        "agent": name,
+        "loops": state.tick,
+        "actions": state.actions,
+        "failed_actions": state.failed_actions,
+        "thinker": "recorded",
+        "tokens": 0,
+        "cost_usd": 0.0,
+        "model_calls": replay.model_calls,
         "duration_s": round(clock.monotonic() - began, 3),
         "message": f"{replay.events} events came out the same" if replay.matches else replay.difference,
         "matches": replay.matches,
