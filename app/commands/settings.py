@@ -58,8 +58,11 @@ NAMED = 3
 """How many files that are not trusted a line names."""
 
 
-class _CockpitTable(BaseModel, metaclass=LateModel):
+class _Table(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
+
+
+class _CockpitTable(_Table):
     theme: str | None = None
     notify: Rule = Rule.DONE
     """`needs-you`: the bell and a notification when an agent needs the operator; `done`: when a goal ends,
@@ -70,8 +73,7 @@ class _CockpitTable(BaseModel, metaclass=LateModel):
     """Keys by binding id, such as `cockpit.step = "f10"`."""
 
 
-class _SandboxTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _SandboxTable(_Table):
     network: Network = Network.OFF
     """`off`, `ports` (HTTP and HTTPS with name look-up) or `on`."""
     accept_paths: bool = False
@@ -83,8 +85,7 @@ class _SandboxTable(BaseModel, metaclass=LateModel):
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _ModelTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _ModelTable(_Table):
     name: str | None = Field(default=None, min_length=1, max_length=200)
     """The model that thinks, as its endpoint knows it."""
     url: str = Field(default="", max_length=500)
@@ -105,8 +106,7 @@ class _ModelTable(BaseModel, metaclass=LateModel):
     """Characters a second of recorded answers; 0 gives them at once."""
 
 
-class _Amounts(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _Amounts(_Table):
     usd: float | None = Field(default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.USD], allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.TOKENS]))
     calls: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.CALLS]))
@@ -130,8 +130,7 @@ class _BudgetTable(_Amounts):
     """What each agent may take, with those that work for it."""
 
 
-class _MastermindTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _MastermindTable(_Table):
     cooldown_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
     """How long what failed is left alone."""
     interval_s: float | None = Field(default=None, ge=0, le=86_400, allow_inf_nan=False)
@@ -151,16 +150,14 @@ class _MastermindTable(BaseModel, metaclass=LateModel):
     """What models may cost in a campaign; 0 asks none."""
 
 
-class _CrewTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _CrewTable(_Table):
     model_calls: int | None = Field(default=None, ge=1, le=64)
     """Model calls of all handoffs at a time."""
     built_ins: bool | None = None
     """Whether the agents that Pilothouse ships are there."""
 
 
-class _KeepingTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _KeepingTable(_Table):
     disk_mb: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """Megabytes that the data of the workspace may take; agents are held at it."""
     days: int | None = Field(default=None, ge=1, le=36_500)
@@ -176,8 +173,7 @@ class OnLost(StrEnum):
     CLOSE = "close"
 
 
-class _ServeTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _ServeTable(_Table):
     on_lost: OnLost = OnLost.GO_ON
     """`go-on`: while something runs, the engine goes on where the terminal is lost; `close`: it ends."""
 
@@ -197,10 +193,9 @@ def seconds_of(text: object) -> float:
 Duration = Annotated[float, BeforeValidator(seconds_of)]
 
 
-class WebTable(BaseModel, metaclass=LateModel):
+class WebTable(_Table):
     """How `serve --web` serves browsers; counts in the user's own settings only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
     address: str = "127.0.0.1:8765"
     tls_cert: Path | None = None
     """The certificate with its chain, PEM."""
@@ -209,10 +204,9 @@ class WebTable(BaseModel, metaclass=LateModel):
     """Names of this machine that browsers may use, beside its addresses, `localhost` and its own name."""
 
 
-class NotifyTable(BaseModel, metaclass=LateModel):
+class NotifyTable(_Table):
     """Where the operator is told of what waits for them; counts in the user's own settings only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
     url: str = Field(default="", pattern=r"^(https?://\S+)?$")
     """A topic of ntfy or of what understands it."""
     command: tuple[str, ...] = ()
@@ -223,10 +217,9 @@ class NotifyTable(BaseModel, metaclass=LateModel):
     """The address that a notification opens; empty for that of `serve --web`."""
 
 
-class MemoryTable(BaseModel, metaclass=LateModel):
+class MemoryTable(_Table):
     """How memories are found; counts in the user's own settings only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
     embedder: str | None = Field(default=None, max_length=500)
     """`minilm`, or the address of an endpoint that answers `/embeddings`; `none` for words alone."""
     model: str | None = Field(default=None, max_length=200)
@@ -237,8 +230,7 @@ class MemoryTable(BaseModel, metaclass=LateModel):
     """Whether the model that thinks puts queries in other ways, and orders what is found."""
 
 
-class _File(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _File(_Table):
     approvals: dict[str, Any] = Field(default_factory=dict)
     """What agents ask about (`engine.agent.steering.rules`)."""
     budget: _BudgetTable = Field(default_factory=_BudgetTable.model_construct)
