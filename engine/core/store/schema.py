@@ -259,16 +259,12 @@ _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
 _WORD = 0xFFFFFFFF
 
 
-def torn_bytes(log: Path) -> int:
+def torn_end(log: Path) -> tuple[int, bool]:
     """Bytes at the end of a log that are no whole transaction; 0 when there are none, or no log.
 
-    Blocking; reads the whole log, which is there only where the last session did not end in good order.
+    And whether the end of a transaction is among them: then events may be lost. Blocking; reads the whole log,
+    which is there only where the last session did not end in good order.
     """
-    return torn_end(log)[0]
-
-
-def torn_end(log: Path) -> tuple[int, bool]:
-    """As `torn_bytes`, and whether the end of a transaction is among them: then events may be lost."""
     try:
         content = log.read_bytes()
     except OSError:

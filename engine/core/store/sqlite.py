@@ -264,10 +264,6 @@ class SqliteJournal(JournalReader):
             )
         )
 
-    async def drop_snapshots(self) -> None:
-        """Throw all snapshots away; states are folded from the events again."""
-        await self._writing().write((("delete from snapshots", ()),))
-
     async def replace_bodies(self, bodies: Mapping[int, str]) -> None:
         """Put others in the place of bodies that an event seals, or back; all or none.
 

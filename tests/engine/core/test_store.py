@@ -388,16 +388,6 @@ async def test_many_short_sessions_leave_a_snapshot_from_before_them(store, new_
     assert await store.load_snapshot("a", 58, 1) == (20, "before")
 
 
-async def test_dropping_all_snapshots_leaves_the_events(store, new_chain):
-    kept = await store.commit(new_chain().take(3))
-    await store.save_snapshot("a", 3, 1, "state")
-
-    await store.drop_snapshots()
-
-    assert await store.load_snapshot("a", None, 1) is None
-    assert await everything(store) == kept
-
-
 async def test_a_snapshot_that_cannot_be_saved_says_so_and_events_go_on(store, new_chain, full_disk):
     chain = new_chain()
     await store.commit(chain.take(1))
