@@ -262,8 +262,8 @@ _WORD = 0xFFFFFFFF
 def torn_end(log: Path) -> tuple[int, bool]:
     """Bytes at the end of a log that are no whole transaction; 0 when there are none, or no log.
 
-    And whether the end of a transaction is among them: then events may be lost. Blocking; reads the whole log,
-    which is there only where the last session did not end in good order.
+    And whether the end of a transaction is among them: then events may be lost. Blocking; reads the whole
+    log, which is there only where the last session did not end in good order.
     """
     try:
         content = log.read_bytes()
