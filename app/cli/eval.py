@@ -23,8 +23,8 @@ from app.commands.rewind import wilson_interval
 from app.commands.settings import load_and_say
 from engine import __version__
 from engine.agent.shared import EngineConfig
+from engine.core.store.places import read_plain
 from engine.core.text import clean_line, first_problem
-from engine.core.trust import read_plain
 from engine.core.user_key import write_own
 from engine.models.choice import NO_MODEL
 from engine.sandbox.policy import Network

@@ -39,8 +39,8 @@ from app.gateways.engine_client import EngineClient
 from app.gateways.remote_engine import RemoteEngine
 from app.gateways.socket_server import served
 from engine.core.journal import Event
+from engine.core.store.places import read_plain
 from engine.core.text import clean_line, first_problem
-from engine.core.trust import read_plain
 from engine.value import dataclass, replace
 
 LARGEST = 20_000_000

@@ -28,6 +28,7 @@ from engine.core.approvals import Policy
 from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
+from engine.core.store.places import open_plain
 from engine.core.text import clean_line, first_problem
 from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
@@ -558,7 +559,7 @@ class _Given:
 def _content(path: Path, problems: list[str]) -> bytes | None:
     """What stands in a file, at most a little more than the limit; None where there is none."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return file.read(SIZE_LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -492,3 +492,11 @@ async def test_a_link_in_the_place_of_the_data_is_refused_until_it_is_trusted(tm
     trust.trust(trust.digest)
     async with open_engine(folder) as engine:
         assert engine.store.last_seq
+
+
+async def test_pipes_in_the_places_of_a_folders_files_hold_nothing_up(tmp_path: Path) -> None:
+    for name in ("pilothouse.toml", "models.toml", "thresholds.toml", "mcp.json"):
+        os.mkfifo(tmp_path / name)
+    assert any("pilothouse.toml cannot be read" in line for line in Settings.load(tmp_path).problems)
+    code, _, text = await run_command(tmp_path, "agent_create bdi_agent pilot")
+    assert (code, "thresholds.toml cannot be read: no plain file" in text) == (1, True)
