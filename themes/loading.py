@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic.functional_validators import AfterValidator
 from rich.errors import StyleSyntaxError
 from rich.style import Style
@@ -32,10 +32,8 @@ def _color(value: str) -> str:
 ColorText = Annotated[str, AfterValidator(_color)]
 
 
-class ThemeFile(BaseModel):
+class ThemeFile(BaseModel, extra="forbid", frozen=True):
     """A theme as written in a file; the names are those of `textual.theme.Theme`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     """Small letters, digits and dashes."""

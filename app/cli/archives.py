@@ -1,7 +1,7 @@
-"""A journal as one file: an export that another machine reads, and a backup from which it is restored.
+"""A backup of a workspace's data as one file, and opening sessions that came as one.
 
-The file is a gzipped tar of the journal and its blobs as they lie in a workspace, so that everything that
-reads a workspace reads it. A backup has the snapshots of files as well, and says which head it has.
+A backup is a gzipped tar of the journal, its blobs and the snapshots of files as they lie in a workspace, and
+says which head it has.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
-import zipfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 
+from engine.api.archiving import ArchiveError
+from engine.api.portable import import_session
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
 from engine.core.store.origin import first_hash
@@ -29,28 +29,16 @@ from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import Verification, verify
 from engine.core.trust import FolderTrust
 
-UNPACKED_LIMIT = 4 * 1024**3
-"""Bytes that an export may hold."""
-BACKUP_LIMIT = 64 * 1024**3
-BLOBS = "blobs"
-SNAPSHOTS = ("snapshots/snapshots", "snapshots/objects")
-"""Of the snapshots; what names others stands first, so that what it names is in the file too."""
+LIMIT = 64 * 1024**3
+"""Bytes that a file may hold."""
+PARTS = ("blobs", ARCHIVES, "snapshots/snapshots", "snapshots/objects")
+"""Of the snapshots what names others stands first, so that what it names is in the file too."""
 ABOUT = "backup.json"
 """The first member of a backup: its head."""
 
 
 class ExportError(ValueError):
     """A file that cannot be written or read; the message says why and what to do."""
-
-
-def export_journal(workspace: Path, target: Path) -> int:
-    """Write the journal and its blobs to a new file; gives the file's bytes. Also while an engine runs.
-
-    Raises:
-        ExportError: there is no journal, or the file cannot be written, or it exists.
-    """
-    _archive(workspace, target, (BLOBS, ARCHIVES), backup=False)
-    return target.stat().st_size
 
 
 def write_backup(workspace: Path, target: Path, trust: FolderTrust | None = None) -> tuple[Verification, int]:
@@ -61,43 +49,29 @@ def write_backup(workspace: Path, target: Path, trust: FolderTrust | None = None
     Raises:
         ExportError: the journal is not sound, or the file cannot be written, or it exists.
     """
-    check = _archive(workspace, target, (BLOBS, ARCHIVES, *SNAPSHOTS), backup=True, trust=trust)
-    return check, target.stat().st_size
-
-
-def _archive(
-    workspace: Path, target: Path, parts: tuple[str, ...], *, backup: bool, trust: FolderTrust | None = None
-) -> Verification:
     data = workspace / DATA_DIRECTORY
     if not (data / DATABASE).is_file():
         raise ExportError(f"{workspace}: there is no journal here")
     try:
         with tempfile.TemporaryDirectory() as room, target.open("xb") as file:
             copy = Path(room) / DATABASE
-            _copy_database(data / DATABASE, copy)
-            check = check_rows(copy)
-            if backup and not check.ok:
-                why = f"the journal is not sound at {check.first_bad}: {check.reason}"
-            else:
-                why = ""
-                with tarfile.open(fileobj=file, mode="w:gz") as archive:
-                    if backup:
-                        seal = trust.seal_copy(check.head, first_hash(copy)) if trust is not None else ""
-                        _add_head(archive, check, seal)
-                    archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
-                    for part in parts:
-                        _add_all(archive, data, part)
+            check = _sound_copy(data / DATABASE, copy)
+            with tarfile.open(fileobj=file, mode="w:gz") as archive:
+                seal = trust.seal_copy(check.head, first_hash(copy)) if trust is not None else ""
+                _add_head(archive, check, seal)
+                archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
+                for part in PARTS:
+                    _add_all(archive, data, part)
             file.flush()
             os.fsync(file.fileno())
+            return check, file.tell()
     except FileExistsError:
         raise ExportError(f"{target} exists already: choose another name") from None
-    except (OSError, sqlite3.Error) as error:
+    except (ExportError, OSError, sqlite3.Error) as error:
         target.unlink(missing_ok=True)
+        if isinstance(error, ExportError):
+            raise
         raise ExportError(f"{target} cannot be written: {error}") from None
-    if why:
-        target.unlink(missing_ok=True)
-        raise ExportError(why)
-    return check
 
 
 def _add_head(archive: tarfile.TarFile, check: Verification, seal: str) -> None:
@@ -115,52 +89,52 @@ def _add_all(archive: tarfile.TarFile, data: Path, part: str) -> None:
                 archive.add(path, f"{DATA_DIRECTORY}/{path.relative_to(data)}")
 
 
-def _copy_database(source: Path, target: Path) -> None:
-    with (
-        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old,
-        closing(sqlite3.connect(target)) as new,
-    ):
+def _sound_copy(source: Path, target: Path) -> Verification:
+    with closing(connect_rows(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
+    if not (check := check_rows(target)).ok:
+        raise ExportError(f"the journal is not sound at {check.first_bad}: {check.reason}")
+    return check
 
 
-@contextmanager
-def unpack_journal(source: Path) -> Iterator[Path]:
-    """An exported journal as a workspace, for as long as the block runs.
+def unpack_session(source: Path, room: Path) -> Verification:
+    """Make the data of a workspace of an exported session, in a directory that has none. Blocking.
 
     Raises:
-        ExportError: the file is none, holds what an export does not hold, or is too large.
+        ExportError: the file is none, is damaged, or holds what an export does not hold.
     """
-    with tempfile.TemporaryDirectory() as room:
-        if zipfile.is_zipfile(source):
-            from engine.api.portable import import_session  # late
+    if source.is_file() and tarfile.is_tarfile(source):  # as `sessions export` wrote them up to 0.2
+        _unpack(source, room)
+        database = room / DATA_DIRECTORY / DATABASE
+        if not (check := check_rows(database)).ok:
+            raise ExportError(f"{source} is not sound at {check.first_bad}: {check.reason}")
+        _keep_events_alone(database)
+        return check
+    try:
+        return import_session(source, room, Ports().clock.now())
+    except ArchiveError as error:
+        raise ExportError(str(error)) from None
 
-            import_session(source, Path(room), Ports().clock.now())
-            yield Path(room)
-            return
-        _unpack(source, Path(room), UNPACKED_LIMIT, (BLOBS, ARCHIVES))
-        (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
-        yield Path(room)
 
-
-def _unpack(source: Path, room: Path, limit: int, parts: tuple[str, ...]) -> None:
+def _unpack(source: Path, room: Path) -> None:
     try:
         with tarfile.open(source, mode="r:gz") as archive:
             total = 0
             for member in archive:
                 total += member.size
-                if total > limit or not _belongs(member, parts):
+                if total > LIMIT or not _belongs(member):
                     raise ExportError(f"{source}: {member.name[:80]} does not belong in an export")
                 archive.extract(member, room, filter="data")
     except (OSError, EOFError, tarfile.TarError) as error:
         raise ExportError(f"{source} is no export of a journal: {error}") from None
 
 
-def _belongs(member: tarfile.TarInfo, parts: tuple[str, ...]) -> bool:
+def _belongs(member: tarfile.TarInfo) -> bool:
     names = PurePosixPath(member.name).parts
     if not member.isfile() or ".." in names:
         return False
     places = [(ABOUT,), (DATA_DIRECTORY, DATABASE)]
-    folders = [(DATA_DIRECTORY, *part.split("/")) for part in parts]
+    folders = [(DATA_DIRECTORY, *part.split("/")) for part in PARTS]
     return names in places or any(names[: len(folder)] == folder != names for folder in folders)
 
 
@@ -180,7 +154,7 @@ async def restore_backup(source: Path, workspace: Path, trust: FolderTrust | Non
     try:
         store = await SqliteJournal.open(room, clock=Ports().clock, read_only=True)
         try:
-            check = await verify(store, BlobStore(room / DATA_DIRECTORY / BLOBS))
+            check = await verify(store, BlobStore(room / DATA_DIRECTORY / "blobs"))
         finally:
             await store.close()
         if not check.ok or head != check.head:
@@ -204,7 +178,7 @@ def _laid_out(source: Path, workspace: Path) -> tuple[Path, str, str]:
     workspace.mkdir(parents=True, exist_ok=True)
     room = Path(tempfile.mkdtemp(dir=workspace, prefix=".restoring-"))
     try:
-        _unpack(source, room, BACKUP_LIMIT, (BLOBS, ARCHIVES, *SNAPSHOTS))
+        _unpack(source, room)
         about = json.loads((room / ABOUT).read_bytes())
         return room, str(about["head"]), str(about.get("seal", ""))
     except (OSError, ValueError, KeyError, TypeError) as error:

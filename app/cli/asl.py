@@ -17,8 +17,8 @@ from engine.bdi.semantics import EventPolicy, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.system import System
 from engine.bdi.trace import TraceEvent
+from engine.core.store.places import read_plain
 from engine.core.text import clean, clean_line
-from engine.core.trust import read_plain
 from engine.value import dataclass, field, fields
 
 POLICIES = {

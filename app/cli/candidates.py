@@ -16,6 +16,7 @@ from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_program
 from engine.bdi.printer import plan_text
 from engine.bdi.syntax import Plan
+from engine.core.store.places import read_plain
 from engine.planning.pgp.answer_parser import Answer, ParsedPlan, parse_answer
 from engine.planning.pgp.documentation import Documentation, documentation_of
 from engine.planning.pgp.requests import Answerer, GenerationConfig, RecordedAnswers
@@ -87,14 +88,9 @@ def read_file(path: Path) -> str:
         CandidateError: it cannot be read, is too large, or is no text.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(FILE_LIMIT + 1)
+        return read_plain(path, FILE_LIMIT).decode("utf-8")
     except OSError as error:
         raise CandidateError(f"{path}: {error.strerror}") from None
-    if len(content) > FILE_LIMIT:
-        raise CandidateError(f"{path}: larger than {FILE_LIMIT} bytes")
-    try:
-        return content.decode("utf-8")
     except UnicodeDecodeError:
         raise CandidateError(f"{path}: not a text in UTF-8") from None
 

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from app.cli.evaluation import FIGURES, TASK_S, Suite, SuiteError, Task, load_suite, run_task
 from app.cli.options import accepted_tier, add_tier_option, flag, positive, print_answer, print_error, seconds
@@ -23,8 +23,8 @@ from app.commands.rewind import wilson_interval
 from app.commands.settings import load_and_say
 from engine import __version__
 from engine.agent.shared import EngineConfig
+from engine.core.store.places import read_plain
 from engine.core.text import clean_line, first_problem
-from engine.core.trust import read_plain
 from engine.core.user_key import write_own
 from engine.models.choice import NO_MODEL
 from engine.sandbox.policy import Network
@@ -39,10 +39,8 @@ WIDE = 10
 """Characters of a bar."""
 
 
-class _Row(BaseModel):
+class _Row(BaseModel, frozen=True):
     """One run of one task; what is unknown here came with a later version."""
-
-    model_config = ConfigDict(frozen=True)
 
     task: str
     round: int

@@ -34,9 +34,9 @@ from engine.core.actions import ResultStatus
 from engine.core.folds.actions import BACKGROUND
 from engine.core.journal import Event, canonical
 from engine.core.ports import Ports
+from engine.core.store.places import read_plain
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, first_problem
-from engine.core.trust import read_plain
 from engine.planning.library.missions import Mission, MissionAgent
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from app.commands.goal_engine import GoalEngine
 from app.commands.headless import (
@@ -39,8 +39,8 @@ from app.gateways.engine_client import EngineClient
 from app.gateways.remote_engine import RemoteEngine
 from app.gateways.socket_server import served
 from engine.core.journal import Event
+from engine.core.store.places import read_plain
 from engine.core.text import clean_line, first_problem
-from engine.core.trust import read_plain
 from engine.value import dataclass, replace
 
 LARGEST = 20_000_000
@@ -58,9 +58,7 @@ class FleetError(ValueError):
     """A fleet file that cannot be used; the message says what is wrong, where, and what to do."""
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _Table(BaseModel, extra="forbid", strict=True, frozen=True):
     id: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     count: int | None = Field(default=None, ge=1, le=MOST)
     goal: str = Field(min_length=1, max_length=8_000)
@@ -68,9 +66,7 @@ class _Table(BaseModel):
     max_loops: int | None = Field(default=None, ge=1)
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _File(BaseModel, extra="forbid", strict=True, frozen=True):
     agents: list[_Table] = Field(min_length=1)
 
 

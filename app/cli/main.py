@@ -17,37 +17,10 @@ from app.cli.options import Parser, add_tier_option, add_trust_option, common_op
 from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
 
-SUBCOMMANDS = {
-    "demo": "scenes that need no model: a crew, a model at work, a campaign",
-    "run": "run one agent on a goal without a screen",
-    "missions": "the shipped missions",
-    "examples": "files to begin with: a fleet, programs, a project, a recipe, a plug-in, an MCP server",
-    "do": "one line, as typed in the command bar",
-    "sessions": "the journal: what ran, whether it is whole, and repairing it",
-    "open": "look at a session that came as one file, or make a workspace of it",
-    "backup": "journal, blobs and snapshots as one file, and a workspace from it",
-    "search": "search events, outputs, thoughts, prompts and memories",
-    "memory": "what agents remember",
-    "why": "why something is so, answered from the journal",
-    "agent": "deprecated: do takes the lines build, agents and agent_remove",
-    "coder": "an interactive SimpleCoder session",
-    "asl": "run AgentSpeak(L) programs, several agents together",
-    "tools": "the tools that agents have, and how MCP servers are",
-    "models": "the models there are, what is known of each, and trying one",
-    "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
-    "serve": "the engine of a workspace without a screen, for other programs of yours",
-    "attach": "a cockpit on the engine that another process has",
-    "tokens": "who may use the web pages of serve --web, and for what",
-    "ps": "the engines that run: workspaces, agents, who needs you",
-    "trust": "what in the workspace's folder counts once you trust it",
-    "doctor": "what works on this machine",
-    "explorer": "plans for the explorer robot, run and measured",
-    "eval": "graded tasks for a model, as a table by level; two results side by side",
-    "bench": "benchmarks beside their baselines (source tree only)",
-    "help": "the guide, a page for each topic",
-    "completion": "completion of this command for a shell",
-    "man": "the manual page of this command",
-}
+SUBCOMMANDS = dict(
+    line.split(" = ", 1)
+    for line in Path(__file__).with_name("subcommands.txt").read_text("utf-8").splitlines()
+)
 """What each is for; its module in `app.cli` declares its arguments and runs it."""
 EXAMPLES = Path(__file__).with_name("examples.txt")
 """Lines to try, each beginning with its subcommand."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from app.cli.archives import ExportError, unpack_session
 from app.cli.options import Answer, accepted_tier, print_answer, print_error, run_answer
 from app.cli.sessions import query_sessions
 from app.commands.settings import Settings
-from engine.api.archiving import ArchiveError
-from engine.api.portable import import_session
-from engine.core.ports import Ports
 
 
 def add_arguments(opening: argparse.ArgumentParser) -> None:
@@ -34,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
         room = Path(place) / options.file.stem
         room.mkdir()
         try:
-            import_session(options.file, room, Ports().clock.now())
-        except ArchiveError as error:
+            unpack_session(options.file, room)
+        except ExportError as error:
             return print_error(str(error))
         if not terminal or os.environ.get("TERM") == "dumb" or getattr(options, "json", False):
             return run_answer(options, query_sessions(room, "replay", ""))
@@ -56,12 +55,11 @@ def keep(source: Path, target: Path) -> Answer:
     except OSError as error:
         return 2, {}, f"{target} cannot be made: {error.strerror}"
     try:
-        check = import_session(source, room, Ports().clock.now())
+        check = unpack_session(source, room)
         room.chmod(0o755)
         room.rename(target)
-    except (ArchiveError, OSError) as error:
-        if room.is_dir():
-            room.rmdir()
+    except (ExportError, OSError) as error:
+        shutil.rmtree(room, ignore_errors=True)
         return 2, {}, str(error)
     answer = {"ok": True, "workspace": str(target), "events": check.events, "head": check.head}
     words = (

@@ -7,10 +7,12 @@ import asyncio
 import sys
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
 
+from app.cli.archives import ExportError, unpack_session
 from app.cli.beside import UNUSABLE, in_engine, refused_beside
 from app.cli.fleet import exit_code, fleet_table, run_fleet
 from app.cli.options import (
@@ -26,7 +28,7 @@ from app.cli.options import (
     seconds,
     workspace_of,
 )
-from app.cli.sessions import replay_export
+from app.cli.sessions import run_again
 from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.remote_engine import refused_option, run_goal_beside
@@ -155,11 +157,12 @@ def _run_again(options: argparse.Namespace) -> int:
     if options.goal.strip() or options.mission:
         return print_error("a recorded run has its goal; say neither GOAL nor --mission")
     try:
-        file = Path(options.thinker.removeprefix(RECORDED))
-        code, answer, text = asyncio.run(replay_export(file, options.agent))
-    except JournalError as error:
-        return print_error(str(error))
-    return print_error(text) if code == 2 else print_result(options, code, answer, text)
+        with TemporaryDirectory() as room:
+            unpack_session(Path(options.thinker.removeprefix(RECORDED)), Path(room))
+            code, answer = asyncio.run(run_again(Path(room), options.agent))
+    except (ExportError, KeyError, JournalError) as error:
+        return print_error(str(error.args[0]))
+    return print_result(options, code, answer, answer["message"])
 
 
 def _one_line(error: Exception) -> str:

@@ -49,21 +49,6 @@ UNIT = "PILOTHOUSE_UNIT"
 END_S = 30.0
 """How long a stopped engine may take to end."""
 LOG_BYTES = 1_048_576
-_UNIT_TEXT = """\
-[Unit]
-Description=Pilothouse engine of {workspace}
-
-[Service]
-Type=exec
-ExecStart={program}
-Environment={unit}
-{environment}Restart=on-failure
-RestartSec=2
-TimeoutStopSec=10
-
-[Install]
-WantedBy=default.target
-"""
 
 
 def add_arguments(serve: argparse.ArgumentParser) -> None:
@@ -399,11 +384,16 @@ def _installed(workspace: Path, more: Sequence[str]) -> Answer:
     file = Path(config) / "systemd/user" / name
     line = [sys.executable, "-P", "-m", "app.cli", "serve", "--workspace", text, *more]
     kept = {each: os.environ[each] for each in ("PILOTHOUSE_HOME",) if os.environ.get(each)}
-    content = _UNIT_TEXT.format(
-        workspace=text.replace("%", "%%"),
-        program=" ".join(map(_quoted, line)),
-        unit=_quoted(f"{UNIT}={name}"),
-        environment="".join(f"Environment={_quoted(f'{key}={value}')}\n" for key, value in kept.items()),
+    content = (
+        Path(__file__)
+        .with_suffix(".service")
+        .read_text("utf-8")
+        .format(
+            workspace=text.replace("%", "%%"),
+            program=" ".join(map(_quoted, line)),
+            unit=_quoted(f"{UNIT}={name}"),
+            environment="".join(f"Environment={_quoted(f'{key}={value}')}\n" for key, value in kept.items()),
+        )
     )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from app.cli.archives import BLOBS, ExportError, export_journal, unpack_journal
 from app.cli.options import Answer, Parser, common_options, days, run_answer, workspace_of
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
@@ -25,8 +24,6 @@ from engine.core.store.repair import look, repair
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import read_seals, verify, workspace_head
 from engine.core.streams import StreamLog
-from engine.core.text import clean, clean_line
-from engine.inquiry.report import Report, Reporter, Table
 from engine.value import dataclass, replace
 
 SUFFIX = ".pilot"
@@ -45,73 +42,33 @@ class _Session:
     last: int
 
 
-async def run_sessions_command(
-    workspace: Path, what: str, name: str, exported: Path | None, target: Path | None = None
-) -> Answer:
-    """Answer one of the `sessions` sub-commands, on a workspace or on an exported journal.
-
-    Args:
-        workspace: where the journal is.
-        what: the sub-command.
-        name: a session or an agent, or the file to export to.
-        exported: the file of an export to be read in the place of the workspace.
-        target: the file that a report is written to.
+async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
+    """An agent's whole recorded run once more, as `run` tells of one: no model, no network, nothing acts.
 
     Raises:
-        JournalError: there is no journal, or it cannot be read.
+        KeyError: there is no such agent, and more than one; the message lists them.
+        JournalError: the journal cannot be read.
     """
-    try:
-        if what == "export":
-            size = await asyncio.to_thread(export_journal, workspace, Path(name))
-            return 0, {"ok": True, "file": name, "bytes": size}, f"{name}: {size} bytes"
-        if exported is None:
-            return await query_sessions(workspace, what, name, target)
-        with unpack_journal(exported) as room:
-            return await query_sessions(room, what, name, target)
-    except ExportError as error:
-        return 2, {}, str(error)
-
-
-async def replay_export(exported: Path, agent: str) -> Answer:
-    """An exported run once more with its recorded thinker: no model, no network, nothing acts.
-
-    Args:
-        exported: the file of `sessions export`.
-        agent: whose run; where the export has one agent only, that one's.
-
-    Raises:
-        JournalError: the export holds no journal that can be read.
-    """
-    try:
-        with unpack_journal(exported) as room:
-            store = await SqliteJournal.open(room, clock=Ports().clock, read_only=True)
-            try:
-                return await _run_again(store, room, agent)
-            finally:
-                await store.close()
-    except ExportError as error:
-        return 2, {}, str(error)
-
-
-async def _run_again(store: SqliteJournal, room: Path, agent: str) -> Answer:
-    agents = [stream for stream in await store.streams() if of_agent(stream)]
-    if agent not in agents and len(agents) != 1:
-        return 2, {}, f"say with --agent which run is meant; the export has: {', '.join(agents) or 'none'}"
-    name = agent if agent in agents else agents[0]
-    blobs = BlobStore(room / DATA_DIRECTORY / BLOBS)
     clock = Ports().clock
     began = clock.monotonic()
-    replay = await _replay_one(store, blobs, name)
-    state = fold(await store.read(name))
+    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
+    try:
+        agents = [stream for stream in await store.streams() if of_agent(stream)]
+        if agent not in agents and len(agents) != 1:
+            raise KeyError(f"say with --agent which run is meant; there are: {', '.join(agents) or 'none'}")
+        name = agent if agent in agents else agents[0]
+        replay = await _replay_one(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"), name)
+        state, head = fold(await store.read(name)), workspace_head(await store.streams())
+    finally:
+        await store.close()
     goal = max(state.goals.values(), key=lambda goal: goal.order, default=None)
     achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
-    same = f"{replay.events} events came out the same" if replay.matches else replay.difference
     status = Status.GOAL_ACHIEVED if replay.matches and achieved else Status.FAILED
     if replay.matches and state.intervention is not None:
         status = Status.NEEDS_OPERATOR
     answer = {
         "status": status.value,
-        "goal": goal.text if goal is not None else "",
+        "goal": goal.text if goal else "",
         "session": state.session,
         "agent": name,
         "loops": state.tick,
@@ -120,16 +77,16 @@ async def _run_again(store: SqliteJournal, room: Path, agent: str) -> Answer:
         "thinker": "recorded",
         "tokens": 0,
         "cost_usd": 0.0,
-        "duration_s": round(clock.monotonic() - began, 3),
-        "message": same,
-        "matches": replay.matches,
         "model_calls": replay.model_calls,
-        "journal_head": workspace_head(await store.streams()),
+        "duration_s": round(clock.monotonic() - began, 3),
+        "message": f"{replay.events} events came out the same" if replay.matches else replay.difference,
+        "matches": replay.matches,
+        "journal_head": head,
     }
-    return EXIT_CODES[status], answer, same
+    return EXIT_CODES[status], answer
 
 
-async def query_sessions(workspace: Path, what: str, name: str, target: Path | None = None) -> Answer:
+async def query_sessions(workspace: Path, what: str, name: str) -> Answer:
     """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
 
     Raises:
@@ -138,8 +95,6 @@ async def query_sessions(workspace: Path, what: str, name: str, target: Path | N
     answers = {"list": _list, "show": _show, "verify": _verify, "replay": _replay}
     store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
     try:
-        if what == "report" and target is not None:
-            return await _write_report(store, *await _chosen(store, name), target)
         return await answers[what](store, workspace, name)
     except KeyError as error:
         return 2, {}, str(error.args[0])
@@ -209,7 +164,7 @@ async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
 
 
 async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
-    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / BLOBS))
+    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
         archived = {file: count for file, _, count in check.archived}
@@ -231,7 +186,7 @@ async def _replay(store: SqliteJournal, workspace: Path, name: str) -> Answer:
         agents = [name]
     elif name and not any(session.startswith(name) for session in sessions):
         return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
-    blobs = BlobStore(workspace / DATA_DIRECTORY / BLOBS)
+    blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
     skipped = [] if name in agents else [each for each in streams if each != WORKSPACE and not of_agent(each)]
     replays = [await _replay_one(store, blobs, agent) for agent in agents]
     return _replays_answer(streams, replays, skipped)
@@ -350,7 +305,7 @@ async def export_portable(workspace: Path, options: argparse.Namespace) -> Answe
 
     target = Path(options.name)
     if target.suffix != SUFFIX:
-        return 2, {}, f"{target.name}: --agent and --redact need a file that ends in {SUFFIX}"
+        return 2, {}, f"{target.name}: give the file a name that ends in {SUFFIX}"
     operator = (await asyncio.to_thread(Settings.load, workspace)).operator
     chosen = {"agent": options.agent, "patterns": options.redact, "operator": operator}
     made = await asyncio.to_thread(export_session, workspace, target, **chosen, at=Ports().clock.now())
@@ -413,63 +368,6 @@ def _archive_words(workspace: Path, file: str, digest: str, count: int) -> str:
     return f"{count} event{'s' * (count != 1)} archived in {file}, {how}"
 
 
-# ------------------------------------------------------------------ reports
-
-_SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
-
-
-async def _write_report(
-    store: SqliteJournal, title: str, first: int, last: int, stream: str | None, target: Path
-) -> Answer:
-    """Write what is between two places of the journal, or an agent's part of it, to a new file."""
-    if target.suffix != ".md":
-        return 2, {}, f"{target.name}: a report is written to a file that ends in .md"
-    reporter = Reporter(first)
-    async for event in store.events(0, stream=stream):
-        if event.seq > last:
-            break
-        reporter.take(event)
-    made = reporter.report(title)
-    try:
-        size = await asyncio.to_thread(_write, target, as_markdown(made))
-    except FileExistsError:
-        return 2, {}, f"{target} exists already: choose another name"
-    except OSError as error:
-        return 2, {}, f"{target} cannot be written: {error.strerror}"
-    rows = {table.title: len(table.rows) for table in made.tables}
-    answer = {"ok": True, "file": str(target), "bytes": size, "facts": dict(made.facts), "rows": rows}
-    return 0, answer, f"{target}: {size} bytes"
-
-
-def _write(target: Path, text: str) -> int:
-    with target.open("x", encoding="utf-8") as file:
-        file.write(text)
-    return target.stat().st_size
-
-
-def as_markdown(report: Report) -> str:
-    """The report as GitHub's Markdown; recorded text is plain text in it, whatever it holds."""
-    parts = [f"# {_inert(report.title)}", ""]
-    parts += [f"- {label}: {_inert(value)}" for label, value in report.facts]
-    for table in report.tables:
-        parts += ["", f"## {table.title}", "", *_markdown_table(table)]
-    return "\n".join(parts) + "\n"
-
-
-def _markdown_table(table: Table) -> list[str]:
-    if not table.rows:
-        return ["Nothing."]
-    head = ["| " + " | ".join(table.columns) + " |", "|" + " --- |" * len(table.columns)]
-    return head + ["| " + " | ".join(map(_inert, row)) + " |" for row in table.rows]
-
-
-def _inert(text: str) -> str:
-    """The text on one line with every sign escaped that Markdown or HTML could take for its own."""
-    lines = [clean_line(line, limit=len(line) + 1) for line in clean(text, limit=len(text) + 1).split("\n")]
-    joined = " · ".join(line for line in lines if line)
-    return _SIGNS.sub(r"\\\1", joined).replace("\\&", "&amp;").replace("\\<", "&lt;").replace("\\>", "&gt;")
-
-
 # ------------------------------------------------------------------ the subcommand
 
 
@@ -488,13 +386,6 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
             parser.add_argument(
                 "name", nargs="?", default="", metavar="NAME", help="a session or an agent; all by default"
             )
-        parser.add_argument(
-            "--from", dest="source", type=Path, metavar="FILE", help="an export, not the workspace"
-        )
-    report = what.add_parser("report", parents=[common], help="a session or an agent as a file to be read")
-    report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
-    report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md")
-    report.add_argument("--from", dest="source", type=Path, metavar="FILE", help="an export")
     mend = what.add_parser(
         "repair", parents=[common], help="what can be done about a journal that is not sound"
     )
@@ -516,19 +407,19 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     keep.add_argument("--dry-run", action="store_true", help="only say how much there is")
     keep.add_argument("--restore", type=Path, metavar="FILE", help="bring the contents of an archive back")
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
-    out.add_argument("name", metavar="FILE", help="a new file: flight.pilot for `open`, or flight.tar.gz")
-    out.add_argument("--agent", default="", metavar="ID", help="only this agent (in a .pilot file)")
+    out.add_argument("name", metavar="FILE", help="a new file that ends in .pilot, for `open`")
+    out.add_argument("--agent", default="", metavar="ID", help="only this agent")
     out.add_argument(
         "--redact",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="replace contents by their digest in the .pilot file, as `sessions redact` does",
+        help="replace contents by their digest in the file, as `sessions redact` does",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer from the journal, replay, report, export, repair, redact or archive."""
+    """Answer from the journal, replay, export, repair, redact or archive."""
     if options.what == "repair":
         mending = repair_journal(workspace_of(options), restore=options.restore, accept=options.accept_break)
         return run_answer(options, mending)
@@ -539,8 +430,7 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "archive":
         chosen = {"days": options.older_than, "target": options.to, "source": options.restore}
         return run_answer(options, archive_contents(workspace_of(options), dry=options.dry_run, **chosen))
-    if options.what == "export" and (options.name.endswith(SUFFIX) or options.agent or options.redact):
+    if options.what == "export":
         return run_answer(options, export_portable(workspace_of(options), options))
-    name, source, target = (getattr(options, each, None) for each in ("name", "source", "target"))
-    work = run_sessions_command(workspace_of(options), options.what, name or "", source, target)
-    return run_answer(options, work)
+    name = getattr(options, "name", "")
+    return run_answer(options, query_sessions(workspace_of(options), options.what, name))

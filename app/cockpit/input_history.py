@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engine.core.store.places import read_plain
 from engine.core.text import clean, clean_line
 
 UNSENT_LINE_LIMIT = 20_000
@@ -40,7 +41,7 @@ class UnsentInputStore:
 
     def _read(self) -> UnsentInput:
         try:
-            kept = UnsentInput.model_validate_json(self._path.read_bytes())
+            kept = UnsentInput.model_validate_json(read_plain(self._path, 1_000_000))
         except (OSError, ValidationError):  # what cannot be read is taken as empty
             return UnsentInput()
         return UnsentInput(line=_kept(kept.line), agent=clean_line(kept.agent))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, format_key
@@ -51,76 +52,13 @@ class Key:
         return Binding(keys, self.action, name, self.shown, id=self.id, priority=self.first, tooltip=does)
 
 
-KEYS: tuple[Key, ...] = (
-    Key("space", "toggle_run", "run/pause", "Run", "Run or pause the agent", shown=True),
-    Key("s", "step", "step", "Run", "Run exactly one action", shown=True),
-    Key("S", "step_over", "step over", "Run", "Run the pending step with all below it"),
-    Key("O", "step_out", "step out", "Run", "Run until the present sub-goal ends"),
-    Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
-    Key("full_stop", "stop", "stop", "Run", "Stop all of the agent, and report what stopped", shown=True),
-    Key("X", "stop_panel", "stop …", "Run", "Escalating stop of this agent, its children or all; the report"),
-    Key("escape", "close_receipt", "close", "Run", "Dismiss the stop report"),
-    Key("r", "again", "retry", "Run", "Ask the model now where it waits, or run what failed again"),
-    Key("b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before this step", shown=True),
-    Key("B", "breakpoints", "breakpoints", "Run", "All breakpoints: tools, beliefs, goals, errors, spend, …"),
-    Key("e", "edit", "edit", "Plan", "Change the selected or pending step", shown=True),
-    Key("x", "skip", "skip", "Plan", "Skip the selected or pending step"),
-    Key("insert,I", "insert", "insert", "Plan", "Insert a step before the selected one"),
-    Key("delete,D", "delete", "delete", "Plan", "Delete the selected step from the plan"),
-    Key("K", "move_up", "move up", "Plan", "Move the selected step up"),
-    Key("J", "move_down", "move down", "Plan", "Move the selected step down"),
-    Key("i", "intervene", "intervene", "Your turn", "Take the agent's turn, or decide for it", shown=True),
-    Key("t", "take_shell", "take shell", "Your turn", "Work in the agent's sandbox yourself", shown=True),
-    Key("ctrl+right_square_bracket", "return_shell", "hand back", "Your turn", "Hand the shell back"),
-    Key("a", "approve", "answer", "Your turn", "Answer what the agent asks", shown=True),
-    Key(
-        "V", "accept_plan", "accept plan", "Your turn", "Accept the agent's plan, or its re-plan; y confirms"
-    ),
-    Key("d", "deny", "deny", "Your turn", "Deny what the agent asks, with a reason, or reject its re-plan"),
-    Key("A,f8", "inbox", "inbox", "Your turn", "Everything that needs you, of all agents"),
-    Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
-    Key("1", "pane('goals')", "goals", "View", "Goals and agents"),
-    Key("2", "pane('plan')", "plan", "View", "The plan"),
-    Key("3", "pane('memory')", "memory", "View", "Working memory; of a reasoner its beliefs first"),
-    Key("4", "pane('errors')", "errors", "View", "Errors"),
-    Key("5", "pane('session')", "session", "View", "The sandbox session"),
-    Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, estimate; give more"),
-    Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
-    Key("6", "pane('mind')", "mind", "View", "The mind stream"),
-    Key("M", "memories", "memories", "View", "Search memories by words and similarity; links, history"),
-    Key("m", "meta", "meta-cognition", "View", "What is due and what runs; force, veto, cancel"),
-    Key("ctrl+g", "guide", "guide", "Your turn", "Tell the agent: now, after this action, in the next plan"),
-    Key("c", "context", "context", "View", "The thinker's last prompt: shares, words, cost"),
-    Key("w", "why", "why", "View", "Why this? Its causes, and what depends on it, from the journal"),
-    Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
-    Key("left_square_bracket", "earlier", "back in time", "Time", "Back to the mark before, in every pane"),
-    Key("right_square_bracket", "later", "forward in time", "Time", "Forward to the next mark, then now"),
-    Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
-    Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
-    Key("R", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
-    Key("f", "fork", "fork", "Time", "Let a new agent begin there with files of its own; the original stays"),
-    Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
-    Key("slash", "search", "search", "View", "Search everything: events, outputs, memories"),
-    Key("N", "recap", "recap", "View", "What happened since you last looked"),
-    Key("C", "campaigns", "campaigns", "Mastermind", "Campaigns: candidates, verdicts, differences; apply"),
-    Key("L", "backlog", "backlog", "Mastermind", "What could be better; approve, reject, process"),
-    Key("T", "mastermind_jobs", "jobs", "Mastermind", "Background jobs: progress and results"),
-    Key("F,f6", "fleet", "fleet", "Crew", "All agents, who needs you first; answer what they ask in place"),
-    Key("H,f7", "handoffs", "handoffs", "Crew", "Who handed what to whom; cancel, retry"),
-    Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
-    Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
-    Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
-    Key("ctrl+n", "tour_next", "next of the tour", "Cockpit", "The tour: pass over a step, or begin"),
-    Key("f1", "manual", "guide", "Cockpit", "The user's guide, a page a topic", first=True),
-    Key(
-        "ctrl+z", "suspend_process", "suspend", "Cockpit", "Back to the shell; agents wait for fg", first=True
-    ),
-    Key(
-        "ctrl+c", "interrupt", "interrupt", "Cockpit", "Copy a selection, or pause; twice leaves", first=True
-    ),
-    Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are", first=True),
-)
+def _read() -> Iterator[Key]:
+    for line in Path(__file__).with_name("keys.txt").read_text("utf-8").splitlines()[1:]:
+        keys, action, name, group, does, flags = map(str.strip, line.split("|"))
+        yield Key(keys, action, name, group, does, "shown" in flags, "first" in flags)
 
+
+KEYS = tuple(_read())
 LINES = {
     "step": "step",
     "step_over": "step over",

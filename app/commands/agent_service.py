@@ -11,8 +11,8 @@ from app.commands.command import Answer, CommandHost, GrammarError, Request, Val
 from app.commands.preview import VALUE_LIMIT, default_preview, preview_improve, refused_preview
 from app.projection.improve_text import Preview
 from engine.core.command import Receipt
+from engine.core.store.places import read_plain
 from engine.core.text import clean_line
-from engine.core.trust import read_plain
 from engine.improve.agent_creation import AgentService, RemovalError
 from engine.improve.agent_specification import Specification, settings_in, split_request
 from engine.improve.agent_types import TYPES, CreationError

@@ -28,6 +28,7 @@ from engine.core.approvals import Policy
 from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
+from engine.core.store.places import open_plain
 from engine.core.text import clean_line, first_problem
 from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
@@ -58,8 +59,11 @@ NAMED = 3
 """How many files that are not trusted a line names."""
 
 
-class _CockpitTable(BaseModel, metaclass=LateModel):
+class _Table(BaseModel, metaclass=LateModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
+
+
+class _CockpitTable(_Table):
     theme: str | None = None
     notify: Rule = Rule.DONE
     """`needs-you`: the bell and a notification when an agent needs the operator; `done`: when a goal ends,
@@ -70,8 +74,7 @@ class _CockpitTable(BaseModel, metaclass=LateModel):
     """Keys by binding id, such as `cockpit.step = "f10"`."""
 
 
-class _SandboxTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _SandboxTable(_Table):
     network: Network = Network.OFF
     """`off`, `ports` (HTTP and HTTPS with name look-up) or `on`."""
     accept_paths: bool = False
@@ -83,8 +86,7 @@ class _SandboxTable(BaseModel, metaclass=LateModel):
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _ModelTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _ModelTable(_Table):
     name: str | None = Field(default=None, min_length=1, max_length=200)
     """The model that thinks, as its endpoint knows it."""
     url: str = Field(default="", max_length=500)
@@ -105,8 +107,7 @@ class _ModelTable(BaseModel, metaclass=LateModel):
     """Characters a second of recorded answers; 0 gives them at once."""
 
 
-class _Amounts(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _Amounts(_Table):
     usd: float | None = Field(default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.USD], allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.TOKENS]))
     calls: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.CALLS]))
@@ -130,8 +131,7 @@ class _BudgetTable(_Amounts):
     """What each agent may take, with those that work for it."""
 
 
-class _MastermindTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _MastermindTable(_Table):
     cooldown_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
     """How long what failed is left alone."""
     interval_s: float | None = Field(default=None, ge=0, le=86_400, allow_inf_nan=False)
@@ -151,16 +151,14 @@ class _MastermindTable(BaseModel, metaclass=LateModel):
     """What models may cost in a campaign; 0 asks none."""
 
 
-class _CrewTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _CrewTable(_Table):
     model_calls: int | None = Field(default=None, ge=1, le=64)
     """Model calls of all handoffs at a time."""
     built_ins: bool | None = None
     """Whether the agents that Pilothouse ships are there."""
 
 
-class _KeepingTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _KeepingTable(_Table):
     disk_mb: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """Megabytes that the data of the workspace may take; agents are held at it."""
     days: int | None = Field(default=None, ge=1, le=36_500)
@@ -176,8 +174,7 @@ class OnLost(StrEnum):
     CLOSE = "close"
 
 
-class _ServeTable(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _ServeTable(_Table):
     on_lost: OnLost = OnLost.GO_ON
     """`go-on`: while something runs, the engine goes on where the terminal is lost; `close`: it ends."""
 
@@ -197,10 +194,9 @@ def seconds_of(text: object) -> float:
 Duration = Annotated[float, BeforeValidator(seconds_of)]
 
 
-class WebTable(BaseModel, metaclass=LateModel):
+class WebTable(_Table):
     """How `serve --web` serves browsers; counts in the user's own settings only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
     address: str = "127.0.0.1:8765"
     tls_cert: Path | None = None
     """The certificate with its chain, PEM."""
@@ -209,10 +205,9 @@ class WebTable(BaseModel, metaclass=LateModel):
     """Names of this machine that browsers may use, beside its addresses, `localhost` and its own name."""
 
 
-class NotifyTable(BaseModel, metaclass=LateModel):
+class NotifyTable(_Table):
     """Where the operator is told of what waits for them; counts in the user's own settings only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
     url: str = Field(default="", pattern=r"^(https?://\S+)?$")
     """A topic of ntfy or of what understands it."""
     command: tuple[str, ...] = ()
@@ -223,10 +218,9 @@ class NotifyTable(BaseModel, metaclass=LateModel):
     """The address that a notification opens; empty for that of `serve --web`."""
 
 
-class MemoryTable(BaseModel, metaclass=LateModel):
+class MemoryTable(_Table):
     """How memories are found; counts in the user's own settings only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
     embedder: str | None = Field(default=None, max_length=500)
     """`minilm`, or the address of an endpoint that answers `/embeddings`; `none` for words alone."""
     model: str | None = Field(default=None, max_length=200)
@@ -237,8 +231,7 @@ class MemoryTable(BaseModel, metaclass=LateModel):
     """Whether the model that thinks puts queries in other ways, and orders what is found."""
 
 
-class _File(BaseModel, metaclass=LateModel):
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+class _File(_Table):
     approvals: dict[str, Any] = Field(default_factory=dict)
     """What agents ask about (`engine.agent.steering.rules`)."""
     budget: _BudgetTable = Field(default_factory=_BudgetTable.model_construct)
@@ -566,7 +559,7 @@ class _Given:
 def _content(path: Path, problems: list[str]) -> bytes | None:
     """What stands in a file, at most a little more than the limit; None where there is none."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return file.read(SIZE_LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from engine.core.store.places import open_plain
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
 from engine.value import dataclass
@@ -163,15 +164,12 @@ def _places(frame: FrameType | None) -> tuple[str, ...]:
 def read_held(workspace: Path) -> list[Held]:
     """What has held the loops of a workspace, the oldest first; lines that are none are passed over."""
     held: list[Held] = []
-    with suppress(OSError):
-        end = os.open(
-            workspace / DATA_DIRECTORY / LOOP_LOG, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        )
-        with os.fdopen(end, "rb") as file:
-            for line in file.read(2 * LOG_BYTES).splitlines():
-                with suppress(ValueError, TypeError, RecursionError):
-                    at, seconds, computed, *where = json.loads(line)
-                    held.append(Held(str(at), float(seconds), float(computed), tuple(map(str, where))))
+    log = workspace / DATA_DIRECTORY / LOOP_LOG
+    with suppress(OSError), open_plain(log, links=False) as file:
+        for line in file.read(2 * LOG_BYTES).splitlines():
+            with suppress(ValueError, TypeError, RecursionError):
+                at, seconds, computed, *where = json.loads(line)
+                held.append(Held(str(at), float(seconds), float(computed), tuple(map(str, where))))
     return held
 
 

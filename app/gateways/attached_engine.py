@@ -255,11 +255,10 @@ class AttachedEngine(WorkspaceEngine):
         key, until, sent = new_key(), asyncio.get_running_loop().time() + LOST_S, False
         while True:
             try:
-                keyed = sent or (self._connection is not None and self._connection.takes_keys)
-                return await self._ask("submit", command=command, **({"key": key} if keyed else {}))
+                return await self._ask("submit", command=command, key=key)
             except EngineAwayError as error:
                 lost = isinstance(error.__cause__, EngineLostError) and not error.__cause__.meant
-                if not keyed or not (lost or sent) or asyncio.get_running_loop().time() > until:
+                if not (lost or sent) or asyncio.get_running_loop().time() > until:
                     raise
                 sent = True
             await asyncio.sleep(LOOK_S)
@@ -269,19 +268,18 @@ class AttachedEngine(WorkspaceEngine):
         if (now := (self.session, self._health.servers)) == self._tools_of or self._connection is None:
             return
         self._tools_of = now
-        with suppress(ProtocolError):  # an older engine does not say
-            said = await self._connection.ask("tools")
-            for tool in remote_tools(said):
-                known = self.registry.get(tool.id) if tool.id in self.registry else None
-                if known is None:
-                    self.registry.register(tool)
-                elif isinstance(known, RemoteTool):
-                    known.commands = tool.commands
-            self.servers = None
-            if said["views"]:
-                from app.gateways.remote_servers import RemoteServers  # late: few workspaces have servers
+        said = await self._connection.ask("tools")
+        for tool in remote_tools(said):
+            known = self.registry.get(tool.id) if tool.id in self.registry else None
+            if known is None:
+                self.registry.register(tool)
+            elif isinstance(known, RemoteTool):
+                known.commands = tool.commands
+        self.servers = None
+        if said["views"]:
+            from app.gateways.remote_servers import RemoteServers  # late: few workspaces have servers
 
-                self.servers = RemoteServers(said, self.workspace, self.root)
+            self.servers = RemoteServers(said, self.workspace, self.root)
 
     async def _ask(self, name: str, **given: Any) -> Any:
         """Ask the engine.

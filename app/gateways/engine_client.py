@@ -224,17 +224,12 @@ class EngineClient:
         while True:
             try:
                 await self._connected()
-                keyed = sent = sent or self.takes_keys
-                return await self.ask(name, **({"key": key} if keyed else {}), **fields)
+                sent = True
+                return await self.ask(name, key=key, **fields)
             except EngineLostError as error:
                 if error.meant or not sent or asyncio.get_running_loop().time() > until:
                     raise
             await asyncio.sleep(AGAIN_S)
-
-    @property
-    def takes_keys(self) -> bool:
-        """Whether the engine carries out once what comes again under the same key."""
-        return bool(self.hello.get("keys"))
 
     async def _connected(self) -> Wire:
         """The connection, made again where it was lost and the engine is still there."""

@@ -320,7 +320,6 @@ class Connection:
             "pid": server.record.pid,
             "session": engine.session,
             "head": await engine.head(),
-            "keys": True,
         }
         self.asker, self.holds = Asker(hello.operator, hello.watch), hello.holds
         server.note_change()

@@ -2,7 +2,7 @@
 
 `topics()` lists the pages, `page(topic)` gives one of them. `pilothouse help` prints them, and whatever else
 shows help can do the same from these two functions. Each page begins with `# Title` and one sentence that
-says what it is about. To add a page, add the file and its place in `READING_ORDER`.
+says what it is about. To add a page, add the file and its place in `order.txt`.
 """
 
 from __future__ import annotations
@@ -10,40 +10,7 @@ from __future__ import annotations
 import difflib
 from importlib.resources import files
 
-READING_ORDER = (
-    "first-hour",
-    "demo",
-    "keys",
-    "commands",
-    "steering",
-    "goals",
-    "recipes",
-    "breakpoints",
-    "approvals",
-    "budgets",
-    "time",
-    "journal",
-    "why",
-    "sandbox",
-    "trust",
-    "memory",
-    "models",
-    "evaluation",
-    "crew",
-    "skills",
-    "agents",
-    "improve",
-    "agentspeak",
-    "mcp",
-    "scripting",
-    "python",
-    "engine",
-    "web",
-    "settings",
-    "plugins",
-    "glossary",
-    "troubleshooting",
-)
+READING_ORDER = tuple(files(__name__).joinpath("order.txt").read_text("utf-8").split())
 """The topics, from what a new user needs first to what is looked up."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from engine.agent.steering.envelopes import envelope_text
@@ -16,6 +17,7 @@ from engine.core.goals import GoalStatus, ending_of
 from engine.core.journal import Event
 from engine.core.metacognition import JobOutcome
 from engine.core.plan import Op, PlanStep, StepStatus
+from engine.core.reasons import TEMPLATE, read_words
 from engine.core.recovery import Strategy
 from engine.core.sandbox import Job
 from engine.core.text import clean_line
@@ -100,9 +102,9 @@ Words = Mapping[type[ev.Payload], "str | Callable[[Any], str | None]"]
 
 
 def table_words(table: Words, payload: ev.Payload) -> tuple[str, str, str] | None:
-    """Glyph, kind and text of an event by a table."""
-    words: str | Callable[[Any], str | None] | None = table.get(type(payload))
-    words = words(payload) if callable(words) else words and words.format(p=payload)
+    """Glyph, kind and text of an event by a table, or by `event_lines.txt`."""
+    words: str | Callable[[Any], str | None] | None = table.get(type(payload), _LINES.get(payload.kind))
+    words = words(payload) if callable(words) else words and TEMPLATE.format(words, p=payload)
     if words is None:
         return None
     glyph, kind, text = words.split(" ", 2)
@@ -115,20 +117,10 @@ def _receipt(p: ev.StopObserved) -> str:
     return f"■ operator {seen}, seen after {p.receipt.took_ms} ms"
 
 
-def _moved(p: ev.GoalMoved) -> str:
-    where = f"serves {p.parent} now" if p.parent else "serves no other goal now"
-    return f"● operator goal {p.goal} {where}"
-
-
 def _goal_ended(p: ev.GoalEnded) -> str:
     mark, words = ending_of(p.status, p.reason)
     glyph = {"achieved": "✓ success", "partly": "◐ warning"}.get(mark, "✗ error")
     return f"{glyph} goal {p.goal} {words}" + (f": {p.reason}" if p.status is not GoalStatus.ACHIEVED else "")
-
-
-def _outweighed(p: ev.BeliefOutweighed) -> str:
-    guess = f"{p.key} = {str(p.value)[:120]} ({p.confidence:.0%})"
-    return f"∴ thought does not take {guess}: what is held is surer"
 
 
 def _steps(steps: Sequence[object]) -> str:
@@ -179,11 +171,6 @@ def _finished(p: ev.ActionFinished) -> str:
 def _job_ended(p: ev.JobEnded) -> str:
     mark = "✓ success" if p.code == 0 else "■ operator" if p.ended == "cancelled" else "✗ warning"
     return f"{mark} job {p.job} {p.message}"
-
-
-def _changes_settled(p: ev.ChangesSettled) -> str:
-    rest = f"; not of {', '.join(p.rejected)}" if p.rejected else ""
-    return f"✓ operator told the agent of {', '.join(p.accepted) or 'no change'}{rest}"
 
 
 def _mind_breakpoint(p: ev.MindBreakpointChanged) -> str:
@@ -321,11 +308,6 @@ def _plan_accepted(p: ev.PlanAccepted) -> str:
     return f"≡ operator plan of {p.goal} accepted: {len(p.steps)} steps{within}"
 
 
-def _replan_held(p: ev.ReplanHeld) -> str:
-    counts = f"{p.added} added, {p.removed} removed, {p.changed} changed"
-    return f"? warning re-plan of {p.goal} waits for you: {p.change} ({counts})"
-
-
 def _background(p: ev.BackgroundStarted) -> str:
     about = f" ({p.about})" if p.about else ""
     return f"↺ thought {p.job} {p.task}{about} in the background: {p.why}"
@@ -344,21 +326,10 @@ def _background_ended(p: ev.BackgroundEnded) -> str:
     return f"↺ thought {p.job} {p.message} ({'computed' if p.computed else 'written by a model'})"
 
 
-def _thresholds(p: ev.ThresholdsAdapted) -> str:
-    due = f"reflection after {p.reflection}, consolidation after {p.consolidation}"
-    return f"↺ thought {due}: {p.failures} of {p.calls} actions failed"
-
-
 def _thresholds_set(p: ev.ThresholdsSet) -> str:
     named = {"reflection": p.reflection, "consolidation": p.consolidation}
     limits = ", ".join(f"{name} after {value}" for name, value in named.items() if value is not None)
     return f"↺ operator {limits}"
-
-
-def _disputed(p: ev.ResultDisputed) -> str:
-    if p.lifted:
-        return f"≠ operator {p.event} is no longer marked as wrong"
-    return f"≠ operator {p.event} is marked as wrong{_because(p.reason)}"
 
 
 def _because(reason: str) -> str:
@@ -369,106 +340,38 @@ def _events(count: int) -> str:
     return f"{count:,} {'event' if count == 1 else 'events'}"
 
 
+_LINES = read_words(Path(__file__).with_suffix(".txt"))
+"""By kind of event."""
 _WORDS: Words = {
-    ev.SessionOpened: "○ session session {p.session} opened",
-    ev.SessionClosed: "○ session session {p.session} closed",
-    ev.NetworkGranted: "! warning programs may reach this of the network: {p.network}",
-    ev.TierAccepted: "! warning programs run in the jail {p.tier}, as accepted: {p.reason}",
-    ev.BreakAccepted: "! operator a break of the journal at {p.event} was accepted: {p.problem}",
-    ev.JournalRestored: "! operator the journal was restored up to seq {p.upto}: {p.problem}",
-    ev.ContentsRedacted: lambda p: f"! operator contents of {len(p.events):,} events were redacted",
-    ev.ContentsArchived: lambda p: f"! archive contents of {_events(p.total)} are archived in {p.file}",
-    ev.ArchiveRestored: lambda p: f"! archive contents of {_events(p.events)} are back from {p.file}",
-    ev.ServerTrusted: "! operator the server {p.server} may start: {p.what}",
-    ev.ServerDistrusted: "- operator the server {p.server} may not start",
-    ev.AgentCreated: "+ session agent {p.agent_id} created ({p.agent_type})",
-    ev.AgentDeleted: "- session agent deleted",
-    ev.AgentResumed: "▶ operator running",
-    ev.AgentPaused: "‖ operator paused: {p.reason}",
-    ev.AgentStopped: "■ operator stopped: {p.reason}",
-    ev.AgentHeld: "‖ operator {p.reason}",
-    ev.AgentThawed: "▷ operator its processes resumed",
     ev.StopObserved: _receipt,
-    ev.StepGranted: "▷ operator one action allowed",
-    ev.GoalAdopted: "● goal goal {p.goal}: {p.text}",
-    ev.GoalSelected: "→ thought deliberation: pursue {p.goal}",
-    ev.GoalMoved: _moved,
-    ev.GoalChanged: "● operator goal {p.goal} is now: {p.text} (priority {p.priority})",
     ev.GoalEnded: _goal_ended,
-    ev.BeliefAdded: lambda p: f"∴ thought believes {p.key} = {str(p.value)[:120]}",
-    ev.BeliefRemoved: "∴ thought no longer believes {p.key}",
-    ev.BeliefOutweighed: _outweighed,
-    ev.ThoughtRecorded: "… thought {p.text}",
     ev.PlanAsked: _plan_asked,
     ev.PlanGenerated: _plan_generated,
-    ev.PlanAdopted: lambda p: f"≡ plan plan {p.plan} for {p.goal}: {_steps(p.steps)}",
-    ev.PlanRevised: "≡ plan plan {p.plan}: {p.change}",
-    ev.PlanRejected: lambda p: f"✗ error no plan for {p.goal}: {'; '.join(p.problems)}",
     ev.StepEnded: _step_ended,
     ev.ActionRequested: lambda p: f"· action {p.action} {call_text(p.command, p.args)}",
-    ev.ParametersAsked: lambda p: f"→ thought {p.action} asks {p.model} for {', '.join(p.missing)}",
     ev.ParametersProcessed: _corrected,
-    ev.OperatorNeeded: "‖ operator {p.action} needs you: {p.why}",
-    ev.ActionHeld: "‖ operator {p.action} held: {p.reason}",
-    ev.ActionWithdrawn: "· action {p.action} withdrawn: {p.reason}",
     ev.SnapshotTaken: _saved,
-    ev.SnapshotFailed: "✗ warning {p.action} could not be saved first: {p.reason}",
-    ev.ActionStarted: "▶ action {p.action} started",
     ev.ActionFinished: _finished,
-    ev.ActionCancelled: "■ warning {p.action} cut off: {p.reason}",
-    ev.ActionOutcomeUnknown: "! warning {p.action}: outcome unknown",
-    ev.JobStarted: "▶ action job {p.job} runs: {p.command}",
     ev.JobEnded: _job_ended,
-    ev.JobStopAsked: "■ operator job {p.job} is to end",
-    ev.ShellReturned: lambda p: f"◂ operator shell handed back{_because(p.note)}",
     ev.ChangesOffered: lambda p: (
         "? warning changed at the shell: "
         + ("; ".join(offer.text for offer in p.offers) or "nothing but its place")
     ),
-    ev.ChangesSettled: _changes_settled,
     ev.ReasonerAdvanced: lambda p: f"… thought {' · '.join(p.said)}" if p.said else None,
-    ev.BeliefTold: lambda p: f"∴ operator {'forgets' if p.removed else 'believes'} {p.literal}",
-    ev.MessageHeard: "◂ thought {p.sender} {p.performative} {p.content}",
-    ev.IntentionSteered: "» operator intention {p.intention}: {p.reason}",
     ev.MindBreakpointChanged: _mind_breakpoint,
-    ev.MindBreakpointHit: "◉ warning breakpoint {p.breakpoint}: {p.what}",
-    ev.TracingSet: lambda p: f"○ operator tracing is {'on' if p.on else 'off'}",
-    ev.GenerationBegun: "? plan {p.generation}: plans are needed for {p.goal} ({p.trigger})",
-    ev.GenerationAsked: "→ thought {p.generation}: asks {p.model} for plans, attempt {p.attempt}",
     ev.GenerationAnswered: _answered,
     ev.GenerationReviewed: _reviewed,
-    ev.PlansHeld: "? warning {p.generation}: plans wait for your approval",
-    ev.PlansDecided: "✓ operator {p.generation}: {p.decision}",
     ev.GenerationSettled: _generated,
     ev.ModelCalled: _called,
     ev.ThinkingFailed: _thinking_failed,
     ev.BudgetReached: lambda p: f"‖ warning {budget_hold_text(p)}: {p.reason}",
-    ev.BudgetEased: "▶ operator there is more of the budget of {p.budget} now",
-    ev.BudgetSet: lambda p: (
-        f"$ operator budget of {p.goal or 'the agent'}: {p.limits or 'as the settings say'}"
-    ),
     ev.DecisionMade: lambda p: f"→ plan {decision_text(p.decision)}",
-    ev.RewindBegun: "◂ operator rewind to event {p.to} begins; the files of now are saved",
-    ev.RewindFailed: "✗ error rewind: {p.reason}",
-    ev.RewindCutOff: "! warning the rewind to event {p.to} was cut off; how far it came is unknown",
     ev.Rewound: _rewound,
-    ev.AgentForked: "⑂ operator begins where {p.parent} stood, with files of its own",
-    ev.CommandRefused: "✗ warning refused: {p.reason}",
-    ev.FailureRecorded: "✗ error {p.failure}: {p.message}",
     ev.RecoveryChosen: _recovery,
     ev.RecoveryEnded: _recovery_ended,
-    ev.RecoveryHastened: "↻ operator the plan for {p.goal} is asked for again now",
-    ev.InterventionOpened: "? warning your turn: {p.reason}",
-    ev.InterventionClosed: "✓ operator decided: {p.resolution}",
-    ev.SnapshotWaived: "! operator {p.step} runs without a snapshot",
-    ev.BreakpointSet: "◉ operator breakpoint on {p.step}",
-    ev.BreakpointCleared: "◎ operator no breakpoint on {p.step}",
     ev.BreakpointHit: _breakpoint_hit,
     ev.BreakpointAdded: lambda p: f"◉ operator breakpoint {p.breakpoint}: {write_break(p.spec)}",
     ev.BreakpointChanged: _breakpoint_changed,
-    ev.ApprovalsSet: lambda p: (
-        f"¿ operator approvals ({p.source}): {len(p.policy.rules)} rules, else {p.policy.default}"
-    ),
     ev.ApprovalAsked: lambda p: (
         f"? warning may {p.action} run? {call_text(p.call.command, p.call.args)}: {p.why}"
     ),
@@ -484,31 +387,16 @@ _WORDS: Words = {
     ev.RuleProposed: lambda p: (
         f"¿ operator {p.proposal} proposed, from {p.learned.hits} answers: {rule_line(p.learned.rule)}"
     ),
-    ev.ProposalClosed: "✓ operator {p.proposal}: {p.reason}",
     ev.GrantsNotCounted: _not_counted,
-    ev.RuleRevoked: "✗ operator {p.grant} holds no longer",
     ev.PlanAccepted: _plan_accepted,
-    ev.EnvelopeRevoked: "✗ operator the envelope of {p.goal} holds no longer",
-    ev.ReplanHeld: _replan_held,
-    ev.ReplanRejected: lambda p: f"✗ operator re-plan of {p.goal} rejected{_because(p.reason)}",
     ev.BackgroundStarted: _background,
     ev.StuckNoticed: _stuck,
     ev.BackgroundEnded: _background_ended,
-    ev.ThresholdsAdapted: _thresholds,
-    ev.ReplanAsked: "↺ plan the rest of {p.goal} is planned anew, as a reflection asks",
-    ev.ResultDisputed: _disputed,
     ev.ThresholdsSet: _thresholds_set,
-    ev.MetaForced: "↺ operator {p.task} is to be done now",
-    ev.MetaVetoed: lambda p: f"↺ operator {p.task} {'allowed again' if p.lifted else 'vetoed'}",
-    ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
-    ev.ContextRestored: "» operator in the next prompts: {p.about} (about {p.tokens} tokens)",
-    ev.ContextReleased: "» operator in no prompt any more: {p.what}",
     ev.AccessUsed: _access_used,
-    ev.NoteAdded: "✎ operator note: {p.text}",
     ev.ControlTaken: lambda p: (
         f"» operator {p.holder} holds the controls{f'; {p.before} had them' if p.before else ''}"
     ),
-    ev.ControlAsked: "» operator {p.by} asks {p.holder} for the controls",
     ev.ControlGiven: lambda p: (
         f"» operator {p.before} gives the controls {f'to {p.holder}' if p.holder else 'up'}"
     ),

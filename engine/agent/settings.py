@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.core.store.places import open_plain
 from engine.core.text import first_problem
 from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import METACOGNITION_KEY, MetaSettingsError, read_metacognition
@@ -120,7 +121,7 @@ def with_thresholds(
         ThresholdsError: the workspace's file cannot be used.
     """
     try:
-        with (workspace / FILE).open("rb") as file:
+        with open_plain(workspace / FILE) as file:
             content = file.read(SIZE_LIMIT + 1)
     except FileNotFoundError:
         return dict(config)

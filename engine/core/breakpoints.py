@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -148,34 +149,10 @@ ARGUMENTS = 10
 """Patterns of arguments that a breakpoint on a tool has at most."""
 MOST_TIMES = 1_000_000
 
-USAGE: dict[BreakKind, tuple[str, str, str]] = {
-    BreakKind.STEP: ("STEP", "before a step with this id or description", "s12"),
-    BreakKind.TOOL: (
-        "[TOOL.]COMMAND [NAME=PATTERN …]",
-        "before a call that fits, with its settled arguments",
-        "write path=*.toml",
-    ),
-    BreakKind.GOAL: (
-        "[adopted|achieved|failed|dropped|ended] [GOAL]",
-        "when a goal is adopted or ends",
-        "failed g2",
-    ),
-    BreakKind.PLAN: ("[adopted|revised] [GOAL]", "when a plan is chosen or changed", "revised"),
-    BreakKind.BELIEF: (
-        "KEY [added|changed|removed] [OLD->NEW]",
-        "when a belief comes, changes or goes",
-        "tests_green true->false",
-    ),
-    BreakKind.ERROR: ("KIND", "when such a failure is recorded", "NETWORK*"),
-    BreakKind.RESULT: ("[in COMMAND] TEXT [exit N]", "when an action shows this", '"3 failed" exit 1'),
-    BreakKind.SPEND: ("[GOAL] $AMOUNT | N tokens", "when models have taken so much", "g2 $0.50"),
-    BreakKind.EVERY: ("N", "after every so many actions", "10"),
-    BreakKind.INTENTION: (
-        "[suspended|finished|dropped] [N]",
-        "when an intention of a reasoner does",
-        "suspended",
-    ),
-}
+USAGE: dict[BreakKind, tuple[str, str, str]] = {}
+for _line in Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines():
+    _kind, _usage, _what, _example = re.split(r"\s{2,}", _line)
+    USAGE[BreakKind(_kind)] = _usage, _what, _example
 """Of each kind: how it is written, when it holds, and an example."""
 
 _CHANGES = {

@@ -53,14 +53,6 @@ class JournalTooNew(JournalError):
         self.known = known
 
 
-class JournalTooOld(JournalError):
-    """An older Pilothouse wrote this journal, and it cannot be migrated while open for reading only."""
-
-
-class JournalMigrationFailed(JournalError):
-    """An older journal could not be brought to the current schema; it is as it was."""
-
-
 class JournalCorrupt(JournalError):
     """The file is not a journal, or is damaged."""
 

@@ -323,11 +323,6 @@ class MetaState:
         return sum(not action.ok for action in self.window)
 
     @property
-    def failure_rate(self) -> float:
-        """Part of the window's actions that failed, 0 while there are none."""
-        return self.failed / len(self.window) if self.window else 0.0
-
-    @property
     def messages(self) -> tuple[Feedback, ...]:
         """What the operator said to the thinker and no answer of it has taken up, oldest first."""
         asked = (entry for entry in self.told if not entry.led)

@@ -16,15 +16,15 @@ from pydantic_core import CoreSchema, core_schema
 
 from engine.core.text import clean_line
 
-WORDS: dict[str, str] = {"": "{text}"} | dict(
-    line.split(" = ", 1)
-    for line in Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
-    if " = " in line
-)
-"""Code to English template.
 
-`{n:# step}` is `1 step` or `2 steps`, `{why:?: }` puts a colon before what there is, `{names:; }` joins.
-"""
+def read_words(path: Path) -> dict[str, str]:
+    """Templates of a file by name, a line each: `NAME = TEMPLATE`; see `TEMPLATE`."""
+    lines = path.read_text("utf-8").splitlines()
+    return dict(line.split(" = ", 1) for line in lines if " = " in line)
+
+
+WORDS: dict[str, str] = {"": "{text}"} | read_words(Path(__file__).with_suffix(".txt"))
+"""Code to English template."""
 IN_0_1 = {
     "run.breakpoint": "breakpoint ",
     "run.budget": "BUDGET: ",
@@ -38,15 +38,22 @@ IN_0_1 = {
 class _Template(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec.startswith("#"):
-            return f"{value:,}{format_spec[1:]}{'' if value == 1 else 's'}"
+            count = len(value) if isinstance(value, tuple) else value
+            return f"{count:,}{format_spec[1:]}{'' if count == 1 else 's'}"
+        if format_spec.startswith("|"):
+            _, so, otherwise = format_spec.split("|")
+            return (so or self.format_field(value, "")) if value else otherwise
         if format_spec.startswith("?"):
-            return f"{format_spec[1:]}{value}" if value else ""
+            return f"{format_spec[1:]}{self.format_field(value, '')}" if value else ""
         if isinstance(value, tuple):
             return (format_spec or ", ").join(map(str, value))
         return str(format(value, format_spec))
 
 
-_TEMPLATE = _Template()
+TEMPLATE = _Template()
+"""Fills templates: `{n:# step}` is `1 step` or `2 steps`, `{why:?: }` puts a colon before what there is,
+`{names:; }` joins, `{on:|so|otherwise}` chooses; the first of these may be left out for what there is.
+"""
 
 
 class Reason(str):
@@ -64,7 +71,7 @@ class Reason(str):
     def __new__(cls, code: str, /, **values: Any) -> Reason:
         """Make its words; a code of another version stands for itself."""
         try:
-            words = _TEMPLATE.vformat(WORDS[code], (), values)
+            words = TEMPLATE.vformat(WORDS[code], (), values)
         except (LookupError, TypeError, ValueError):
             words = " ".join([code, *(f"{name}={value}" for name, value in values.items())])
         made = super().__new__(cls, words)

@@ -8,11 +8,9 @@ event; what it grants counts under the user's seal alone.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
@@ -22,6 +20,7 @@ from typing import Any, TypeVar
 
 from engine.core.journal import GENESIS, Event, JournalError, Payload, canonical
 from engine.core.store.origin import UNREADABLE, first_hash
+from engine.core.store.places import read_plain
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.user_key import UserKey, read_own, write_own
 from engine.value import dataclass
@@ -105,22 +104,6 @@ def _paths(workspace: Path) -> Iterator[str]:
             # A link to a directory is not gone into, and cannot be trusted.
             for name in (*names, *(each for each in directories if Path(place, each).is_symlink())):
                 yield Path(place, name).relative_to(workspace).as_posix()
-
-
-def read_plain(path: Path, limit: int) -> bytes:
-    """A plain file's content, through links as those read it who use it. Blocking.
-
-    Raises:
-        OSError: it cannot be read, is no plain file (a pipe or a device might never end), or is larger.
-    """
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(errno.EINVAL, "no plain file", str(path))
-        content = file.read(limit + 1)
-        if len(content) > limit:
-            raise OSError(errno.EFBIG, f"larger than {limit} bytes", str(path))
-        return content
 
 
 def _read(path: Path, limit: int) -> bytes | None:

@@ -199,7 +199,7 @@ TYPES: tuple[AgentType, ...] = (
         },
         _goal_of_plans,
         aliases=("bdi", "agent"),
-        example="agent_create bdi_agent tester that runs the tests, with a budget of $2",
+        example="agent_create bdi_agent tester budget.usd=2 run the tests",
     ),
     AgentType(
         REASONER,

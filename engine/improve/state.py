@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from engine.core import campaigns as me
@@ -19,6 +20,7 @@ from engine.core.improvement import (
     Stage,
 )
 from engine.core.journal import MASTERMIND, Event, Payload
+from engine.core.reasons import TEMPLATE, read_words
 from engine.core.streams import StateStream
 
 LOG_LIMIT = 500
@@ -32,7 +34,8 @@ def apply_event(state: MastermindState, event: Event, payload: Payload) -> None:
     _items(state, event, payload)
     _campaigns(state, event, payload)
     _identities(state, event, payload)
-    if topic_text := _LINES.get(type(payload), lambda _: "")(payload):
+    sets = check_counts_text(payload.sets) if isinstance(payload, me.CampaignSplit) else ""
+    if topic_text := TEMPLATE.format(_LINES.get(payload.kind, ""), p=payload, sets=sets).strip():
         state.log.append(
             LogLine(event.at, payload.kind.partition(".")[2], topic_text, event.ref, event.actor)
         )
@@ -191,50 +194,8 @@ def _change(table: dict[str, Any], key: str, **changes: Any) -> None:
         table[key] = replace(table[key], **changes)
 
 
-def _charge_line(charge: me.ModelCharged) -> str:
-    failed = f": {charge.trouble}" if charge.trouble else ""
-    return f"{charge.model} was asked, {charge.tokens:,} tokens, ${charge.usd:.4f}{failed}"
-
-
-def _item_line(added: me.ItemAdded) -> str:
-    item = added.item
-    return f"{item.id} ({item.target}, {item.priority}): {item.suggestion}"
-
-
-def _reason(text: str, reason: str) -> str:
-    return f"{text}: {reason}" if reason else text
-
-
-_LINES: dict[type[Payload], Callable[[Any], str]] = {
-    me.JobAsked: lambda job: f"{job.job}: {job.verb} {job.argument}".rstrip(),
-    me.JobEnded: lambda job: f"{job.job} {job.status}: {job.message}",
-    me.ItemAdded: _item_line,
-    me.ItemMerged: lambda item: f"{item.item} was found again",
-    me.ItemMoved: lambda item: _reason(f"{item.item} {item.status}", item.message),
-    me.CampaignBegun: lambda begun: f"{begun.campaign} on {begun.component.id}: {begun.directive}",
-    me.CampaignStaged: lambda stage: _reason(f"{stage.campaign} {stage.status}", stage.text),
-    me.CampaignFound: lambda audit: f"{audit.campaign}: {len(audit.findings)} findings",
-    me.CampaignSplit: lambda split: f"{split.campaign} is judged by {check_counts_text(split.sets)}",
-    me.ProposalsKept: lambda kept: f"{kept.campaign} paid ${kept.usd:.4f} for an answer, which is kept",
-    me.ModelCharged: _charge_line,
-    me.ShadowRun: lambda run: f"{run.shadow.candidate} ran as a shadow: {run.shadow.verdict.ruling}",
-    me.CandidateMade: lambda made: f"{made.candidate.id} by {made.candidate.origin}: {made.candidate.title}",
-    me.CandidateJudged: lambda judged: _reason(
-        f"{judged.candidate} {judged.verdict.ruling}", "; ".join(judged.verdict.reasons)
-    ),
-    me.ApplyBegun: lambda begun: f"{begun.application.candidate} is being applied",
-    me.ApplyEnded: lambda ended: f"{ended.campaign} is applied",
-    me.RollbackBegun: lambda begun: _reason(f"{begun.campaign} is being rolled back", begun.reason),
-    me.RolledBack: lambda ended: _reason(f"{ended.campaign} is rolled back", ended.reason),
-    me.WatchTold: lambda warning: warning.text,
-    me.Noted: lambda note: note.text,
-    me.IdentityCreated: lambda made: f"{made.identity.entity} can sign as {made.identity.address}",
-    me.IdentityDeprecated: lambda given_up: _reason(f"{given_up.address} is given up", given_up.reason),
-    me.AutonomyChanged: lambda changed: (
-        f"the backlog is worked off by itself by {changed.job}" if changed.job else changed.reason
-    ),
-}
-"""What the log says of an event; nothing of others."""
+_LINES = read_words(Path(__file__).with_name("log_lines.txt"))
+"""What the log says of an event, by its kind; nothing of others."""
 
 
 class EventStream(StateStream[MastermindState]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from engine.core.memory import (
     ActionStatus,
@@ -50,75 +51,7 @@ _FILTERS = (
     "workflow_id memory_level:string memory_type:string tags=[] min_importance=0.0 max_importance=10.0 "
     "min_confidence=0.0 created_after:number created_before:number"
 )
-_TABLE = """
-*begin_workflow = create_workflow
-  begin a piece of work that actions, thoughts and memories belong to; each goal has one already
-    title! description goal tags=[] metadata:object parent_workflow_id
-*set_workflow = update_workflow_status
-  pause, resume or end a workflow, with a closing thought
-    workflow_id status! completion_message update_tags=[]
-action = get_action_details
-  look at actions by id, with what they depend on
-    action_id action_ids=[] include_dependencies=false
-actions = get_recent_actions
-  look at a workflow's newest actions and their results
-    workflow_id limit=5 action_type:string status:string
-*need = add_action_dependency
-  say that an action needs another one first
-    source_action_id! target_action_id! dependency_type="requires"
-*keep = record_artifact
-  keep something that the work has made
-    workflow_id name! artifact_type! action_id description path content metadata:object is_output=false
-    tags=[]
-artifacts = get_artifacts
-  list what a workflow has made, newest first
-    workflow_id artifact_type:string tag is_output:boolean limit=10
-artifact = get_artifact_by_id
-  look at one artifact
-    artifact_id!
-*think = record_thought
-  write a thought down in a line of thought
-    workflow_id content! thought_type="inference" thought_chain_id parent_thought_id relevant_action_id
-    relevant_artifact_id relevant_memory_id
-*begin_chain = create_thought_chain
-  begin another line of thought
-    workflow_id title! initial_thought initial_thought_type="goal"
-chain = get_thought_chain
-  read a line of thought
-    thought_chain_id! include_thoughts=true
-*store = store_memory
-  remember something
-    workflow_id content! memory_type! memory_level="episodic" importance=5.0 confidence=1.0 description
-    reasoning source tags=[] ttl:integer context_data:object action_id thought_id artifact_id
-*update = update_memory
-  correct a memory, or say how much it matters
-    memory_id! content:string memory_type:string importance:number confidence:number description:string
-    reasoning:string source:string tags:array ttl:integer context_data:object
-*link = create_memory_link
-  say how one memory bears on another
-    source_memory_id! target_memory_id! link_type="related" strength=1.0 description
-search = hybrid_search_memories
-  find memories by words and likeness; relevant is false where none fits
-    {filters} query! limit=10 offset=0 semantic_weight=0.4 keyword_weight=0.6 nearest=false
-like = search_semantic_memories
-  find memories that are like a text
-    {filters} query! limit=5 threshold=0.75
-query = query_memories
-  list memories by level, type, tags, importance, time
-    {filters} search_text sort_by="relevance" sort_order="desc" limit=10 offset=0
-get = get_memory_by_id
-  look at one memory; this counts as using it
-    memory_id! include_links=true include_context=false context_limit=5
-linked = get_linked_memories
-  follow the links of a memory
-    memory_id! direction="both" link_type:string limit=10
-working = get_working_memory
-  see what is in working memory, and what is in focus
-    context_id
-*focus = focus_memory
-  bring a memory into focus
-    memory_id! context_id add_to_working=true
-"""
+_TABLE = Path(__file__).with_suffix(".txt").read_text("utf-8")
 """Each command with the request that it makes, what it is for and its parameters; `*` for those that
 write.
 

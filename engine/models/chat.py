@@ -11,16 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from engine.core.text import StrictJsonError, clean_line, first_problem, read_json
 from engine.models.endpoint import Endpoint, Timeouts
-from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.http import of_status, plain_http_errors, read_body
 from engine.models.messages import Message, Text, ToolResult, ToolUse
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.stream import (
-    STREAM_ERRORS,
     ServerEvent,
     Wire,
     WireDelta,
@@ -28,7 +25,8 @@ from engine.models.stream import (
     WireEvent,
     WireMessage,
     WireUsage,
-    unreadable,
+    broken_off,
+    read_event,
 )
 
 _STOPS = {
@@ -205,19 +203,9 @@ class ChatReader:
         if event.data.strip() == "[DONE]":
             yield WireEvent(type="message_stop")
             return
-        try:
-            chunk = _Chunk.model_validate(read_json(event.data))
-        except StrictJsonError as error:
-            raise unreadable(event, str(error)) from None
-        except ValidationError as error:
-            raise unreadable(event, first_problem(error)) from None
+        chunk = read_event(event, _Chunk)
         if chunk.error is not None:
-            problem = WireError(message=chunk.error) if isinstance(chunk.error, str) else chunk.error
-            raise ModelError(
-                STREAM_ERRORS.get(problem.type, ModelErrorKind.SERVER),
-                "the model's endpoint broke the answer off: "
-                + clean_line(problem.message or problem.type, limit=300),
-            )
+            raise broken_off(WireError(message=chunk.error) if isinstance(chunk.error, str) else chunk.error)
         if not self._begun:
             self._begun = True
             message = WireMessage(id=chunk.id or "", model=chunk.model or "")

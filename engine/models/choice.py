@@ -82,10 +82,6 @@ class ModelChoice:
     memory: Path | None = None
     """The file that keeps what endpoints said of themselves."""
 
-    def of_role(self, role: str) -> str:
-        """The name of the model of a role; the one that thinks where none is named for it."""
-        return self.roles.get(role, self.name)
-
     def of_tier(self, tier: str) -> str:
         """The name of the model of a tier; the one that thinks where none is named for it."""
         return self.tiers.get(tier, self.name)

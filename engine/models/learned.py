@@ -191,6 +191,17 @@ PARTS = {
 """Parts of a request that a server may refuse, and how it names them; those that matter least come first."""
 
 
+_ABSENT: Mapping[str, dict[str, Any]] = {
+    "thinking": {"thinking_adaptive": False, "thinking_budget": None},
+    "effort": {"effort": ""},
+    "json_schema": {"json_schema": None},
+    "tool_choice": {"tool_choice": ""},
+    "temperature": {"temperature": None},
+    "tools": {"tools": (), "tool_choice": ""},
+}
+"""What a request without a part has in its place."""
+
+
 def named_part(message: str, request: ModelRequest, refused: frozenset[str]) -> str:
     """The part of a request that an error names; empty where it names none that was sent."""
     sent = [part for part in PARTS if part not in refused and without(request, part) is not request]
@@ -199,25 +210,14 @@ def named_part(message: str, request: ModelRequest, refused: frozenset[str]) -> 
 
 def without(request: ModelRequest, part: str) -> ModelRequest:
     """A request without one of its parts; the same object where it has none of it."""
-    absent: Mapping[str, tuple[bool, dict[str, Any]]] = {
-        "thinking": (
-            request.thinking_adaptive or request.thinking_budget is not None,
-            {"thinking_adaptive": False, "thinking_budget": None},
-        ),
-        "effort": (bool(request.effort), {"effort": ""}),
-        "json_schema": (request.json_schema is not None, {"json_schema": None}),
-        "tool_choice": (bool(request.tool_choice), {"tool_choice": ""}),
-        "temperature": (request.temperature is not None, {"temperature": None}),
-        "tools": (bool(request.tools), {"tools": (), "tool_choice": ""}),
-    }
     if part == "cache_control":
         return _uncached(request)
     if part == "system":
         return _without_system(request) if request.system else request
     if part in ("stream_options", "max_tokens"):
         return replace(request)  # the API of OpenAI alone has them, and is told by name
-    there, changes = absent[part]
-    return replace(request, **changes) if there else request
+    made = replace(request, **_ABSENT[part])
+    return made if made != request else request
 
 
 def _uncached(request: ModelRequest) -> ModelRequest:

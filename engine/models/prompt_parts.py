@@ -8,15 +8,13 @@ the built-in part stands then.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import stat
 import unicodedata
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
+from engine.core.store.places import open_plain
 from engine.core.trust import CHANGED, FolderTrust
 from engine.value import dataclass
 
@@ -127,20 +125,12 @@ def _read(path: Path, part: str) -> bytes | None:
     """A file's content; None where there is none. Links are not followed."""
     name = path_of(part)
     try:
-        end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_plain(path, links=False) as file:
+            content = file.read(_LARGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise PartError(f"{name}: it cannot be read ({error.strerror}): make it a plain file") from None
-    try:
-        if not stat.S_ISREG(os.fstat(end).st_mode):
-            raise PartError(f"{name}: it is no plain file: make it one")
-        content = os.read(end, _LARGEST + 1)
-    except OSError as error:
-        raise PartError(f"{name}: it cannot be read ({error.strerror})") from None
-    finally:
-        with suppress(OSError):
-            os.close(end)
     if len(content) > _LARGEST:
         raise PartError(f"{name}: it is larger than {_LARGEST // 1000} kB: make it shorter")
     return content

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from engine.core.agents import HANDOFF, handoff_metadata
 from engine.core.ports import Clock
@@ -34,10 +34,8 @@ _TURNS_PER_S = 20
 _PACKAGE = files("engine.models") / "recordings"
 
 
-class RecordedAnswer(BaseModel):
+class RecordedAnswer(BaseModel, extra="forbid", strict=True, frozen=True):
     """An answer, and which request it is for."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     to: str
     """Who asks, as `speaker_of` names it."""
@@ -52,10 +50,8 @@ class RecordedAnswer(BaseModel):
     output_tokens: int = Field(default=0, ge=0)
 
 
-class Recording(BaseModel):
+class Recording(BaseModel, extra="forbid", strict=True, frozen=True):
     """The answers for one mission."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     about: str = Field(min_length=1)
     """Words that every request must hold, such as the motion of a debate."""

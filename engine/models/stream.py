@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -29,6 +29,7 @@ from engine.models.messages import (
 from engine.models.request import ModelRequest, estimate_tokens
 from engine.value import dataclass
 
+Form = TypeVar("Form", bound=BaseModel)
 EVENT_LIMIT = 8 * 1024 * 1024
 """Longest event in characters; no answer of a model has a longer one."""
 
@@ -175,39 +176,44 @@ STREAM_ERRORS = {
 }
 
 
+def read_event(event: ServerEvent, form: type[Form]) -> Form:
+    """What a server sent, in the form that it has to have; it need not repeat its type.
+
+    Raises:
+        ModelError: UNREADABLE where it has not.
+    """
+    try:
+        value = read_json(event.data)
+        if isinstance(value, dict) and event.name:
+            value.setdefault("type", event.name)
+        return form.model_validate(value)
+    except (StrictJsonError, ValidationError) as error:
+        why = first_problem(error) if isinstance(error, ValidationError) else str(error)
+        name = clean_line(event.name, limit=60) or "an event"
+        raise ModelError(
+            ModelErrorKind.UNREADABLE,
+            f"the endpoint's stream cannot be read: {name}: {clean_line(why, limit=300)}: "
+            "check that the address is one of a model",
+        ) from None
+
+
 def wire_event(event: ServerEvent) -> WireEvent:
     """The event that a server sent.
 
     Raises:
         ModelError: UNREADABLE where it is none; the error's own kind where the server reports one.
     """
-    try:
-        value = read_json(event.data)
-        if isinstance(value, dict) and "type" not in value and event.name:
-            value["type"] = event.name
-        wire = WireEvent.model_validate(value)
-    except StrictJsonError as error:
-        raise unreadable(event, str(error)) from None
-    except ValidationError as error:
-        raise unreadable(event, first_problem(error)) from None
+    wire = read_event(event, WireEvent)
     if wire.type == "error":
-        problem = wire.error or WireError()
-        raise ModelError(
-            STREAM_ERRORS.get(problem.type, ModelErrorKind.SERVER),
-            "the model's endpoint broke the answer off: "
-            + clean_line(problem.message or problem.type, limit=300),
-        )
+        raise broken_off(wire.error or WireError())
     return wire
 
 
-def unreadable(event: ServerEvent, why: str) -> ModelError:
-    """An event that cannot be read."""
-    name = clean_line(event.name, limit=60) or "an event"
-    return ModelError(
-        ModelErrorKind.UNREADABLE,
-        f"the endpoint's stream cannot be read: {name}: {clean_line(why, limit=300)}: "
-        "check that the address is one of a model",
-    )
+def broken_off(problem: WireError) -> ModelError:
+    """What an endpoint says went wrong in the middle of an answer."""
+    why = clean_line(problem.message or problem.type, limit=300)
+    kind = STREAM_ERRORS.get(problem.type, ModelErrorKind.SERVER)
+    return ModelError(kind, f"the model's endpoint broke the answer off: {why}")
 
 
 ANSWER_LIMIT = 16 * 1024 * 1024

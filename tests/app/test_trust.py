@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.sessions import archive_contents, redact_contents, repair_journal, run_sessions_command
+from app.cli.sessions import archive_contents, query_sessions, redact_contents, repair_journal
 from app.commands.command_runner import run_command
 from app.commands.folder_items import items_of
 from app.commands.headless import RunOptions, Status, open_engine, run_goal
@@ -403,9 +403,9 @@ async def test_a_session_with_grants_replays_to_the_same_heads(sent: bool, tmp_p
         assert len(json.loads(grant.body)["seal"]) == 64
         ignored = await engine.store.last(9, AGENT, kind=ev.GrantsNotCounted.kind)
         assert bool(ignored) is sent
-    code, answer, text = await run_sessions_command(here, "replay", None, None, None)
+    code, answer, text = await query_sessions(here, "replay", "")
     assert (code, answer["matches"]) == (0, True), text
-    assert (await run_sessions_command(here, "verify", None, None, None))[0] == 0
+    assert (await query_sessions(here, "verify", ""))[0] == 0
 
 
 async def test_a_grant_without_a_seal_or_with_anothers_does_not_count(tmp_path: Path) -> None:
@@ -492,3 +492,11 @@ async def test_a_link_in_the_place_of_the_data_is_refused_until_it_is_trusted(tm
     trust.trust(trust.digest)
     async with open_engine(folder) as engine:
         assert engine.store.last_seq
+
+
+async def test_pipes_in_the_places_of_a_folders_files_hold_nothing_up(tmp_path: Path) -> None:
+    for name in ("pilothouse.toml", "models.toml", "thresholds.toml", "mcp.json"):
+        os.mkfifo(tmp_path / name)
+    assert any("pilothouse.toml cannot be read" in line for line in Settings.load(tmp_path).problems)
+    code, _, text = await run_command(tmp_path, "agent_create bdi_agent pilot")
+    assert (code, "thresholds.toml cannot be read: no plain file" in text) == (1, True)

@@ -148,31 +148,27 @@ def test_what_was_open_is_still_open_and_can_be_answered(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_an_exported_session_verifies_replays_and_runs_again(name: str, tmp_path: Path) -> None:
+def test_an_exported_session_opens_verifies_and_replays(name: str, tmp_path: Path) -> None:
     file, known = FIXTURES / "exports" / f"{name}.tar.gz", expected("exports", name)
-    here = ("--workspace", str(tmp_path))
-    code, verified, _ = cli(*here, "sessions", "verify", "--from", str(file))
+    assert cli("open", str(file), "--into", str(tmp_path / "ws"))[0] == 0
+    here = ("--workspace", str(tmp_path / "ws"))
+    code, verified, _ = cli(*here, "sessions", "verify")
     assert (code, verified["head"], verified["events"]) == (0, known["head"], known["events"])
-    code, listed, _ = cli(*here, "sessions", "list", "--from", str(file))
+    code, listed, _ = cli(*here, "sessions", "list")
     assert [row["session"] for row in listed["sessions"]] == [row[0] for row in known["sessions"]]
-    same_replay(*cli(*here, "sessions", "replay", "--from", str(file)), known["head"])
+    same_replay(*cli(*here, "sessions", "replay"), known["head"])
     for agent, was in known["agents"].items():
-        _, again, _ = cli(*here, "run", "--quiet", "--thinker", f"recorded:{file}", "--agent", agent)
+        _, again, _ = cli("run", "--quiet", "--thinker", f"recorded:{file}", "--agent", agent)
         assert (again["matches"], again["model_calls"], again["actions"]) == (True, 0, was["actions"][0])
-    # As a workspace of its own it has the states that it had.
-    with tarfile.open(file) as archive:
-        archive.extractall(tmp_path / "ws", filter="data")
-    now = expected_of(tmp_path / "ws")
-    assert now == known
+    assert expected_of(tmp_path / "ws") == known
 
 
 @pytest.mark.parametrize("name", WORKSPACES)
 def test_a_workspace_of_before_is_exported_as_it_was(name: str, tmp_path: Path) -> None:
     workspace, known = str(unpacked(name, tmp_path)), expected("workspaces", name)
-    file = str(tmp_path / "now.tar.gz")
-    assert cli("--workspace", workspace, "sessions", "export", file)[0] == 0
-    code, verified, _ = cli("--workspace", workspace, "sessions", "verify", "--from", file)
-    assert (code, verified["head"], verified["events"]) == (0, known["head"], known["events"])
+    file = str(tmp_path / "now.pilot")
+    code, exported, _ = cli("--workspace", workspace, "sessions", "export", file)
+    assert (code, exported["head"], exported["events"]) == (0, known["head"], known["events"])
 
 
 @pytest.mark.parametrize("name", SETTINGS)

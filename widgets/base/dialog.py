@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -117,54 +118,7 @@ class BoxDialog(ModalScreen[Result]):
     """Cells of a screen from which on halves stand side by side; 0 for never."""
     SHORT: ClassVar[int] = 0
     """Lines of a screen below which less is shown; 0 for never."""
-    DEFAULT_CSS = """
-    BoxDialog {
-        align: center middle;
-        background: $background 70%;
-        & > Vertical {
-            width: 92%;
-            max-width: 100;
-            height: auto;
-            max-height: 96%;
-            background: $background;
-            border: round $border;
-            border-title-color: $text-primary;
-            border-title-style: bold;
-            border-subtitle-color: $foreground-muted;
-            padding: 0 1;
-        }
-        & > Vertical.-question { border: round $warning; }
-        & > Vertical.-full { width: 98%; height: 98%; max-width: 220; max-height: 98%; }
-        & LinePane { border: none; height: 1fr; min-height: 3; }
-        & LinePane:focus { border: none; }
-        & LinePane.-below, & LinePane.-below:focus { border-top: solid $border-blurred; }
-        & LinePane.-below:focus { border-top: heavy $border; }
-        & .-halves { height: 1fr; layout: vertical; }
-        &.-wide .-halves { layout: horizontal; }
-        &.-wide .-halves > * { height: 100% !important; width: 1fr; }
-        &.-wide .-halves > .-below, &.-wide .-halves > .-below:focus {
-            width: 45%; border-top: none; border-left: solid $border-blurred;
-        }
-        &.-wide .-halves > .-below:focus { border-left: heavy $border; }
-        & Static.-label, & #standing { color: $foreground-muted; height: 1; }
-        & Static.-keys { height: auto; link-style: none; }
-        & #said { height: auto; max-height: 3; color: $text-warning; }
-        & #line { height: 1; color: $text-warning; }
-        & Static.-problems { color: $text-error; height: auto; max-height: 4; }
-        & Static.-problems.-fine { color: $text-success; }
-        &.-writing .-keys { display: none; }
-        & Horizontal.-written { height: 3; display: none; }
-        & Horizontal.-written Static { width: auto; max-width: 40%; padding: 1 1 0 0; }
-        & Horizontal.-written Static { color: $foreground-muted; }
-        & Horizontal.-written Input { width: 1fr; }
-        & Input { border: round $border-blurred; background: $background; padding: 0 1; }
-        & Input:focus { border: heavy $border; background-tint: $foreground 0%; }
-        & TextArea { border: round $border-blurred; background: $background; padding: 0; }
-        & TextArea:focus { border: heavy $border; }
-        &:ansi { background: ansi_default; }
-        &:ansi > Vertical { background: ansi_default; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", id="dialog.close")]
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from os.path import commonprefix
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from rich.cells import cell_len, set_cell_size
@@ -75,25 +76,7 @@ Type a command or a goal and press enter: the keys are the pane's again; a refus
 Tab completes, up and down go through what you typed before, escape leaves the line to these. ctrl+o, or enter
 with a blank and `?` behind the line, shows what it would do.
 """
-    DEFAULT_CSS = """
-    CommandBar {
-        height: auto;
-        background: $background;
-        & Horizontal { height: 1; }
-        & #prompt { width: auto; padding: 0 1; color: $text-primary; text-style: bold; }
-        & Input { width: 1fr; background: $background; }
-        & Input:focus { background-tint: $foreground 4%; }
-        & #message { height: 1; padding: 0 1 0 3; color: $foreground-muted; }
-        & #message.-ok { color: $text-success; }
-        & #message.-error { color: $text-error; }
-        & #message.-asks { color: $text-warning; }
-        &:ansi #message { color: ansi_default; }
-        &:ansi #message.-ok { color: ansi_green; }
-        &:ansi #message.-error { color: ansi_red; }
-        &:ansi #message.-asks { color: ansi_yellow; }
-        &.-compact #message.-note { display: none; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "enter", "do it", id="command.enter", priority=True),
         Binding("tab", "complete(1)", "complete", id="command.complete"),

@@ -8,6 +8,7 @@ While the pane has the focus every key is the child's, but the one that hands th
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Protocol
 
@@ -75,24 +76,7 @@ The wheel and shift+pageup show what scrolled away; typing returns to the end.
 Text selected with the mouse is copied.
 """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"terminal--text"}
-    DEFAULT_CSS = """
-    TerminalPane {
-        width: 1fr;
-        height: 1fr;
-        background: $background;
-        color: $foreground;
-        border: double $warning;
-        border-title-color: $background;
-        border-title-background: $warning;
-        border-title-style: bold;
-        border-subtitle-color: $text-warning;
-        padding: 0;
-        &.-bare { border: none; }
-        & > .terminal--text { color: $foreground; background: $background; }
-        &:ansi { border-title-color: ansi_default; border-title-background: ansi_default; }
-        &:ansi { border-title-style: bold reverse; }
-    }
-    """
+    DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "ctrl+right_square_bracket",

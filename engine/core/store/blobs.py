@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError
+from engine.core.store.places import open_plain
 from engine.core.store.schema import sync_directory
 
 ARCHIVES = "archives"
@@ -128,7 +129,8 @@ class BlobStore:
             raise BlobMissing(f"{digest[:80]!r} is not the digest of a blob.")
         path = self._path(digest)
         try:
-            content = path.read_bytes()
+            with open_plain(path) as file:
+                content = file.read()
         except OSError as error:
             if (archived := self._archived(digest)) is not None:
                 return archived

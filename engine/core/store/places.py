@@ -7,12 +7,14 @@ known by its inode, size and times: programs can set the mtime of a file but not
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.core.journal import JournalError
 
@@ -47,6 +49,32 @@ def _kind(path: Path) -> int:
         return stat.S_IFMT(path.lstat().st_mode)
     except OSError:
         return 0
+
+
+def open_plain(path: Path, *, links: bool = True) -> BinaryIO:
+    """A plain file, opened for reading; links are followed as those follow them who use it, or not. Blocking.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file: a pipe or a device might never end.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "no plain file", str(path))
+    return os.fdopen(number, "rb")
+
+
+def read_plain(path: Path, limit: int) -> bytes:
+    """A plain file's content. Blocking.
+
+    Raises:
+        OSError: as `open_plain`, or it is larger.
+    """
+    with open_plain(path) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit} bytes", str(path))
+    return content
 
 
 def remove_cache(path: Path) -> None:
@@ -161,7 +189,7 @@ def _note(path: Path, noted: object) -> None:
 def _noted(path: Path) -> object:
     """What is noted of a database; None where nothing is."""
     try:
-        return json.loads(path.with_name(path.name + NOTED).read_bytes())
+        return json.loads(read_plain(path.with_name(path.name + NOTED), 65_536))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):

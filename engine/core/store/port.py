@@ -106,9 +106,6 @@ class JournalStore(Protocol):
     async def replace_bodies(self, bodies: Mapping[int, str]) -> None:
         """Put others in the place of bodies that an event seals, or back, by their places; all or none."""
 
-    async def drop_snapshots(self) -> None:
-        """Remove all snapshots; states are folded from the events again."""
-
     async def load_snapshot(
         self,
         stream: str,

@@ -76,11 +76,8 @@ _SKIPPED = 50_000
 """Places in a row that are passed over because nothing can be read there, before the search ends."""
 
 
-def prepare_sound(path: Path, now: str) -> tuple[Path | None, list[str]]:
-    """Bring the journal at a path to the current schema, and see that it is sound.
-
-    Returns:
-        Where the copy of an older journal was put, and what was put right, in sentences.
+def prepare_sound(path: Path, now: str) -> list[str]:
+    """See that there is a sound journal at a path; what was put right, in sentences.
 
     Raises:
         JournalUnsound: it is not what was written; nothing was changed.
@@ -91,16 +88,16 @@ def prepare_sound(path: Path, now: str) -> tuple[Path | None, list[str]]:
     # Before SQLite looks, which may make a log.
     there, untouched, no_log, notes = path.exists(), is_untouched(path), lacks_log(path), []
     try:
-        backup = prepare(path, now, whole=untouched is not True)
+        prepare(path, now, whole=untouched is not True)
     except JournalCorrupt as error:
-        backup, notes = None, [_rebuild(path, now, error)]
+        notes = [_rebuild(path, now, error)]
     if there and untouched is not True:
         check = check_rows(path)
         if not check.ok:
             raise JournalUnsound(path, check.first_bad or "", check.reason, check.events)
         if no_log:
             raise JournalUnsound(path, f"seq {check.events + 1}", NO_LOG, check.events)
-    return backup, notes
+    return notes
 
 
 def check_rows(path: Path) -> Verification:

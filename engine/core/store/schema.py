@@ -1,4 +1,4 @@
-"""The shape of the journal's database, its migrations, events as rows, and torn ends of its log.
+"""The shape of the journal's database, events as rows, and torn ends of its log.
 
 A database is only ever looked at through SQLite, never opened as a plain file: closing such a
 descriptor would drop the POSIX locks that SQLite holds for this process.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import struct
 from collections.abc import Iterator
@@ -23,10 +22,8 @@ from pathlib import Path
 from engine.core.journal import (
     Event,
     JournalCorrupt,
-    JournalMigrationFailed,
     JournalReadError,
     JournalTooNew,
-    JournalTooOld,
     JournalWriteError,
     canonical,
 )
@@ -82,38 +79,33 @@ def _causes(text: str) -> tuple[str, ...]:
     return tuple(causes)
 
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        "create table if not exists meta(key text primary key, value text not null) strict",
-        # autoincrement makes SQLite remember the last seq, so that verification sees rows cut off the end
-        """create table if not exists events(
-            seq integer primary key autoincrement,
-            stream text not null,
-            version integer not null,
-            at text not null,
-            tick integer not null,
-            actor text not null,
-            causes text not null,
-            kind text not null,
-            body text not null,
-            hash text not null,
-            unique(stream, version)
-        ) strict""",
-        "create index if not exists events_by_kind on events(kind)",
-        """create table if not exists snapshots(
-            stream text not null,
-            version integer not null,
-            format integer not null,
-            state text not null,
-            primary key(stream, version)
-        ) strict""",
-    ),
-)
-"""Statements that lead from schema version n (the place in the list) to n + 1; version 0 is an empty file."""
-
-SCHEMA_VERSION = len(MIGRATIONS)
+SCHEMA_VERSION = 1
 """The version this code reads and writes."""
-
+_TABLES = (
+    "create table if not exists meta(key text primary key, value text not null) strict",
+    # autoincrement makes SQLite remember the last seq, so that verification sees rows cut off the end
+    """create table if not exists events(
+        seq integer primary key autoincrement,
+        stream text not null,
+        version integer not null,
+        at text not null,
+        tick integer not null,
+        actor text not null,
+        causes text not null,
+        kind text not null,
+        body text not null,
+        hash text not null,
+        unique(stream, version)
+    ) strict""",
+    "create index if not exists events_by_kind on events(kind)",
+    """create table if not exists snapshots(
+        stream text not null,
+        version integer not null,
+        format integer not null,
+        state text not null,
+        primary key(stream, version)
+    ) strict""",
+)
 _SHAPE = (
     "select key, value from meta limit 0",
     "select seq, stream, version, at, tick, actor, causes, kind, body, hash from events limit 0",
@@ -121,15 +113,12 @@ _SHAPE = (
 )
 
 
-def inspect(path: Path, *, whole: bool = True) -> int:
-    """The schema version of a database that is sound, without changing a byte of it.
+def inspect(path: Path, *, whole: bool = True) -> bool:
+    """Whether a sound database has a journal, or nothing at all; not a byte of it is changed.
 
     Args:
         path: the database file.
         whole: look at every page; what is only read, or is as it was closed, need not be looked at.
-
-    Returns:
-        0 for an empty file and for a journal from before versions were written down.
 
     Raises:
         JournalCorrupt: it is not SQLite, is damaged, or is some other program's database.
@@ -146,65 +135,34 @@ def inspect(path: Path, *, whole: bool = True) -> int:
             raise JournalTooNew(path, version, SCHEMA_VERSION)
         if tables and "events" not in tables:
             raise JournalCorrupt(path, "it is a database of some other program")
-        if version == SCHEMA_VERSION:
+        if tables:
             _check_shape(connection, path)
-        return version
+        return bool(tables)
 
 
-def require_current(path: Path) -> None:
-    """Accept only a journal of the current schema, for a reader that may not migrate.
+def require_journal(path: Path) -> None:
+    """Accept only a journal that a reader can read.
 
     Raises:
-        JournalTooOld: it must be opened for writing once.
+        JournalError: as `inspect`, or there is nothing in it.
     """
-    version = inspect(path, whole=False)
-    if version < SCHEMA_VERSION:
-        raise JournalTooOld(
-            f"{path} has schema version {version} and must be brought to {SCHEMA_VERSION}: "
-            "open the workspace once for writing."
-        )
+    if not inspect(path, whole=False):
+        raise JournalCorrupt(path, "there is nothing in it")
 
 
-def prepare(path: Path, now: str, *, whole: bool = True) -> Path | None:
-    """Bring the database at `path` to the current schema, creating it when missing.
+def prepare(path: Path, now: str, *, whole: bool = True) -> None:
+    """See that there is a journal of the current schema at `path`; make it where there is none.
 
     Args:
         path: the database file.
-        now: the current time; it names the backup and is recorded as the time of creation.
+        now: the current time, recorded as the time of creation.
         whole: look at every page, as it was not closed in good order or was changed since.
 
-    Returns:
-        Where the copy of an older journal was put, or None when there was nothing to migrate.
-
     Raises:
-        JournalMigrationFailed: it could not be done; the journal is as it was.
         JournalWriteError: a new one could not be created.
     """
-    if not path.exists():
+    if not path.exists() or not inspect(path, whole=whole):
         _create(path, now)
-        return None
-    version = inspect(path, whole=whole)
-    if version == SCHEMA_VERSION:
-        return None
-    backup: Path | None = None
-    try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            if _tables(connection):
-                stamp = re.sub(r"[^0-9TZ]", "", now)
-                backup = path.with_name(f"{path.stem}.v{version}.{stamp}.db")
-                with closing(sqlite3.connect(backup)) as copy:
-                    connection.backup(copy)
-            _migrate(connection, path, version, now)
-    except (sqlite3.Error, JournalCorrupt) as error:
-        if backup is None:
-            raise JournalWriteError(
-                f"{path} could not be created ({error}): check the room on the disk and who may write there."
-            ) from error
-        raise JournalMigrationFailed(
-            f"{path} could not be brought from schema version {version} to {SCHEMA_VERSION} ({error}); it "
-            f"was not changed and {backup.name} is a copy of it. Make room on the disk, or report this."
-        ) from error
-    return backup
 
 
 def _create(path: Path, now: str) -> None:
@@ -224,8 +182,15 @@ def _create(path: Path, now: str) -> None:
 
 
 def create_tables(connection: sqlite3.Connection, path: Path, now: str) -> None:
-    """Make a journal of an empty database."""
-    _migrate(connection, path, 0, now)
+    """Make a journal of an empty database, in one transaction."""
+    connection.execute("begin immediate")
+    for statement in _TABLES:
+        connection.execute(statement)
+    _check_shape(connection, path)
+    connection.execute("insert or ignore into meta values('created', ?)", (now,))
+    connection.execute("insert or replace into meta values('schema_version', ?)", (str(SCHEMA_VERSION),))
+    connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
+    connection.execute("commit")
     # A kill while the mode of a journal in its place is switched would leave what no reader can open.
     connection.execute("pragma journal_mode = wal")
 
@@ -237,19 +202,6 @@ def sync_directory(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
-
-
-def _migrate(connection: sqlite3.Connection, path: Path, version: int, now: str) -> None:
-    """Run what is missing in one transaction; on any error closing the connection takes it all back."""
-    connection.execute("begin immediate")
-    for statements in MIGRATIONS[version:]:
-        for statement in statements:
-            connection.execute(statement)
-    _check_shape(connection, path)
-    connection.execute("insert or ignore into meta values('created', ?)", (now,))
-    connection.execute("insert or replace into meta values('schema_version', ?)", (str(SCHEMA_VERSION),))
-    connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
-    connection.execute("commit")
 
 
 def _check_shape(connection: sqlite3.Connection, path: Path) -> None:
@@ -307,16 +259,12 @@ _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
 _WORD = 0xFFFFFFFF
 
 
-def torn_bytes(log: Path) -> int:
+def torn_end(log: Path) -> tuple[int, bool]:
     """Bytes at the end of a log that are no whole transaction; 0 when there are none, or no log.
 
-    Blocking; reads the whole log, which is there only where the last session did not end in good order.
+    And whether the end of a transaction is among them: then events may be lost. Blocking; reads the whole
+    log, which is there only where the last session did not end in good order.
     """
-    return torn_end(log)[0]
-
-
-def torn_end(log: Path) -> tuple[int, bool]:
-    """As `torn_bytes`, and whether the end of a transaction is among them: then events may be lost."""
     try:
         content = log.read_bytes()
     except OSError:

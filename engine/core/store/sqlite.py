@@ -40,7 +40,7 @@ from engine.core.store.places import (
 )
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, START, Head
 from engine.core.store.reader import JournalReader
-from engine.core.store.schema import read_only_uri, require_current, torn_end
+from engine.core.store.schema import read_only_uri, require_journal, torn_end
 from engine.core.store.writer import GroupWriter, WriterLock
 
 
@@ -104,16 +104,9 @@ class SqliteJournal(JournalReader):
     """
 
     def __init__(
-        self,
-        path: Path,
-        clock: Clock,
-        connection: aiosqlite.Connection,
-        connections: AsyncExitStack,
-        backup: Path | None,
+        self, path: Path, clock: Clock, connection: aiosqlite.Connection, connections: AsyncExitStack
     ) -> None:
         super().__init__(connection, path)
-        self.backup = backup
-        """Copy of the journal as it was before it was migrated by this opening, or None."""
         self.torn = 0
         """Bytes of the journal's end that this opening found torn, and that are no part of it."""
         self.notes: tuple[str, ...] = ()
@@ -142,7 +135,7 @@ class SqliteJournal(JournalReader):
 
         Args:
             directory: the workspace; the journal is `.pilothouse/journal.db` in it.
-            clock: for the lock, the name of a backup, and waiting.
+            clock: for the lock, and waiting.
             create: make a new journal when there is none; never with `read_only`.
             read_only: read while another process may be writing; takes no lock and changes nothing.
             synchronous: how hard a commit is pressed to the disk.
@@ -150,7 +143,7 @@ class SqliteJournal(JournalReader):
         Raises:
             JournalMissing: there is none, and none was to be made.
             JournalLocked: another engine writes to the workspace.
-            JournalTooNew, JournalTooOld, JournalMigrationFailed: its schema is not this one.
+            JournalTooNew: its schema is not this one.
             JournalCorrupt: the file is not a journal or is damaged; it is left untouched.
             JournalUnsound: it is not what was written, and was to be written to.
             JournalError: the workspace cannot be used as it is; the message says why.
@@ -162,10 +155,9 @@ class SqliteJournal(JournalReader):
         if (read_only or not create) and not await asyncio.to_thread(path.is_file):
             raise JournalMissing(f"There is no journal in {directory}: start an agent there first.")
         async with AsyncExitStack() as stack:
-            backup: Path | None = None
             torn, notes = 0, list[str]()
             if read_only:
-                await asyncio.to_thread(require_current, path)
+                await asyncio.to_thread(require_journal, path)
             else:
                 from engine.core.store.repair import prepare_sound  # late: who only reads repairs nothing
 
@@ -173,8 +165,7 @@ class SqliteJournal(JournalReader):
                 lock = _claim(data, clock.now())
                 stack.callback(lock.release)
                 torn, notes = await _to_the_end(asyncio.to_thread(_made_ready, data))
-                backup, more = await _to_the_end(asyncio.to_thread(prepare_sound, path, clock.now()))
-                notes += more
+                notes += await _to_the_end(asyncio.to_thread(prepare_sound, path, clock.now()))
                 connection = await _connect(stack, str(path), synchronous)
                 # From here on there is a log, and what is in it counts.
                 await asyncio.to_thread(note_open, path)
@@ -189,7 +180,7 @@ class SqliteJournal(JournalReader):
                 await connection.execute(
                     "insert or replace into meta values('written_by', ?)", (" ".join(writers),)
                 )
-            store = cls(path, clock, reading, stack.pop_all(), backup)
+            store = cls(path, clock, reading, stack.pop_all())
             store.torn, store.writers, store.notes = torn, writers, tuple(notes)
         if not read_only:
             store._tail = Tail(last_seq, TAIL)
@@ -272,10 +263,6 @@ class SqliteJournal(JournalReader):
                 ),
             )
         )
-
-    async def drop_snapshots(self) -> None:
-        """Throw all snapshots away; states are folded from the events again."""
-        await self._writing().write((("delete from snapshots", ()),))
 
     async def replace_bodies(self, bodies: Mapping[int, str]) -> None:
         """Put others in the place of bodies that an event seals, or back; all or none.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from engine.core.improvement import Component, ComponentKind, Finding, Proposal
 from engine.core.text import RULE, clean_line, fence
@@ -46,27 +46,24 @@ list is a good answer.
 {RULE}"""
 
 
-class FileText(BaseModel):
+class FileText(BaseModel, extra="forbid", frozen=True):
     """The whole new text of one file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     path: Annotated[str, Field(min_length=1, max_length=500)]
     text: Annotated[str, Field(max_length=400_000)]
 
 
-class ProposedChange(BaseModel):
+class ProposedChange(BaseModel, extra="forbid", frozen=True):
     """One change, complete in itself."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     title: Annotated[str, Field(min_length=1, max_length=200)]
     why: Annotated[str, Field(max_length=2_000)]
     files: Annotated[tuple[FileText, ...], Field(min_length=1, max_length=20)]
 
 
-class ProposedChanges(BaseModel):
+class ProposedChanges(BaseModel, extra="forbid", frozen=True):
     """Changes of the component, the most promising first; none where nothing can be made better."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     changes: Annotated[tuple[ProposedChange, ...], Field(max_length=MOST_CHANGES)]
 
 

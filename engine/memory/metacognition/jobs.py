@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from engine.core.memory import MemoryItem, ReflectionKind
 from engine.core.metacognition import MetaTask
@@ -42,10 +42,9 @@ SHOWN = 300
 _WORD = re.compile(r"\w+")
 
 
-class WrittenConsolidation(BaseModel):
+class WrittenConsolidation(BaseModel, extra="forbid"):
     """What several memories come to when they are brought together."""
 
-    model_config = ConfigDict(extra="forbid")
     content: Annotated[str, Field(min_length=1, max_length=20_000)]
     """One text that stands for all of them."""
 
@@ -136,10 +135,9 @@ QUESTIONS = {
 }
 
 
-class WrittenReflection(BaseModel):
+class WrittenReflection(BaseModel, extra="forbid"):
     """What a look back at an agent's work finds."""
 
-    model_config = ConfigDict(extra="forbid")
     findings: Annotated[str, Field(min_length=1, max_length=20_000)]
     """What was found, with what it is based on."""
     advice: Annotated[str, Field(max_length=2_000)] = ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from engine.core.journal import canonical
 from engine.core.plan import Op, PlanStep, Uncovered
@@ -76,10 +76,8 @@ async def no_files() -> Files | None:
     return None
 
 
-class _Gap(BaseModel):
+class _Gap(BaseModel, extra="forbid", use_attribute_docstrings=True):
     """A part of the goal that no plan is given for."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     clause: str = Field(min_length=1, max_length=8_000)
     """The words of the goal as they stand there."""
@@ -87,10 +85,8 @@ class _Gap(BaseModel):
     """What is missing, in a sentence."""
 
 
-class _PlanForm(BaseModel):
+class _PlanForm(BaseModel, extra="forbid"):
     """Give the plan for the goal, and what of the goal it does not cover."""
-
-    model_config = ConfigDict(extra="forbid")
 
     # What an action must be is judged by the notation alone, whose words the model then gets to read.
     plan: list[Action] = Field(default_factory=list, max_length=PLAN_LIMIT)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from engine.core.text import RULE, clean_line, fence
 from engine.memory.rewriting import RewriteError
@@ -34,17 +34,15 @@ ORDER = """Which of these notes answer the query? Give the ids of those that do,
 {"ids": [...]}."""
 
 
-class _Queries(BaseModel):
+class _Queries(BaseModel, extra="forbid"):
     """Other ways to put the query."""
 
-    model_config = ConfigDict(extra="forbid")
     queries: list[str] = Field(max_length=10)
 
 
-class _Order(BaseModel):
+class _Order(BaseModel, extra="forbid"):
     """Ids of notes, what answers the query best first."""
 
-    model_config = ConfigDict(extra="forbid")
     ids: list[str] = Field(min_length=1, max_length=50)
 
 

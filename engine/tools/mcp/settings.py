@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from engine.core.store.places import open_plain
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.core.trust import FolderTrust
 from engine.model import LateModel
@@ -106,7 +107,7 @@ class MissingVariableError(LookupError):
 def load(workspace: Path, trust: FolderTrust | None = None) -> McpSettings:
     """The servers of a workspace, as far as its user trusts them; none where it has no file. Blocking."""
     try:
-        with (workspace / FILE).open("rb") as file:
+        with open_plain(workspace / FILE) as file:
             content = file.read(SIZE_LIMIT + 1)
     except FileNotFoundError:
         return McpSettings()

@@ -14,7 +14,7 @@ import pytest
 
 from app.cli.main import main
 from app.cli.open import keep
-from app.cli.sessions import query_sessions, run_sessions_command
+from app.cli.sessions import query_sessions
 from app.commands.headless import RunOptions, run_goal
 from app.commands.settings import Settings
 from engine.api.archiving import ArchiveError
@@ -55,8 +55,7 @@ async def test_a_session_opens_elsewhere_with_the_same_heads_and_replays(tmp_pat
     assert (await query_sessions(tmp_path / "there", "verify", ""))[1] == here
     code, replayed, _ = await query_sessions(tmp_path / "there", "replay", "")
     assert (code, replayed["head"]) == (0, here["head"])
-    shown = await run_sessions_command(tmp_path, "show", "", tmp_path / "s.pilot")
-    assert shown == await query_sessions(work, "show", "")
+    assert await query_sessions(tmp_path / "there", "show", "") == await query_sessions(work, "show", "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.pilot", "there", "work"]
     again = await run_goal(
         RunOptions(tmp_path / "there", "list the files"), out=io.StringIO(), err=io.StringIO()

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.sessions import replay_export, run_sessions_command
+from app.cli.open import keep
+from app.cli.sessions import query_sessions, run_again
+from engine.api.portable import export_session
 from engine.core import events as ev
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
@@ -22,35 +24,20 @@ async def test_a_recorded_session_replays_to_the_same_head_without_a_model(
 ) -> None:
     recorded = await record(tmp_path / "ws", number)
     assert recorded.requests
-    code, replayed, _text = await run_sessions_command(recorded.workspace, "replay", "", None)
+    code, replayed, _text = await query_sessions(recorded.workspace, "replay", "")
     assert (code, replayed["matches"], replayed["model_calls"]) == (0, True, 0), replayed
     assert replayed["head"] == recorded.head
     assert await called(recorded.workspace) == recorded.requests
 
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    code, _, said = await run_sessions_command(
-        recorded.workspace, "export", str(elsewhere / "session.tar.gz"), None
-    )
-    assert code == 0, said
+    export_session(recorded.workspace, tmp_path / "session.pilot", operator="ann", at=SystemClock().now())
     shutil.rmtree(recorded.workspace)
-    code, again, _text = await run_sessions_command(elsewhere, "replay", "", elsewhere / "session.tar.gz")
+    assert keep(tmp_path / "session.pilot", tmp_path / "elsewhere")[0] == 0
+    code, again, _text = await query_sessions(tmp_path / "elsewhere", "replay", "")
     assert (code, again) == (0, replayed)
-    code, verified, _text = await run_sessions_command(elsewhere, "verify", "", elsewhere / "session.tar.gz")
-    assert (code, verified["head"]) == (0, recorded.head)
-
-
-async def test_the_recorded_thinker_runs_an_exported_run_again_and_says_how_it_went(tmp_path: Path) -> None:
-    recorded = await record(tmp_path / "ws", 0)
-    file = tmp_path / "flight.tar.gz"
-    await run_sessions_command(recorded.workspace, "export", str(file), None)
-    shutil.rmtree(recorded.workspace)
-    code, again, _text = await replay_export(file, "")
-    assert (code, again["matches"], again["model_calls"], again["thinker"]) == (0, True, 0, "recorded")
+    code, again = await run_again(tmp_path / "elsewhere", "")
+    assert (again["matches"], again["model_calls"], again["thinker"]) == (True, 0, "recorded")
     assert again["journal_head"] == recorded.head
     assert set(again) >= {"status", "goal", "session", "agent", "loops", "actions", "duration_s", "message"}
-    code, _, text = await replay_export(tmp_path / "nowhere.tar.gz", "")
-    assert (code, "nowhere.tar.gz" in text) == (2, True)
 
 
 async def called(workspace: Path) -> int:

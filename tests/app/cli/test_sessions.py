@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.sessions import query_sessions, run_sessions_command
+from app.cli.open import keep
+from app.cli.sessions import query_sessions
 from app.commands.headless import open_engine
 from engine.core import commands as cmd
 from engine.core.journal import JournalMissing
@@ -84,31 +85,19 @@ async def test_where_there_is_no_journal_it_is_said(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_export_is_verified_and_replayed_elsewhere(tmp_path: Path) -> None:
-    workspace, file = tmp_path / "here", tmp_path / "flight.tar.gz"
-    await _two_sessions(workspace)
-    assert (await run_sessions_command(workspace, "export", str(file), None))[0] == 0
-    _code, here, _text = await run_sessions_command(workspace, "verify", "", None)
-    for what in ("verify", "replay"):
-        code, there, _text = await run_sessions_command(tmp_path / "nowhere", what, "", file)
-        assert (code, there["ok"], there["head"]) == (0, True, here["head"])
-    code, _answer, text = await run_sessions_command(workspace, "export", str(file), None)
-    assert (code, text) == (2, f"{file} exists already: choose another name")
-
-
-async def test_a_file_that_is_no_export_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_export_is_refused(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.tar.gz"
     wrong.write_bytes(b"no archive")
-    assert "is no export of a journal" in (await run_sessions_command(tmp_path, "verify", "", wrong))[2]
+    assert keep(wrong, tmp_path / "there")[0] == 2
     for name in ("../out", "/etc/passwd", ".pilothouse/lock", ".pilothouse/blobs/../../out"):
         with tarfile.open(wrong, "w:gz") as archive:
             member = tarfile.TarInfo(name)
             member.size = 1
             archive.addfile(member, io.BytesIO(b"x"))
-        code, _answer, text = await run_sessions_command(tmp_path, "verify", "", wrong)
+        code, _answer, text = keep(wrong, tmp_path / "there")
         assert code == 2
         assert "does not belong in an export" in text
-    assert not list(tmp_path.glob("out"))
+    assert list(tmp_path.iterdir()) == [wrong]
 
 
 async def test_memorys_stream_is_verified_with_the_rest_and_is_no_agents(tmp_path: Path) -> None:
@@ -125,9 +114,3 @@ async def test_memorys_stream_is_verified_with_the_rest_and_is_no_agents(tmp_pat
     assert text.endswith("agents: first, second")
     _code, verified, _text = await query_sessions(tmp_path, "verify", "")
     assert verified["ok"]
-    packed = tmp_path.parent / "flight.tar.gz"
-    await run_sessions_command(tmp_path, "export", str(packed), None)
-    _code, there, _text = await run_sessions_command(tmp_path, "verify", "", packed)
-    assert there["head"] == verified["head"]
-    _code, again, _text = await run_sessions_command(tmp_path, "replay", "", packed)
-    assert (again["matches"], again["skipped"]) == (True, ["workspace@memory"])

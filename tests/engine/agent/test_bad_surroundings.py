@@ -258,7 +258,7 @@ async def test_an_event_of_an_unknown_kind_keeps_the_workspace_shut_in_one_line(
     writer = engine.store._writer
     assert writer is not None
     await writer._connection.execute("update events set kind = 'agent.levitated' where kind = 'agent.opened'")
-    await engine.store.drop_snapshots()
+    await writer._connection.execute("delete from snapshots")
     await engine._let_go()
     with pytest.raises(JournalError, match=r"pilot:2 \(agent.levitated\) is of no known kind"):
         await Engine.open(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from engine.core import events as ev
 from engine.core.journal import GENESIS, JournalCorrupt, JournalLocked
 from engine.core.ports import SystemClock
-from engine.core.store.schema import torn_bytes
+from engine.core.store.schema import torn_end
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify
 from engine.core.streams import StreamLog
@@ -64,14 +64,14 @@ async def test_a_log_with_a_damaged_frame_says_how_much_of_it_is_lost(
     for _ in range(10):
         await live.commit(chain.take(5))
     content = bytearray((tmp_path / "live" / LOG).read_bytes())
-    assert torn_bytes(tmp_path / "live" / LOG) == 0
+    assert torn_end(tmp_path / "live" / LOG)[0] == 0
     content[len(content) // 2] ^= 1
     (tmp_path / "log").write_bytes(content)
-    assert len(content) // 2 - 20_000 < torn_bytes(tmp_path / "log") < len(content) // 2 + 20_000
+    assert len(content) // 2 - 20_000 < torn_end(tmp_path / "log")[0] < len(content) // 2 + 20_000
     for other in (b"", b"no log", content[:40], bytes(5_000)):
         (tmp_path / "log").write_bytes(other)
-        assert torn_bytes(tmp_path / "log") in (0, 8)
-    assert torn_bytes(tmp_path / "none") == 0
+        assert torn_end(tmp_path / "log")[0] in (0, 8)
+    assert torn_end(tmp_path / "none")[0] == 0
 
 
 def _next(new_chain, kept):

@@ -186,7 +186,7 @@ async def test_what_a_killed_creation_left_is_in_nobodys_way(open_store, tmp_pat
 
 
 def test_a_journal_appears_with_its_write_ahead_log_so_that_no_reader_must_roll_it_back(tmp_path):
-    assert prepare(tmp_path / "journal.db", "2026-01-01T00:00:00Z") is None
+    prepare(tmp_path / "journal.db", "2026-01-01T00:00:00Z")
 
     # The versions of the format for writing and reading: 1 is a rollback journal, 2 a write-ahead log.
     assert (tmp_path / "journal.db").read_bytes()[18:20] == b"\x02\x02"
@@ -386,16 +386,6 @@ async def test_many_short_sessions_leave_a_snapshot_from_before_them(store, new_
 
     assert await store.load_snapshot("a", None, 1) == (59, "a")
     assert await store.load_snapshot("a", 58, 1) == (20, "before")
-
-
-async def test_dropping_all_snapshots_leaves_the_events(store, new_chain):
-    kept = await store.commit(new_chain().take(3))
-    await store.save_snapshot("a", 3, 1, "state")
-
-    await store.drop_snapshots()
-
-    assert await store.load_snapshot("a", None, 1) is None
-    assert await everything(store) == kept
 
 
 async def test_a_snapshot_that_cannot_be_saved_says_so_and_events_go_on(store, new_chain, full_disk):

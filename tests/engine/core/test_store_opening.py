@@ -20,10 +20,8 @@ from engine.core.journal import (
     JournalCorrupt,
     JournalError,
     JournalLocked,
-    JournalMigrationFailed,
     JournalMissing,
     JournalTooNew,
-    JournalTooOld,
     JournalUnsound,
 )
 from engine.core.ports import SystemClock
@@ -278,7 +276,7 @@ def test_a_process_ends_when_opening_is_refused(tmp_path):
 
 
 def older_journal(directory: Path, events) -> None:
-    """A journal of version 0: made by hand, before there were snapshots and version numbers."""
+    """A journal made by hand, without snapshots and version numbers."""
     (directory / ".pilothouse").mkdir()
     with closing(sqlite3.connect(database(directory))) as connection:
         connection.execute("create table meta(key text primary key, value text not null) strict")
@@ -293,9 +291,10 @@ def older_journal(directory: Path, events) -> None:
         connection.commit()
 
 
-async def test_an_older_journal_is_migrated_and_a_copy_of_it_is_kept(tmp_path, new_chain, open_store):
+async def test_a_journal_that_lacks_a_table_is_built_again_and_kept_aside(tmp_path, new_chain, open_store):
     chain = new_chain()
     older_journal(tmp_path, chain.take(5))
+    await refused(tmp_path, JournalCorrupt, "no such table: snapshots", read_only=True)
 
     store = await open_store(tmp_path)
     await store.commit(chain.take(1))
@@ -303,46 +302,21 @@ async def test_an_older_journal_is_migrated_and_a_copy_of_it_is_kept(tmp_path, n
 
     assert (await verify(store)).ok
     assert await store.count() == 6
-    assert store.backup is not None
+    assert "all 5 are in a new file" in store.notes[0]
     await store.close()
-    with closing(sqlite3.connect(store.backup)) as copy:
+    (aside,) = (tmp_path / ".pilothouse").glob("journal.db.aside-*")
+    with closing(sqlite3.connect(aside)) as copy:
         assert copy.execute("select count(*) from events").fetchone() == (5,)
-        assert copy.execute("select count(*) from sqlite_schema where name = 'snapshots'").fetchone() == (0,)
-    with closing(sqlite3.connect(database(tmp_path))) as connection:
-        assert connection.execute("pragma user_version").fetchone() == (SCHEMA_VERSION,)
-        found = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-        assert found == (str(SCHEMA_VERSION),)
 
 
-async def test_a_current_journal_is_not_migrated_again(tmp_path, new_chain, open_store):
+async def test_a_current_journal_is_left_as_it_is(tmp_path, new_chain, open_store):
     await write(tmp_path, new_chain().take(1))
     before = files(tmp_path)
 
     store = await open_store(tmp_path)
-    assert store.backup is None
     await store.close()
 
     assert set(files(tmp_path)) == set(before)
-
-
-async def test_an_older_journal_is_not_migrated_for_a_reader(tmp_path, new_chain):
-    older_journal(tmp_path, new_chain().take(1))
-    before = files(tmp_path)
-
-    await refused(tmp_path, JournalTooOld, "open the workspace once for writing", read_only=True)
-
-    assert files(tmp_path) == before
-
-
-async def test_a_migration_that_fails_leaves_the_journal_as_it_was(tmp_path):
-    (tmp_path / ".pilothouse").mkdir()
-    with closing(sqlite3.connect(database(tmp_path))) as connection:
-        connection.execute("create table events(seq integer primary key, kind text, something text)")
-    before = files(tmp_path)
-
-    await refused(tmp_path, JournalMigrationFailed, "was not changed and journal.v0.* is a copy")
-
-    assert files(tmp_path)["journal.db"] == before["journal.db"]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ async def test_failures_bring_reflection_sooner(desk: MetaDesk, failures: int, t
 async def test_the_failure_rate_is_that_of_the_last_fifty_actions(desk: MetaDesk) -> None:
     for number in range(90):
         desk.act(ok=number >= 40)
-    assert (len(desk.state.meta.window), desk.state.meta.failure_rate) == (50, 0.0)
+    assert (len(desk.state.meta.window), desk.state.meta.failed) == (50, 0)
     told = desk.state.meta.tools["simple_coder.write"]
     assert (told.succeeded, told.failed, told.duration_ms) == (50, 40, 450)
 
@@ -227,7 +227,7 @@ async def test_what_background_work_meets_is_no_error_of_the_agents(desk: MetaDe
         state = desk.state
         return (
             state.last_summary, state.failures, state.consecutive_errors, state.needs_replan,
-            state.meta.failure_rate, state.meta.tools, state.actions, state.model, state.context,
+            state.meta.failed, state.meta.tools, state.actions, state.model, state.context,
         )  # fmt: skip
 
     before = turn()

@@ -116,7 +116,7 @@ def test_bad_input_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "broken.asl:1:11: expected" in refused(capsys, "--plans", str(broken))
     assert "not a text in UTF-8" in refused(capsys, "--plans", str(binary))
     assert "it is none of baseline, listing-5.8" in refused(capsys, "--plans", "5.99")
-    assert "Is a directory" in refused(capsys, "--plans", str(tmp_path))
+    assert "no plain file" in refused(capsys, "--plans", str(tmp_path))
     assert "No such file" in refused(capsys, "--answer", str(tmp_path / "none.txt"))
     assert "--temperature is for --thinker" in refused(capsys, "--temperature", "0.5")
     assert "takes no --judge" in refused(capsys, "--tables", "answers", "--judge", "claude")
