@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.options import Answer, Parser, common_options, days, run_answer, workspace_of
+from app.cli.session_report import write_report
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
 from app.projection.event_lines import line_of
@@ -86,8 +87,14 @@ async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
     return EXIT_CODES[status], answer
 
 
-async def query_sessions(workspace: Path, what: str, name: str) -> Answer:
+async def query_sessions(workspace: Path, what: str, name: str, target: Path | None = None) -> Answer:
     """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
+
+    Args:
+        workspace: whose sessions.
+        what: the sub-command.
+        name: a session or an agent.
+        target: the file that a report is written to.
 
     Raises:
         JournalError: there is no journal, or it cannot be read.
@@ -95,6 +102,8 @@ async def query_sessions(workspace: Path, what: str, name: str) -> Answer:
     answers = {"list": _list, "show": _show, "verify": _verify, "replay": _replay}
     store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
     try:
+        if target is not None:
+            return await write_report(store, *await _chosen(store, name), target)
         return await answers[what](store, workspace, name)
     except KeyError as error:
         return 2, {}, str(error.args[0])
@@ -386,6 +395,9 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
             parser.add_argument(
                 "name", nargs="?", default="", metavar="NAME", help="a session or an agent; all by default"
             )
+    report = what.add_parser("report", parents=[common], help="a session or an agent as a file to be read")
+    report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
+    report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md")
     mend = what.add_parser(
         "repair", parents=[common], help="what can be done about a journal that is not sound"
     )
@@ -419,7 +431,7 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer from the journal, replay, export, repair, redact or archive."""
+    """Answer from the journal, replay, report, export, repair, redact or archive."""
     if options.what == "repair":
         mending = repair_journal(workspace_of(options), restore=options.restore, accept=options.accept_break)
         return run_answer(options, mending)
@@ -432,5 +444,5 @@ def run(options: argparse.Namespace) -> int:
         return run_answer(options, archive_contents(workspace_of(options), dry=options.dry_run, **chosen))
     if options.what == "export":
         return run_answer(options, export_portable(workspace_of(options), options))
-    name = getattr(options, "name", "")
-    return run_answer(options, query_sessions(workspace_of(options), options.what, name))
+    name, target = getattr(options, "name", ""), getattr(options, "target", None)
+    return run_answer(options, query_sessions(workspace_of(options), options.what, name, target))

@@ -26,7 +26,7 @@ async def list_notes(host: CommandHost, _values: Values) -> Answer:
 COMMANDS = (
     Command(
         "note",
-        "put a note into the journal, for the timeline; the agent does not read it",
+        "put a note into the journal, for the timeline and reports; the agent does not read it",
         Submit(cmd.AddNote),
         (Rest("text", "the note", shown="TEXT"),),
         "Mind",

@@ -1,1 +1,1 @@
-"""Questions that the journal answers: why, search, recaps, drift."""
+"""Questions that the journal answers: why, search, reports, recaps, drift."""

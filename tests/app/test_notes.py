@@ -1,9 +1,10 @@
-"""An operator's note: in the journal and on the timeline."""
+"""An operator's note: in the journal, on the timeline, and in reports."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from app.cli.sessions import query_sessions
 from app.commands.command_runner import run_command
 from app.commands.headless import open_engine
 from app.projection.event_lines import line_of
@@ -11,7 +12,7 @@ from engine.core import events as ev
 from engine.core.streams import MarkKind
 
 
-async def test_a_note_stands_in_the_journal_and_on_the_timeline(tmp_path: Path) -> None:
+async def test_a_note_stands_in_the_journal_on_the_timeline_and_in_a_report(tmp_path: Path) -> None:
     await run_command(tmp_path, "agent_create bdi_agent pilot")
     code, _, text = await run_command(tmp_path, "note wrong branch from here")
     assert (code, text) == (0, "noted")
@@ -21,6 +22,9 @@ async def test_a_note_stands_in_the_journal_and_on_the_timeline(tmp_path: Path) 
         assert event.actor.startswith("operator")
         marks = await engine.past("pilot").marks()
         assert [mark.kind for mark in marks if mark.version == event.version] == [MarkKind.OPERATOR]
+    code, _, _ = await query_sessions(tmp_path, "report", "pilot", tmp_path / "report.md")
+    assert code == 0
+    assert "wrong branch from here" in (tmp_path / "report.md").read_text()
 
 
 async def test_a_note_without_a_text_is_refused(tmp_path: Path) -> None:
