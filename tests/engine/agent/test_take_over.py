@@ -22,6 +22,9 @@ from engine.core.sandbox import Handover
 from engine.core.state import AgentState
 from tests.engine.sandbox.shell_desk import alive, until
 
+BEHIND = "sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done"
+"""A program in the background that has begun when the next prompt comes."""
+
 
 class Hands:
     """The operator's, on the agent's terminal."""
@@ -96,14 +99,14 @@ async def test_the_agent_waits_and_then_goes_on_with_the_same_step(flight: Fligh
     assert state.step.id == steps[2]
     for command in (cmd.Run, cmd.Step, cmd.TakeShell):
         assert "you have the shell" in await flight.refused(command)
-    await hands.does("echo mine >b; mkdir shop; cd shop; COLOUR=red; sleep 1000 &")
+    await hands.does(f"echo mine >b; mkdir shop; cd shop; COLOUR=red; {BEHIND}")
     state = await hands.hand_back("b is new")
     assert offered(state) == {
         "files.added": ["b", "shop"],
         "operator.variables": {"added": ["COLOUR"]},
         "operator.processes": ["sleep 1000"],
         "operator.note": "b is new",
-        "operator.commands": ["echo mine >b; mkdir shop; cd shop; COLOUR=red; sleep 1000 &"],
+        "operator.commands": [f"echo mine >b; mkdir shop; cd shop; COLOUR=red; {BEHIND}"],
     }
     assert "say first what the agent is to know" in await flight.refused(cmd.Run)
     assert "say first what the agent is to know" in await flight.refused(cmd.TakeShell)
@@ -136,7 +139,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         "export WORD=x; unset LANG",
         {"operator.variables": {"added": ["WORD"], "removed": ["LANG"]}},
     ),
-    "process": ("sleep 1000 &", {"operator.processes": ["sleep 1000"]}),
+    "process": (BEHIND, {"operator.processes": ["sleep 1000"]}),
     "many": ("touch f{001..100}", {"files.added": [*(f"f{n:03}" for n in range(1, 51)), "and 50 more"]}),
     "cache": ("echo y >.cache/y; ls", {}),
     "nothing": ("true", {}),
