@@ -280,7 +280,9 @@ async def _played(
         about: dict[str, Any] = dict.fromkeys(("name", "title", "summary"), task.id)
         about |= {"goal": task.goal, "network": False, "expect": "GOAL_ACHIEVED"}
         mission, agent = Mission(**about, agent=task.agent), task.agent.id
+    # The workspace is made for the task, and nobody is there to be asked whether a file may be written anew.
     how: dict[str, Any] = {"thinker": thinker, "timeout_s": timeout_s, "ask": False, "quiet": True}
+    how["approve"] = ("write",)
     options = RunOptions(workspace, task.goal, mission, agent, task.max_loops, **how)
     done = await Run(engine, options, io.StringIO(), io.StringIO()).run()
     return done["status"], str(done["message"])

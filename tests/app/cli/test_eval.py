@@ -33,7 +33,8 @@ goal = "write 'a' to a.txt"
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_KEY", "PILOTHOUSE_MODEL"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
 
@@ -131,6 +132,12 @@ def test_without_a_model_recipes_plan_and_that_is_said(
     assert "no model is asked: tasks are planned by recipes alone" in said.err
     assert "own with procedural" in said.out
     assert "1/1" in said.out
+
+
+def test_a_file_that_is_there_may_be_written_anew(tmp_path: Path, evaluated: Run) -> None:
+    more = 'files = { "a.txt" = "old" }\nchecks.files = { "a.txt" = "a" }'
+    code, answer = evaluated(own(tmp_path, more), "--model", "procedural")
+    assert (code, [row["passed"] for row in answer["runs"]]) == (0, [True])
 
 
 def test_a_grading_program_is_not_ended_by_what_it_grades(tmp_path: Path, evaluated: Run) -> None:
