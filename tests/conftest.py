@@ -110,5 +110,6 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test asks the model of the person who runs the tests."""
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "PILOTHOUSE_MODEL"):
-        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if name.startswith(("ANTHROPIC_", "OPENAI_", "PILOTHOUSE_MODEL")):
+            monkeypatch.delenv(name)

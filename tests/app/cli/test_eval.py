@@ -32,9 +32,6 @@ goal = "write 'a' to a.txt"
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_KEY", "PILOTHOUSE_MODEL"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
 
