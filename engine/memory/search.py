@@ -32,8 +32,8 @@ RELEVANCE_SHARE = 0.1
 """How much of its score a memory loses that matters no more."""
 TIMELY = 0.3
 """What a memory gains that was made when the query says."""
-CLEAR_WORDS = 0.25
-"""Coverage from which a match is no chance one; less for queries of more than `CLEAR_COUNT` words."""
+CLEAR_WORDS = 0.28
+"""Coverage from which a match is no chance one; less, by the root, for more words than `CLEAR_COUNT`."""
 CLEAR_COUNT = 4
 """Words of a query up to which that coverage is asked for."""
 CLEAR_BESIDE = 0.5
@@ -291,7 +291,7 @@ class MemorySearcher:
             made = replace(filters, created=filters.created or asked.around).newest(reading, size)
             then = _candidates(reading, "row", made, condition, values)
             keyword |= {one: 0.0 for one in then if one not in keyword and one.row not in never}
-        least = CLEAR_BESIDE if semantic else CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms)))
+        least = CLEAR_BESIDE if semantic else CLEAR_WORDS * min(1.0, CLEAR_COUNT / max(1, len(terms))) ** 0.5
         if _total(reading) < FEW:
             least = 10 * BEHIND
         scores = []
