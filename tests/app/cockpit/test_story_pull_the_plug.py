@@ -177,7 +177,7 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
         enter(terminal, "agent thinker")
         enter(terminal, "goal think of a name for a ship that no one has thought of")
         enter(terminal, "run")
-        terminal.shows("claude plans g1")
+        terminal.shows("no answer yet")
         enter_half(terminal, workspace)
         time.sleep(random.uniform(0, 0.2))
         os.kill(terminal.pid, signal.SIGKILL)
