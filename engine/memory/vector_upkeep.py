@@ -107,11 +107,15 @@ class VectorUpkeep:
         return True
 
     async def _single(self, text: str) -> Vector | None:
-        """The vector of a text, or None where it is the text that cannot be embedded."""
-        try:
-            return (await self._embedder.embed([text], "passage"))[0]
-        except EmbedderError as error:
-            if not error.of_text:
-                raise
-        await self._embedder.embed([PROBE], "passage")  # which raises where no text can be
+        """The vector of a text, or None where it is the text that cannot be embedded.
+
+        That is so where another text can be and it still cannot: the server may have come back in between.
+        """
+        for _ in range(2):
+            try:
+                return (await self._embedder.embed([text], "passage"))[0]
+            except EmbedderError as error:
+                if not error.of_text:
+                    raise
+            await self._embedder.embed([PROBE], "passage")  # which raises where no text can be
         return None
