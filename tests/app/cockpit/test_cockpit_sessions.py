@@ -136,7 +136,9 @@ async def test_a_checkpoint_shows_what_was_measured_and_is_mended_by_hand(tmp_pa
         dialog = await viewed(flight, SessionDialog, name)
         await flight.until(lambda: dialog.model.asked, "the checkpoint")
         await flight.shows("not committed: its checkpoint is not passed", "price, law")
-        await flight.shows("✗ Analyze", "✗ driving_forces min_items", "2 < 3", "write the outputs yourself", "· Report")
+        await flight.shows(
+            "✗ Analyze", "✗ driving_forces min_items", "2 < 3", "write the outputs yourself", "· Report"
+        )
         await flight.press("s")
         await flight.shows("· step mode")
         await chooses(flight, dialog, "write the outputs")
