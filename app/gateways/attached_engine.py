@@ -246,21 +246,20 @@ class AttachedEngine(WorkspaceEngine):
             await self._look_at_budgets(*self._budget_asked)
         self._trouble = ""
 
-    async def _submitted(self, command: dict[str, Any]) -> Any:
-        """Have a command carried out once: where the connection is lost meanwhile, it is sent again.
+    async def _ask_once(self, name: str, **given: Any) -> Any:
+        """Ask for something that is carried out once: while there is no engine, another one is waited for.
 
         Raises:
-            EngineAwayError: the engine cannot be reached, or not again, or refuses.
+            EngineAwayError: no engine has answered for a while, or it refuses.
         """
-        key, until, sent = new_key(), asyncio.get_running_loop().time() + LOST_S, False
+        key, until = new_key(), asyncio.get_running_loop().time() + LOST_S
         while True:
             try:
-                return await self._ask("submit", command=command, key=key)
+                return await self._ask(name, key=key, **given)
             except EngineAwayError as error:
-                lost = isinstance(error.__cause__, EngineLostError) and not error.__cause__.meant
-                if not (lost or sent) or asyncio.get_running_loop().time() > until:
+                refused = self._connection is not None and not isinstance(error.__cause__, EngineLostError)
+                if refused or asyncio.get_running_loop().time() > until:
                     raise
-                sent = True
             await asyncio.sleep(LOOK_S)
 
     async def look_at_tools(self) -> None:
@@ -326,7 +325,7 @@ class AttachedEngine(WorkspaceEngine):
         if self._watching:
             return cmd.Receipt(ok=False, message=READ_ONLY)
         try:
-            answer = await self._submitted(command.model_dump(mode="json"))
+            answer = await self._ask_once("submit", command=command.model_dump(mode="json"))
             if isinstance(command, CHANGE_AGENTS):
                 self._rows = {row["agent"]: row for row in await self._ask("agents")}
         except EngineAwayError as error:
@@ -337,7 +336,7 @@ class AttachedEngine(WorkspaceEngine):
         """Have the engine carry out a line of the command bar."""
         if self._watching and not dry:
             return 1, {"ok": False, "message": READ_ONLY}, READ_ONLY
-        given = await self._ask("line", line=line, agent=agent, dry=dry, cwd=str(self.here))
+        given = await self._ask_once("line", line=line, agent=agent, dry=dry, cwd=str(self.here))
         self._stale = 0
         return given["code"], given["answer"], given["text"]
 

@@ -24,8 +24,8 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     connection.row_factory = sqlite3.Row
     # The journal holds what counts, so a power cut may take the last rows here: they are folded again.
-    pragmas = ["synchronous = normal", "journal_size_limit = 67108864"] if writing else ["query_only = on"]
-    for pragma in ("journal_mode = wal", "temp_store = memory", "cache_size = -32768", *pragmas):
+    writes = ("journal_mode = wal", "synchronous = normal", "journal_size_limit = 67108864")
+    for pragma in ("temp_store = memory", "cache_size = -32768", *(writes if writing else ["query_only = on"])):
         connection.execute(f"pragma {pragma}")
     return connection
 

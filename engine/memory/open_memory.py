@@ -69,6 +69,8 @@ class MemoryReader:
         self._connection = connection
         self._finder = MemorySearcher()
         self._embedder: Embedder | None = None
+        self._choosing = asyncio.Lock()
+        """Held while another embedder takes the place of one."""
         self._likeness: StoredLikeness | None = None
         self._embedder_fault = ""
         self._embedder_rests_until = 0.0
@@ -130,6 +132,10 @@ class MemoryReader:
 
     async def use_embedder(self, choice: EmbedderChoice | None) -> None:
         """Let searches count the likeness of vectors that this embedder makes; None for words alone."""
+        async with self._choosing:
+            await self._use_embedder(choice)
+
+    async def _use_embedder(self, choice: EmbedderChoice | None) -> None:
         old, self._embedder = self._embedder, None
         if old is not None:
             await old.close()
@@ -309,12 +315,12 @@ class OpenedMemory(MemoryReader):
             await loop.run_in_executor(self._writing_thread, self._projection.close)
             self._writing_thread.shutdown(wait=False)
 
-    async def use_embedder(self, choice: EmbedderChoice | None) -> None:
+    async def _use_embedder(self, choice: EmbedderChoice | None) -> None:
         """The same; all texts are embedded in the background, and words find them until then."""
         if self._upkeep is not None:
             await self._upkeep.close()
             self._upkeep = None
-        await super().use_embedder(choice)
+        await super()._use_embedder(choice)
         if self._embedder is not None and not self._closed:
             self._upkeep = VectorUpkeep(self._data / VECTORS, self._data / DATABASE, self._embedder)
 

@@ -33,8 +33,9 @@ class VectorUpkeep:
     def __init__(self, vectors: Path, memories: Path, embedder: Embedder) -> None:
         self._embedder = embedder
         self._thread = ThreadPoolExecutor(1, "memory-vectors")
-        self._open = partial(VectorWriter, vectors, memories, embedder.id)
+        self._make = partial(VectorWriter, vectors, memories, embedder.id)
         self._writer: VectorWriter | None = None
+        """Set, used and closed in the thread."""
         self._woken = asyncio.Event()
         self.waiting = 0
         """About how many texts wait."""
@@ -58,9 +59,13 @@ class VectorUpkeep:
         """End; what was not embedded is when the workspace is opened again."""
         self._task.cancel()
         await asyncio.wait([self._task])
-        if self._writer is not None:
-            await self._do(self._writer.close)
+        await self._do(lambda: self._writer.close() if self._writer is not None else None)
         self._thread.shutdown(wait=False)
+
+    def _opened(self) -> VectorWriter:
+        if self._writer is None:
+            self._writer = self._make()
+        return self._writer
 
     async def _do(self, work: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -70,14 +75,10 @@ class VectorUpkeep:
         while True:
             self._woken.clear()
             try:
-                if self._writer is None:
-                    self._writer = await self._do(self._open)
-                embedded = await self._page(self._writer)
+                embedded = await self._page(await self._do(self._opened))
             except (EmbedderError, sqlite3.Error, OSError, ImportError) as error:
-                # While a search opens the database it is locked for a moment, which is no fault.
-                if pause > RETRY_S or "locked" not in str(error):
-                    self.fault = str(error)
-                    self._settled.set()
+                self.fault = str(error)
+                self._settled.set()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RETRY_MOST_S)
             else:

@@ -77,14 +77,17 @@ class VectorWriter:
     def _opened(self) -> sqlite3.Connection:
         note_open(self._path)
         connection = connect(self._path, writing=True)
-        if _format(connection) == 0:
-            connection.execute("begin immediate")
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute("commit")
-        if _format(connection) != FORMAT or connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
-            connection.close()
-            raise sqlite3.DatabaseError("it is damaged, or of another format")
+        try:
+            if _format(connection) == 0:
+                connection.execute("begin immediate")
+                for statement in _TABLES:
+                    connection.execute(statement)
+                connection.execute("commit")
+            if _format(connection) != FORMAT or connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
+                raise sqlite3.DatabaseError("it is damaged, or of another format")
+        except BaseException:
+            connection.close()  # which ends what it began, and what it has locked
+            raise
         return connection
 
     def lacking(self) -> dict[str, str]:
