@@ -157,6 +157,8 @@ class _CrewTable(BaseModel, metaclass=LateModel):
     """Model calls of all handoffs at a time."""
     built_ins: bool | None = None
     """Whether the agents that Pilothouse ships are there."""
+    learn: bool | None = None
+    """Whether selection learns from how earlier work ended."""
 
 
 class _KeepingTable(BaseModel, metaclass=LateModel):
