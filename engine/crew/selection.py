@@ -30,8 +30,8 @@ LOST_LIMIT = 20
 
 TRIGGER, PROBLEM, CHAIN, RECORD = 0.6, 0.4, 0.3, 0.1
 WORDS, LEARNED = 0.1, 1.0
-ENOUGH = 0.45
-"""What words must score for an agent to fit where nothing else speaks for it."""
+ENOUGH = 0.6
+"""What words must score for an agent to fit where nothing else speaks for it: as much as a trigger."""
 HALF_LIFE = 100
 """Outcomes after which an outcome counts half."""
 REMEMBERED = 500
@@ -170,8 +170,8 @@ class Candidate:
 
     @property
     def fits(self) -> bool:
-        """Whether anything of the signal speaks for it."""
-        return self.T + self.P + self.C > 0 or self.W + self.L >= ENOUGH
+        """Whether what was said speaks for it; what has finished adds to that, and is not enough."""
+        return self.T + self.P > 0 or self.C + self.W + self.L >= ENOUGH
 
     @property
     def parts(self) -> dict[str, float]:
@@ -220,7 +220,7 @@ def choose(
     lost: list[Candidate] = []
     measured = [(words.added(_measured(spec, chains, uses, signal)), _barred(spec, signal)) for spec in specs]
     for row, reason in sorted(measured, key=lambda pair: (-pair[0].score, pair[0].id)):
-        if not row.fits:
+        if not (row.fits or (row.C and not signal.text)):
             continue
         if not reason and len(open_to) < signal.limit:
             open_to.append(row)
@@ -357,4 +357,4 @@ def _measured(
         why.append(f"Follows {message}{', counted as 1' if total > 1 else ''}: {chain:+.2f}.")
     record, sentence = _record([success for (agent, _), success in uses.items() if agent == spec.id])
     why += [sentence] if sentence else []
-    return Candidate(spec.id, trigger, problem, chain, record, tuple(map(clean_line, why)))
+    return Candidate(spec.id, trigger, problem, chain, record, why=tuple(map(clean_line, why)))

@@ -12,7 +12,7 @@ from engine.core import crew_commands as cc
 from engine.crew import groups
 from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.selection import Candidate
+from engine.crew.selection import Candidate, Selection
 from tests.engine.crew.flight import CLEAR, Flight, Job, group_results
 
 D = HandoffState
@@ -122,9 +122,7 @@ async def test_a_synthesis_names_every_source(flight: Flight) -> None:
 
 def ranked(monkeypatch: pytest.MonkeyPatch, *agents: Candidate) -> None:
     """Have the selection give these agents."""
-    monkeypatch.setattr(
-        groups, "by_graph", lambda _state, _text, _previous, there: [one for one in agents if one.id in there]
-    )
+    monkeypatch.setattr(groups, "choose", lambda *_: Selection(agents, ()))
 
 
 async def test_selection_falls_back_where_one_cannot_begin(
