@@ -14,10 +14,12 @@ class Bm25:
 
     Args:
         documents: how often each word stands in each.
+        others: documents with none of the words that are counted beside them, so that few documents tell
+            rare words from common ones too.
     """
 
-    def __init__(self, documents: Sequence[Mapping[str, int]]) -> None:
-        self._documents = documents
+    def __init__(self, documents: Sequence[Mapping[str, int]], others: int = 0) -> None:
+        self._documents, self._count = documents, len(documents) + others
         self._lengths = [sum(words.values()) for words in documents]
         self._average = sum(self._lengths) / max(len(documents), 1) or 1.0
         self._among = Counter(word for words in documents for word in words)
@@ -25,7 +27,7 @@ class Bm25:
     def rarity(self, word: str) -> float:
         """The inverse document frequency of a word; more than 0."""
         among = self._among[word]
-        return math.log(1 + (len(self._documents) - among + 0.5) / (among + 0.5))
+        return math.log(1 + (self._count - among + 0.5) / (among + 0.5))
 
     def scores(self, query: Iterable[str]) -> list[float]:
         """What each document scores for the words of a query, each word once."""

@@ -30,8 +30,10 @@ LOST_LIMIT = 20
 
 TRIGGER, PROBLEM, CHAIN, RECORD = 0.6, 0.4, 0.3, 0.1
 WORDS, LEARNED = 0.1, 1.0
-ENOUGH = 0.6
-"""What words must score for an agent to fit where nothing else speaks for it: as much as a trigger."""
+ENOUGH = 0.7
+"""What words must score for an agent to fit where nothing else speaks for it."""
+OTHERS = 10
+"""Agents that are counted beside those of a crew, for how rare a word is."""
 HALF_LIFE = 100
 """Outcomes after which an outcome counts half."""
 REMEMBERED = 500
@@ -259,8 +261,9 @@ class _WordParts:
 
     def __init__(self, specs: Sequence[AgentSpec], text: str, outcomes: Sequence[Outcome]) -> None:
         self._words: dict[str, str] = {}
-        for word in text[:TASK].split():
-            for stem in _stems(word):
+        words = text[:TASK].split()
+        for word, stems in zip(words, _tokens().counts_of(words) if words else (), strict=True):
+            for stem in stems:
                 self._words.setdefault(stem, clean_line(word.strip(".,;:!?()\"'")))
         heads = [
             f"{spec.id} {spec.name} {spec.description} {' '.join(spec.triggers.keywords)}" for spec in specs
@@ -270,9 +273,9 @@ class _WordParts:
             for head, spec in zip(heads, specs, strict=True)
         ]
         documents = [_stems(text) for text in texts] if self._words else []
-        self._by_text = Bm25(documents)
         # What names an agent counts twice: among its instructions, and by itself.
-        scores = [scored.scores(self._words) for scored in (self._by_text, Bm25(list(map(_stems, heads))))]
+        self._by_text, by_head = Bm25(documents, OTHERS), Bm25(list(map(_stems, heads)), OTHERS)
+        scores = [scored.scores(self._words) for scored in (self._by_text, by_head)]
         ids = [spec.id for spec in specs] if self._words else []
         self._scores = {name: sum(pair) for name, *pair in zip(ids, *scores, strict=False)}
         self._documents = dict(zip(ids, documents, strict=True))

@@ -11,7 +11,7 @@ from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, Reques
 from engine.crew.ontology.results import HandoffResult, Usage
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
-from engine.crew.selection import Outcome, normalise
+from engine.crew.selection import Outcome
 from engine.value import dataclass, field
 
 
@@ -278,12 +278,12 @@ class CrewState:
             for handoff in self.handoffs.values()
             if handoff.state is HandoffState.COMPLETED and not handoff.proof
         )
-        of = None if task is None else normalise(task)
+        of = None if task is None else _plain(task)
         return tuple(
             dict.fromkeys(
                 handoff.agent
                 for handoff in ended
-                if of is None or normalise(handoff.context.task_description) == of
+                if of is None or _plain(handoff.context.task_description) == of
             )
         )
 
@@ -294,6 +294,10 @@ class CrewState:
             for handoff in self.handoffs.values()
             if handoff.run and not handoff.caller and not handoff.proof and (value := _value_of(handoff))
         )
+
+
+def _plain(task: str) -> str:
+    return " ".join(task.casefold().split())
 
 
 def _value_of(handoff: Handoff) -> float:
