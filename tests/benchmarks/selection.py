@@ -6,6 +6,7 @@ requests that develops, and every figure is of the half that is held out. "After
 developing half ended: the right agent achieved each, and whoever was selected wrongly was rejected.
 Intervals are 95 % by resampling the requests. Run it with `python -m tests.benchmarks.selection`, where
 PILOTHOUSE_SKILLS names a folder that holds the public skills (`tests/engine/crew/selection/requests.toml`).
+The model of the environment (ANTHROPIC_BASE_URL, PILOTHOUSE_MODEL) is asked where there is one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import random
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
 
 from engine.core.bm25 import Bm25
 from engine.crew.builds import built_in_agent, shipped_agents, with_file_text
@@ -26,12 +30,18 @@ from engine.crew.ontology.spec import AgentSpec
 from engine.crew.selection import CLARIFIER, Outcome, choose, signal_in
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
 from engine.memory.words import Tokens
+from engine.models.choice import NO_MODEL, ModelChoice
+from engine.models.errors import ModelError
+from engine.models.messages import Text, user_message
+from engine.models.request import ModelRequest
+from engine.models.structured import ask_for
 from tests.engine.crew.builder.folders import build
 
 SET = Path(__file__).parents[1] / "engine/crew/selection/requests.toml"
 SKILLSET = "PILOTHOUSE_SKILLS"
 NOBODY = "nobody"
 TOP = 3
+ALIKE, UNLIKE = 3.0, 0.1
 RESAMPLES = 1_000
 Ranked = list[tuple[str, float]]
 """Ids of agents with their scores, best first."""
@@ -88,6 +98,12 @@ def ours(specs: Sequence[AgentSpec], text: str, outcomes: Sequence[Outcome] = ()
     return [(row.id, row.score) for row in chosen.rows]
 
 
+def by_triggers(specs: Sequence[AgentSpec], text: str) -> Ranked:
+    """As it was before words counted: by triggers and types of problems alone."""
+    chosen = choose(specs, {}, replace(signal_in(text, specs, limit=len(specs)), text=""))
+    return [(row.id, row.score) for row in chosen.rows]
+
+
 def after(specs: Sequence[AgentSpec], seen: Sequence[Request]) -> list[Outcome]:
     """How these requests end, one after the other, where the operator puts right what was selected."""
     outcomes: list[Outcome] = []
@@ -118,6 +134,42 @@ async def embedded(specs: Sequence[AgentSpec], texts: Sequence[str]) -> list[Ran
     finally:
         await embedder.close()
     return [_ranked(specs, [sum(map(float.__mul__, one, other)) for other in known]) for one in asked]
+
+
+def together(words: Ranked, alike: Ranked) -> Ranked:
+    """Both, with the weight that does best on the half that develops."""
+    scores = dict(words)
+    for name, cosine in alike:
+        scores[name] = scores.get(name, 0.0) + ALIKE * max(cosine - UNLIKE, 0.0)
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+class _Choice(BaseModel):
+    """Ids of the agents that fit, the best first; none where no agent fits."""
+
+    ids: list[str] = Field(max_length=TOP)
+
+
+async def answered(choice: ModelChoice, specs: Sequence[AgentSpec], texts: Sequence[str]) -> list[Ranked]:
+    """By a model that is shown the descriptions; what it names that is no agent does not count."""
+    listed = "\n".join(f"{spec.id}: {spec.description}" for spec in specs)
+    role = f"Say which of these agents a request is for, three at most, or none.\n{listed}"
+    client, out = choice.client(), []
+    try:
+        for text in texts:
+            shown = (user_message(text, name="question"),)
+            request = ModelRequest(
+                choice.name, shown, (Text(role, "role", cache=True),), max_tokens=100, temperature=0.0
+            )
+            try:
+                given = (await ask_for(client, request, _Choice, name="give_agents")).value
+            except ModelError:
+                given = _Choice(ids=[])
+            known = [name for name in given.ids if any(name == spec.id for spec in specs)]
+            out.append([(name, 1.0 / place) for place, name in enumerate(known, 1)])
+    finally:
+        await client.close()
+    return out
 
 
 def _ranked(specs: Sequence[AgentSpec], scores: Sequence[float]) -> Ranked:
@@ -170,6 +222,7 @@ def rows() -> Iterator[dict[str, Any]]:
             "top_3": interval(hits(held, ranked, limit, TOP)),
         }
 
+    yield row("triggers alone", lambda asked: [by_triggers(specs, each.text) for each in asked], least=False)
     yield row("ours", lambda asked: [ours(specs, each.text) for each in asked], least=False)
     name = f"ours after {len(outcomes)} outcomes"
     yield row(name, lambda asked: [ours(specs, each.text, outcomes) for each in asked], least=False)
@@ -177,10 +230,25 @@ def rows() -> Iterator[dict[str, Any]]:
     if EmbedderChoice(MINILM).missing:
         yield {"method": MINILM, "note": EmbedderChoice(MINILM).missing}
     else:
+        alike = {
+            each.text: found
+            for half in (develop, held)
+            for each, found in zip(half, asyncio.run(embedded(specs, [x.text for x in half])), strict=True)
+        }
+        yield row("minilm over descriptions", lambda asked: [alike[each.text] for each in asked], least=True)
         yield row(
-            "minilm over descriptions",
-            lambda asked: asyncio.run(embedded(specs, [each.text for each in asked])),
+            "ours and minilm (not shipped)",
+            lambda asked: [together(ours(specs, each.text), alike[each.text]) for each in asked],
             least=True,
+        )
+    choice = ModelChoice.from_environment(os.environ)
+    if choice is None:
+        yield {"method": "model", "note": NO_MODEL}
+    else:
+        yield row(
+            choice.name,
+            lambda asked: asyncio.run(answered(choice, specs, [each.text for each in asked])),
+            least=False,
         )
 
 

@@ -140,7 +140,9 @@ def test_outcomes_are_bounded_and_grow_weaker_and_are_explained() -> None:
     assert learned(-1.0, 1.0).L > learned(1.0, -1.0).L, "the newer one counts more"
 
 
-@pytest.mark.parametrize("text", ["\ud800 bread", "a\x00bread", '" OR NEAR(*) -- bread', "パンを焼く" * 9_000])
+@pytest.mark.parametrize(
+    "text", ["\ud800 bread", "a\x00bread", '" OR NEAR(*) -- bread', "パンを焼く" * 9_000]
+)
 def test_hostile_requests_are_read_as_words(text: str) -> None:
     outcomes = [Outcome("baker", text, 1.0)] * 9
     assert choose([BAKER, PARSER], {}, signal_in(text, [BAKER]), outcomes).route in ("baker", CLARIFIER)
