@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -29,7 +29,7 @@ LOST_LIMIT = 20
 """How many of those that fit and were not selected are named."""
 
 TRIGGER, PROBLEM, CHAIN, RECORD = 0.6, 0.4, 0.3, 0.1
-WORDS, LEARNED = 0.1, 1.0
+WORDS, LEARNED = 0.1, 2.0
 ENOUGH = 0.7
 """What words must score for an agent to fit where nothing else speaks for it."""
 OTHERS = 10
@@ -159,7 +159,7 @@ class Candidate:
     W: float = 0.0
     """By the words of the request that its description and instructions hold."""
     L: float = 0.0
-    """-1 to 1, by how tasks with the same words ended."""
+    """-2 to 2, by how tasks with the same words ended."""
     why: tuple[str, ...] = ()
     """Sentences that say where the points come from, one for each part that counts; safe to show."""
     lost: str = ""
@@ -282,9 +282,9 @@ class _WordParts:
         self._learn(outcomes[-REMEMBERED:] if self._words else ())
 
     def _learn(self, outcomes: Sequence[Outcome]) -> None:
-        self._edges: dict[str, Counter[str]] = defaultdict(Counter)
+        self._edges: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self._ends: dict[str, list[float]] = defaultdict(list)
-        weights: dict[str, Counter[str]] = defaultdict(Counter)
+        weights: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         for age, outcome in enumerate(reversed(outcomes)):
             decay = 0.5 ** (age / HALF_LIFE)
             shared = self._words.keys() & _stems(outcome.task[:TASK]).keys()
@@ -304,7 +304,7 @@ class _WordParts:
         score = WORDS * self._scores.get(candidate.id, 0.0)
         if score:
             why.append(f"About {self._named(held)}: {score:+.2f}.")
-        edges = self._edges.get(candidate.id, {})
+        edges: Mapping[str, float] = self._edges.get(candidate.id, {})
         rarities = {word: self._by_text.rarity(word) for word in self._words}
         learned = LEARNED * math.fsum(rarities[word] * edge for word, edge in sorted(edges.items()))
         learned /= math.fsum(rarities.values()) or 1.0

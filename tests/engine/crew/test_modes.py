@@ -244,7 +244,7 @@ async def test_selection_learns_from_how_work_ended_unless_it_is_switched_off(fl
 
     before = learned()
     assert list(before) == ["good", "broken", "slow", "bad"]
-    assert before["good"] > before["broken"] == 0.0 > before["slow"] > before["bad"] > -1.0
+    assert before["good"] > before["broken"] == 0.0 > before["slow"] > before["bad"] > -2.0
     await flight.close()
     await flight.open()
     assert learned() == before, "what was learned is in the journal"

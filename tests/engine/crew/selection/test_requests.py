@@ -1,21 +1,36 @@
-"""Labelled requests find their agents: the built-in ones always, public skills where their folder is given."""
+"""Labelled requests find their agents: built-in ones always, public skills where their folder is given."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from engine.crew.ontology.spec import AgentSpec
-from tests.benchmarks.selection import NOBODY, SKILLSET, Request, after, bm25, crew_of, hits, ours
-from tests.benchmarks.selection import public_skills, requests, threshold  # isort: skip
+from engine.crew.selection import Outcome
+from tests.benchmarks.selection import (
+    NOBODY,
+    SKILLSET,
+    Request,
+    after,
+    bm25,
+    crew_of,
+    hits,
+    ours,
+    public_skills,
+    requests,
+    threshold,
+)
 
 PLACE = os.environ.get(SKILLSET, "")
 
 
-def share(asked: list[Request], specs: list[AgentSpec], top: int = 1, **more: object) -> float:
-    ranked = [ours(specs, request.text, **more) for request in asked]  # type: ignore[arg-type]
+def share(
+    asked: list[Request], specs: list[AgentSpec], top: int = 1, outcomes: Sequence[Outcome] = ()
+) -> float:
+    ranked = [ours(specs, request.text, outcomes) for request in asked]
     return sum(hits(asked, ranked, 0.0, top)) / len(asked)
 
 

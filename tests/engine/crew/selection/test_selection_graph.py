@@ -132,8 +132,8 @@ def test_words_select_where_no_trigger_does_and_say_which() -> None:
 
 def test_outcomes_are_bounded_and_grow_weaker_and_are_explained() -> None:
     assert learned().L == 0.0
-    assert 0.3 < learned(1.0).L < learned(1.0, 1.0).L < learned(*[1.0] * 500).L < 1.0
-    assert -1.0 < learned(*[-1.0] * 500).L < learned(-1.0).L < learned(-0.5).L < 0.0
+    assert 0.6 < learned(1.0).L < learned(1.0, 1.0).L < learned(*[1.0] * 500).L < 2.0
+    assert -2.0 < learned(*[-1.0] * 500).L < learned(-1.0).L < learned(-0.5).L < 0.0
     assert learned(1.0, later=200).L < 0.7 * learned(1.0).L
     assert learned(1.0, later=REMEMBERED).L == 0.0
     assert learned(1.0, -1.0).why[-1].startswith("1 of 2 tasks with bread, ")
