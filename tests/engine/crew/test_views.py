@@ -213,7 +213,7 @@ async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> N
     model = selection("Validate the structure", why.selection, why.standing)
     shown = [" ".join(plain(row.pieces).split()) for row in model.rows]
     assert shown[0] == "structure, validate; finished: minto · it goes to pws"
-    assert "1 pws 1.009 T ▓▓▓▓▓ P ░░░░░ C ▓▓▓▓▓ R +0.000 W +0.139 L +0.000" in shown
+    assert "1 pws 1.302 T ▓▓▓▓▓ P ░░░░░ C ▓▓▓▓▓ R +0.000 W +0.432 L +0.000" in shown
     assert "1 of 1 tasks with structure, Validate were achieved: +1.00." in shown
     assert "It has finished already." in shown
     assert [row.key for row in model.rows if row.selectable] == ["pws", "minto"]
