@@ -31,12 +31,12 @@ class Bm25:
 
     def scores(self, query: Iterable[str]) -> list[float]:
         """What each document scores for the words of a query, each word once."""
-        query = sorted(set(query))
+        asked = {word: self.rarity(word) for word in sorted(set(query))}
         lengths = [K1 * (1 - B + B * length / self._average) for length in self._lengths]
         return [
             math.fsum(
-                self.rarity(word) * words[word] * (K1 + 1) / (words[word] + length)
-                for word in query
+                rarity * words[word] * (K1 + 1) / (words[word] + length)
+                for word, rarity in asked.items()
                 if word in words
             )
             for words, length in zip(self._documents, lengths, strict=True)

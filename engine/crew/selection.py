@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from typing import Any
 
@@ -260,66 +260,53 @@ class _WordParts:
     """
 
     def __init__(self, specs: Sequence[AgentSpec], text: str, outcomes: Sequence[Outcome]) -> None:
-        self._words: dict[str, str] = {}
         words = text[:TASK].split()
-        for word, stems in zip(words, _tokens().counts_of(words) if words else (), strict=True):
+        if not words:
+            specs = outcomes = ()
+        self._words: dict[str, str] = {}
+        for word, stems in zip(words, _tokens().counts_of(words), strict=True):
             for stem in stems:
                 self._words.setdefault(stem, clean_line(word.strip(".,;:!?()\"'")))
-        heads = [
-            f"{spec.id} {spec.name} {spec.description} {' '.join(spec.triggers.keywords)}" for spec in specs
-        ]
-        texts = [
-            f"{head} {spec.instructions.system[:INSTRUCTIONS]}"
-            for head, spec in zip(heads, specs, strict=True)
-        ]
-        documents = [_stems(text) for text in texts] if self._words else []
+        heads = [" ".join((spec.id, spec.name, spec.description, *spec.triggers.keywords)) for spec in specs]
+        bodies = [spec.instructions.system[:INSTRUCTIONS] for spec in specs]
+        wholes = [_stems(f"{head} {body}") for head, body in zip(heads, bodies, strict=True)]
+        self._stems = {spec.id: stems for spec, stems in zip(specs, wholes, strict=True)}
         # What names an agent counts twice: among its instructions, and by itself.
-        self._by_text, by_head = Bm25(documents, OTHERS), Bm25(list(map(_stems, heads)), OTHERS)
-        scores = [scored.scores(self._words) for scored in (self._by_text, by_head)]
-        ids = [spec.id for spec in specs] if self._words else []
-        self._scores = {name: sum(pair) for name, *pair in zip(ids, *scores, strict=False)}
-        self._documents = dict(zip(ids, documents, strict=True))
-        self._learn(outcomes[-REMEMBERED:] if self._words else ())
-
-    def _learn(self, outcomes: Sequence[Outcome]) -> None:
-        self._edges: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        self._ends: dict[str, list[float]] = defaultdict(list)
-        weights: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        for age, outcome in enumerate(reversed(outcomes)):
-            decay = 0.5 ** (age / HALF_LIFE)
-            shared = self._words.keys() & _stems(outcome.task[:TASK]).keys()
-            for word in shared:
-                self._edges[outcome.agent][word] += outcome.value * decay
-                weights[outcome.agent][word] += decay
-            if shared:
-                self._ends[outcome.agent].append(outcome.value)
-        for agent, edges in self._edges.items():
-            for word in edges:
-                edges[word] /= weights[agent][word] + 1
+        both = [Bm25(stems, OTHERS) for stems in (wholes, [_stems(head) for head in heads])]
+        scores = zip(*(by.scores(self._words) for by in both), strict=True)
+        self._scores = {name: WORDS * sum(pair) for name, pair in zip(self._stems, scores, strict=True)}
+        self._rarities = {stem: both[0].rarity(stem) for stem in self._words}
+        self._past: dict[str, list[tuple[float, float, Set[str]]]] = defaultdict(list)
+        for age, outcome in enumerate(reversed(outcomes[-REMEMBERED:])):
+            if shared := self._words.keys() & _stems(outcome.task[:TASK]).keys():
+                self._past[outcome.agent].append((0.5 ** (age / HALF_LIFE), outcome.value, shared))
 
     def added(self, candidate: Candidate) -> Candidate:
         """A candidate with these parts, and a sentence for each."""
-        why = []
-        held = self._documents.get(candidate.id, {})
-        score = WORDS * self._scores.get(candidate.id, 0.0)
+        score, past = self._scores.get(candidate.id, 0.0), self._past.get(candidate.id, ())
+        learned, why = 0.0, list(candidate.why)
         if score:
-            why.append(f"About {self._named(held)}: {score:+.2f}.")
-        edges: Mapping[str, float] = self._edges.get(candidate.id, {})
-        rarities = {word: self._by_text.rarity(word) for word in self._words}
-        learned = LEARNED * math.fsum(rarities[word] * edge for word, edge in sorted(edges.items()))
-        learned /= math.fsum(rarities.values()) or 1.0
-        if ends := self._ends.get(candidate.id):
-            good = sum(value > 0 for value in ends)
-            why.append(
-                f"{good} of {len(ends)} tasks with {self._named(edges)} were achieved: {learned:+.2f}."
+            why.append(f"About {self._named(self._stems[candidate.id])}: {score:+.2f}.")
+        if past:
+            edges = {
+                stem: math.fsum(decay * value for decay, value, shared in past if stem in shared)
+                / (1 + math.fsum(decay for decay, _, shared in past if stem in shared))
+                for stem in self._words
+            }
+            total = math.fsum(self._rarities[stem] * edge for stem, edge in edges.items())
+            learned = LEARNED * total / math.fsum(self._rarities.values())
+            good, words = (
+                sum(value > 0 for _, value, _ in past),
+                {stem for *_, shared in past for stem in shared},
             )
-        return replace(candidate, W=score, L=learned, why=(*candidate.why, *why))
+            why.append(
+                f"{good} of {len(past)} tasks with {self._named(words)} were achieved: {learned:+.2f}."
+            )
+        return replace(candidate, W=score, L=learned, why=tuple(why))
 
-    def _named(self, stems: Mapping[str, float]) -> str:
+    def _named(self, stems: Iterable[str]) -> str:
         """The rarest words of the request that are among these stems."""
-        among = sorted(
-            self._words.keys() & stems.keys(), key=lambda stem: (-self._by_text.rarity(stem), stem)
-        )
+        among = sorted(self._words.keys() & stems, key=lambda stem: (-self._rarities[stem], stem))
         return ", ".join(dict.fromkeys(self._words[stem] for stem in among[:SHOWN_WORDS]))
 
 

@@ -273,19 +273,14 @@ class CrewState:
 
     def finished(self, task: str | None = None) -> tuple[str, ...]:
         """Agents that ended with success, of one task or of any, in the order in which they did first."""
-        ended = (
-            handoff
+        of = None if task is None else _plain(task)
+        done = (
+            handoff.agent
             for handoff in self.handoffs.values()
             if handoff.state is HandoffState.COMPLETED and not handoff.proof
+            if of is None or _plain(handoff.context.task_description) == of
         )
-        of = None if task is None else _plain(task)
-        return tuple(
-            dict.fromkeys(
-                handoff.agent
-                for handoff in ended
-                if of is None or _plain(handoff.context.task_description) == of
-            )
-        )
+        return tuple(dict.fromkeys(done))
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """How the tasks ended that the operator handed over and that say something about their agent."""
