@@ -320,15 +320,10 @@ class SelectiveMode:
         """What of a text counts, and who is selected for it; changes nothing."""
         state = self._handoffs.state
         specs = [entry.spec for entry in state.agents.values()]
-        able = (entry.spec.id for entry in state.agents.values() if entry.enabled and entry.spec.selectable)
-        signal = signal_in(
-            text,
-            specs,
-            previous=state.finished(),
-            done=state.finished(text),
-            available=tuple(name for name in able if not among or name in among),
-            limit=limit,
-        )
+        able = (name for name, entry in state.agents.items() if entry.enabled and entry.spec.selectable)
+        there = tuple(name for name in able if not among or name in among)
+        ended = {"previous": state.finished(), "done": state.finished(text)}
+        signal = signal_in(text, specs, **ended, available=there, limit=limit)
         uses, outcomes = (state.uses, state.outcomes()) if self._learns else ({}, ())
         return signal, choose(specs, uses, signal, outcomes)
 
@@ -348,10 +343,8 @@ class SelectiveMode:
         selection = [candidate for candidate in both if candidate.id in (*able, CLARIFIER)]
         clarifier = agents.get(CLARIFIER)
         if all(candidate.lost for candidate in selection) and clarifier is not None and clarifier.enabled:
-            selection = [
-                Candidate(CLARIFIER, why=("nothing in the task speaks for another agent",)),
-                *selection,
-            ]
+            why = ("nothing in the task speaks for another agent",)
+            selection.insert(0, Candidate(CLARIFIER, why=why))
         if all(candidate.lost for candidate in selection):
             raise HandoffError(ErrorCode.UNKNOWN_AGENT, "nothing in the task speaks for any agent")
         return tuple(selection)

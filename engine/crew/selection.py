@@ -243,9 +243,8 @@ def _barred(spec: AgentSpec, signal: Signal) -> str:
 
 def _record(ended: Sequence[bool]) -> tuple[float, str]:
     """The part of a score that uses give, by how they ended, and its sentence."""
-    if not ended:
+    if not (ended := ended[-REMEMBERED:]):
         return 0.0, ""
-    ended = ended[-REMEMBERED:]
     record = RECORD * ((sum(ended) + 1) / (len(ended) + 2) - 0.5)
     return record, f"{sum(ended)} of {len(ended)} uses succeeded: {record:+.3f}."
 

@@ -96,8 +96,7 @@ class Tokens:
         """How often each stem stands in each text, without those of stop words."""
         counts = [Counter[str]() for _ in texts]
         # What an operator types may hold half surrogate pairs, which SQLite refuses.
-        whole = [text.encode("utf-8", "replace").decode() for text in texts]
-        for term, at in self._cut([indexed(text) for text in whole]):
+        for term, at in self._cut([indexed(text.encode("utf-8", "replace").decode()) for text in texts]):
             if term not in self._stop:
                 counts[at][term] += 1
         return counts
