@@ -6,7 +6,6 @@ requests that develops, and every figure is of the half that is held out. "After
 developing half ended: the right agent achieved each, and whoever was selected wrongly was rejected.
 Intervals are 95 % by resampling the requests. Run it with `python -m tests.benchmarks.selection`, where
 PILOTHOUSE_SKILLS names a folder that holds the public skills (`tests/engine/crew/selection/requests.toml`).
-The model of the environment (ANTHROPIC_BASE_URL, PILOTHOUSE_MODEL) is asked where there is one.
 """
 
 from __future__ import annotations
@@ -22,19 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field
-
 from engine.core.bm25 import Bm25
 from engine.crew.builds import built_in_agent, shipped_agents, with_file_text
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.selection import CLARIFIER, Outcome, choose, signal_in
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
 from engine.memory.words import Tokens
-from engine.models.choice import NO_MODEL, ModelChoice
-from engine.models.errors import ModelError
-from engine.models.messages import Text, user_message
-from engine.models.request import ModelRequest
-from engine.models.structured import ask_for
 from tests.engine.crew.builder.folders import build
 
 SET = Path(__file__).parents[1] / "engine/crew/selection/requests.toml"
@@ -144,34 +136,6 @@ def together(words: Ranked, alike: Ranked) -> Ranked:
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-class _Choice(BaseModel):
-    """Ids of the agents that fit, the best first; none where no agent fits."""
-
-    ids: list[str] = Field(max_length=TOP)
-
-
-async def answered(choice: ModelChoice, specs: Sequence[AgentSpec], texts: Sequence[str]) -> list[Ranked]:
-    """By a model that is shown the descriptions; what it names that is no agent does not count."""
-    listed = "\n".join(f"{spec.id}: {spec.description}" for spec in specs)
-    role = f"Say which of these agents a request is for, three at most, or none.\n{listed}"
-    client, out = choice.client(), []
-    try:
-        for text in texts:
-            shown = (user_message(text, name="question"),)
-            request = ModelRequest(
-                choice.name, shown, (Text(role, "role", cache=True),), max_tokens=100, temperature=0.0
-            )
-            try:
-                given = (await ask_for(client, request, _Choice, name="give_agents")).value
-            except ModelError:
-                given = _Choice(ids=[])
-            known = [name for name in given.ids if any(name == spec.id for spec in specs)]
-            out.append([(name, 1.0 / place) for place, name in enumerate(known, 1)])
-    finally:
-        await client.close()
-    return out
-
-
 def _ranked(specs: Sequence[AgentSpec], scores: Sequence[float]) -> Ranked:
     pairs = zip((spec.id for spec in specs), scores, strict=True)
     return sorted((pair for pair in pairs if pair[1] > 0), key=lambda pair: (-pair[1], pair[0]))
@@ -240,15 +204,6 @@ def rows() -> Iterator[dict[str, Any]]:
             "ours and minilm (not shipped)",
             lambda asked: [together(ours(specs, each.text), alike[each.text]) for each in asked],
             least=True,
-        )
-    choice = ModelChoice.from_environment(os.environ)
-    if choice is None:
-        yield {"method": "model", "note": NO_MODEL}
-    else:
-        yield row(
-            choice.name,
-            lambda asked: asyncio.run(answered(choice, specs, [each.text for each in asked])),
-            least=False,
         )
 
 
