@@ -19,7 +19,7 @@ from engine.crew.handoffs.contexts import read_sources
 from engine.crew.ontology.context import ORCHESTRATOR
 from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from engine.crew.ports import HandoffError
-from engine.crew.selection import Selection, Signal, choose, signal_in
+from engine.crew.selection import Selection, Signal
 from engine.crew.state import CrewState, Handoff, Idea
 from engine.crew.thinker.prompt import context_prompt
 from engine.value import dataclass
@@ -266,11 +266,7 @@ class SelectionExplanation:
 
 def explain_selection(crew: Crew, text: str) -> SelectionExplanation:
     """Ask the selection graph, as the manager does."""
-    state = crew.state
-    specs = [entry.spec for entry in state.agents.values()]
-    able = (entry.spec.id for entry in state.agents.values() if entry.enabled and entry.spec.selectable)
-    signal = signal_in(text, specs, previous=state.finished(), available=tuple(able), limit=CANDIDATES)
-    return SelectionExplanation(signal, choose(specs, state.uses, signal))
+    return SelectionExplanation(*crew.selective.select(text, limit=CANDIDATES))
 
 
 async def show_selection(host: CommandHost, values: Values) -> Answer:
@@ -279,7 +275,7 @@ async def show_selection(host: CommandHost, values: Values) -> Answer:
     lines, rows = [explained.standing], []
     for row in explained.selection.rows:
         rows.append({"agent": row.id, "score": row.score, **row.parts, "why": list(row.why)})
-        shown = "  ".join(f"{name} {value:g}" for name, value in row.parts.items())
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in row.parts.items())
         lines.append(f"{row.score:<9g} {row.id:<24} {shown}  {' '.join(row.why)}")
     lost = [{"agent": each.id, "reason": each.lost} for each in explained.selection.lost]
     lines += [f"{'-':<9} {each['agent']:<24} {each['reason']}" for each in lost]

@@ -156,6 +156,8 @@ class _CrewTable(_Table):
     """Model calls of all handoffs at a time."""
     built_ins: bool | None = None
     """Whether the agents that Pilothouse ships are there."""
+    learn: bool | None = None
+    """Whether selection learns from how earlier work ended."""
 
 
 class _KeepingTable(_Table):

@@ -148,8 +148,9 @@ def _candidate(candidate: Candidate, place: int) -> Iterator[Row]:
     ]
     for name, part, most in (("T", candidate.T, 0.6), ("P", candidate.P, 0.4), ("C", candidate.C, 0.3)):
         pieces += [Piece(f"{name} ", "dim"), *bar(part / most, BAR_CELLS, style="accent"), Piece(" ")]
-    style = "success" if candidate.R > 0 else "error" if candidate.R < 0 else "dim"
-    pieces.append(Piece(f"R {candidate.R:+.3f}", style))
+    for name, part in (("R", candidate.R), ("W", candidate.W), ("L", candidate.L)):
+        style = "success" if part > 0 else "error" if part < 0 else "dim"
+        pieces.append(Piece(f"{name} {part:+.3f} ", style))
     sentences = [clean_line(sentence, limit=600) for sentence in (*candidate.why, candidate.lost) if sentence]
     copy = " ".join((clean_line(candidate.id), f"{candidate.score:.6g}", *sentences))
     yield Row(candidate.id, tuple(pieces), copy=copy)

@@ -25,6 +25,8 @@ class CrewSettings:
     """Whether an operator is there to be asked; else ties and pauses take their usual way."""
     built_ins: bool = True
     """Whether the agents that Pilothouse ships are there."""
+    learn: bool = True
+    """Whether selection learns from how earlier work ended."""
 
 
 class AgentRegistered(Payload, kind="crew.agent_registered"):

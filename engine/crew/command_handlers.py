@@ -193,7 +193,7 @@ async def _begun(crew: Crew, draft: HandoffDraft) -> Receipt:
 
 async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
     setting = crew.handoffs.setting
-    candidates = crew.selective.candidates(command.task, command.among, crew.state.finished())
+    candidates = crew.selective.candidates(command.task, command.among)
     if crew.selective.clarifies(candidates):
         message = await crew.floor.transfer(
             candidates[0].id, command.task, clarity=command.clarity, actor=actor

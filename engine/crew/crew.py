@@ -102,7 +102,7 @@ class Crew:
         """Whether an operator can be asked."""
         self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations, attended=self.attended)
         self.groups = HandoffGroups(self.handoffs)
-        self.selective = SelectiveMode(self.handoffs, self.groups)
+        self.selective = SelectiveMode(self.handoffs, self.groups, learns=settings.learn)
         self.answers = OperatorAnswers(
             self.handoffs, self.requests, self.returns, self.escalations, self.floor
         )

@@ -20,7 +20,7 @@ from engine.crew.ontology.context import HandoffContext, PreviousAnalysis
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, HandoffState
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, HandoffRequest
-from engine.crew.selection import CLARIFIER, Candidate, choose, signal_in
+from engine.crew.selection import CLARIFIER, LIMIT, Candidate, Selection, Signal, choose, signal_in
 from engine.crew.state import CrewState, Group, Handoff
 from engine.value import replace
 
@@ -300,16 +300,6 @@ class HandoffGroups:
         self._handoffs.moves.finish(made.id, HandoffState.CANCELLED, result, reason=NOT_STARTED)
 
 
-def by_graph(
-    state: CrewState, text: str, previous: Sequence[str], available: Sequence[str]
-) -> Sequence[Candidate]:
-    """Score by the selection graph; behind who can be selected come those that fit as well, with why not."""
-    specs = [entry.spec for entry in state.agents.values()]
-    signal = signal_in(text, specs, previous=tuple(previous), available=tuple(available))
-    selection = choose(specs, state.uses, signal)
-    return [*selection.rows, *selection.lost]
-
-
 FALLBACKS = 2
 """How many others are tried where one cannot begin."""
 
@@ -320,12 +310,24 @@ class SelectiveMode:
     Args:
         handoffs: what it makes.
         groups: the record of it.
+        learns: whether the ends of earlier work count.
     """
 
-    def __init__(self, handoffs: Handoffs, groups: HandoffGroups) -> None:
-        self._handoffs, self._groups = handoffs, groups
+    def __init__(self, handoffs: Handoffs, groups: HandoffGroups, *, learns: bool) -> None:
+        self._handoffs, self._groups, self._learns = handoffs, groups, learns
 
-    def candidates(self, text: str, among: Sequence[str], previous: Sequence[str]) -> tuple[Candidate, ...]:
+    def select(self, text: str, among: Sequence[str] = (), limit: int = LIMIT) -> tuple[Signal, Selection]:
+        """What of a text counts, and who is selected for it; changes nothing."""
+        state = self._handoffs.state
+        specs = [entry.spec for entry in state.agents.values()]
+        able = (name for name, entry in state.agents.items() if entry.enabled and entry.spec.selectable)
+        there = tuple(name for name in able if not among or name in among)
+        ended = {"previous": state.finished(), "done": state.finished(text)}
+        signal = signal_in(text, specs, **ended, available=there, limit=limit)
+        uses, outcomes = (state.uses, state.outcomes()) if self._learns else ({}, ())
+        return signal, choose(specs, uses, signal, outcomes)
+
+    def candidates(self, text: str, among: Sequence[str]) -> tuple[Candidate, ...]:
         """Who could do a task, the best first; the clarifier where nothing speaks for anyone.
 
         Raises:
@@ -336,15 +338,13 @@ class SelectiveMode:
             if candidate not in agents:
                 raise HandoffError(ErrorCode.UNKNOWN_AGENT, f"no agent {candidate} is registered")
         able = [entry.spec.id for entry in agents.values() if entry.enabled and entry.spec.selectable]
-        available = [agent for agent in able if agent in among] if among else able
-        scored = by_graph(self._handoffs.state, text, previous, available)
-        selection = [candidate for candidate in scored if candidate.id in (*able, CLARIFIER)]
+        _, scored = self.select(text, among)
+        both = (*scored.rows, *scored.lost)
+        selection = [candidate for candidate in both if candidate.id in (*able, CLARIFIER)]
         clarifier = agents.get(CLARIFIER)
         if all(candidate.lost for candidate in selection) and clarifier is not None and clarifier.enabled:
-            selection = [
-                Candidate(CLARIFIER, why=("nothing in the task speaks for another agent",)),
-                *selection,
-            ]
+            why = ("nothing in the task speaks for another agent",)
+            selection.insert(0, Candidate(CLARIFIER, why=why))
         if all(candidate.lost for candidate in selection):
             raise HandoffError(ErrorCode.UNKNOWN_AGENT, "nothing in the task speaks for any agent")
         return tuple(selection)

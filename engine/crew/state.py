@@ -11,6 +11,7 @@ from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, Reques
 from engine.crew.ontology.results import HandoffResult, Usage
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import RunningHandoff
+from engine.crew.selection import Outcome
 from engine.value import dataclass, field
 
 
@@ -270,11 +271,39 @@ class CrewState:
         """The agent that speaks with the operator; `orchestrator` while none does."""
         return self.floor[-1].agent if self.floor else ORCHESTRATOR
 
-    def finished(self) -> tuple[str, ...]:
-        """Agents that ended with success, in the order in which they did first."""
-        ended = (handoff for handoff in self.handoffs.values() if handoff.state is HandoffState.COMPLETED)
-        done = (handoff.agent for handoff in ended if not handoff.proof)
+    def finished(self, task: str | None = None) -> tuple[str, ...]:
+        """Agents that ended with success, of one task or of any, in the order in which they did first."""
+        of = None if task is None else _plain(task)
+        done = (
+            handoff.agent
+            for handoff in self.handoffs.values()
+            if handoff.state is HandoffState.COMPLETED and not handoff.proof
+            if of is None or _plain(handoff.context.task_description) == of
+        )
         return tuple(dict.fromkeys(done))
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How the tasks ended that the operator handed over and that say something about their agent."""
+        return tuple(
+            Outcome(handoff.agent, handoff.context.task_description, value)
+            for handoff in self.handoffs.values()
+            if handoff.run and not handoff.caller and not handoff.proof and (value := _value_of(handoff))
+        )
+
+
+def _plain(task: str) -> str:
+    return " ".join(task.casefold().split())
+
+
+def _value_of(handoff: Handoff) -> float:
+    """What the end of a handoff says about its agent; 0 for nothing, as where a model was missing."""
+    result = handoff.result
+    if result is None:
+        return 0.0
+    by_operator = handoff.moves[-1].actor.startswith("operator")
+    if by_operator and (handoff.state is HandoffState.CANCELLED or result.metadata.get("by") == "operator"):
+        return -0.5
+    return 1.0 if result.success else -1.0 if result.end.is_a("end.gate") else 0.0
 
 
 def clarity_of(progress: Mapping[str, Any]) -> dict[str, Any] | None:

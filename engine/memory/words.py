@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 
 from engine.memory.tables import TOKENIZER
 
@@ -89,6 +91,19 @@ class Tokens:
         for term, at in self._cut([indexed(text) for text in texts]):
             stems[at].add(term)
         return stems
+
+    def counts_of(self, texts: Sequence[str]) -> list[Counter[str]]:
+        """How often each stem stands in each text, without those of stop words."""
+        counts = [Counter[str]() for _ in texts]
+        # What an operator types may hold half surrogate pairs, which SQLite refuses.
+        for term, at in self._cut([indexed(text.encode("utf-8", "replace").decode()) for text in texts]):
+            if term not in self._stop:
+                counts[at][term] += 1
+        return counts
+
+    @cached_property
+    def _stop(self) -> set[str]:
+        return {term for term, _ in self._cut(sorted(STOP_WORDS))}
 
     def _cut(self, texts: Sequence[str]) -> list[tuple[str, int]]:
         """All words of texts by their stem, each with the place of its text."""

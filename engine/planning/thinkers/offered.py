@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from engine.core.bm25 import Bm25
 from engine.core.ports import CommandSpec, Parameter
 from engine.models.lenient import Notes, Schema, fitted
 from engine.tools.registry import ToolRegistry, fits, json_schema
@@ -24,7 +24,6 @@ PROGRAMS = frozenset(
 SUMMARY = 90
 """Characters of a command's description."""
 _WORD = re.compile(r"[a-z]{2,}|\d+")
-_K1, _B = 1.2, 0.75
 _COMMON = frozenset(
     {"the", "an", "of", "to", "in", "and", "or", "is", "it", "its", "that", "this", "with", "for"}
 )
@@ -145,20 +144,9 @@ class OfferedCommands:
 
     def _scores(self, text: str) -> dict[str, float]:
         """BM25 of each command's name, arguments and description."""
-        documents = {each.name: words_of(f"{each.spec.name} {each.line} {each.tool}") for each in self.all}
-        average = sum(map(len, documents.values())) / max(len(documents), 1)
-        among = Counter(word for words in documents.values() for word in set(words))
-        query = set(words_of(text))
-        scores = {}
-        for name, words in documents.items():
-            counts = Counter(words)
-            length = _K1 * (1 - _B + _B * len(words) / average)
-            scores[name] = sum(
-                math.log(1 + (len(documents) - among[word] + 0.5) / (among[word] + 0.5))
-                * (counts[word] * (_K1 + 1) / (counts[word] + length))
-                for word in query & counts.keys()
-            )
-        return scores
+        texts = [f"{each.spec.name} {each.line} {each.tool}" for each in self.all]
+        scores = Bm25([Counter(words_of(each)) for each in texts]).scores(words_of(text))
+        return dict(zip((each.name for each in self.all), scores, strict=True))
 
     # ------------------------------------------------------------------ reading
 

@@ -216,11 +216,16 @@ class Flight:
         self.sessions = 0
 
     async def open(
-        self, *, calls: int = 4, lacks: Lacks | None = None, trust: FolderTrust | None = None
+        self,
+        *,
+        calls: int = 4,
+        learn: bool = True,
+        lacks: Lacks | None = None,
+        trust: FolderTrust | None = None,
     ) -> Crew:
         self.sessions += 1
         self.store = await SqliteJournal.open(self.workspace, clock=SystemClock())
-        settings = CrewSettings(model_calls=calls)
+        settings = CrewSettings(model_calls=calls, learn=learn)
         self.ground = Ground(
             self.workspace, self.store, self.clock, None, f"session-{self.sessions}", settings, trust
         )

@@ -10,9 +10,9 @@ import pytest
 
 from engine.core import crew_commands as cc
 from engine.crew import groups
-from engine.crew.ontology.kinds import ErrorCode, HandoffState
-from engine.crew.ontology.results import HandoffResult
-from engine.crew.selection import Candidate
+from engine.crew.ontology.kinds import Check, ErrorCode, HandoffState
+from engine.crew.ontology.results import CriterionResult, HandoffResult
+from engine.crew.selection import Candidate, Selection
 from tests.engine.crew.flight import CLEAR, Flight, Job, group_results
 
 D = HandoffState
@@ -122,9 +122,7 @@ async def test_a_synthesis_names_every_source(flight: Flight) -> None:
 
 def ranked(monkeypatch: pytest.MonkeyPatch, *agents: Candidate) -> None:
     """Have the selection give these agents."""
-    monkeypatch.setattr(
-        groups, "by_graph", lambda _state, _text, _previous, there: [one for one in agents if one.id in there]
-    )
+    monkeypatch.setattr(groups, "choose", lambda *_: Selection(agents, ()))
 
 
 async def test_selection_falls_back_where_one_cannot_begin(
@@ -217,3 +215,40 @@ async def test_a_debate_of_two_agents_is_one_handoff_of_a_debate_made_for_it(fli
     assert [one.reason_code for one in flight.crew.needs] == ["DEBATE_CONTESTED"]
     refused = await flight.do(cc.Debate(motion="Ship it now"), ok=False)
     assert "no agent 'decision-debate' is registered" in refused["message"]
+
+
+async def test_selection_learns_from_how_work_ended_unless_it_is_switched_off(flight: Flight) -> None:
+    async def rejected(job: Job) -> Any:
+        gate = CriterionResult(check=Check.NON_EMPTY, hard=True, passed=False, message="empty")
+        return job.done("half", code=ErrorCode.QUALITY_GATE, quality=(gate,))
+
+    async def broken(job: Job) -> Any:
+        return job.done("half", code=ErrorCode.INTERNAL)
+
+    async def slow(job: Job) -> Any:
+        await asyncio.Event().wait()
+
+    await flight.register("good", "bad", "broken", "slow", triggers={"keywords": ["report"]})
+    flight.worker.scripts |= {"bad": rejected, "broken": broken, "slow": slow}
+    for who in ("good", "bad", "broken"):
+        await flight.crew.wait(await flight.hand(who, "quarterly report of sales"))
+    cut = await flight.hand("slow", "quarterly report of sales")
+    await flight.until(lambda: flight.state(cut) is HandoffState.RUNNING)
+    await flight.do(cc.CancelHandoff(handoff=cut))
+    values = {outcome.agent: outcome.value for outcome in flight.crew.state.outcomes()}
+    assert values == {"good": 1.0, "bad": -1.0, "slow": -0.5}, "a broken model says nothing about an agent"
+
+    def learned() -> dict[str, float]:
+        rows = flight.crew.selective.select("report of yearly sales")[1].rows
+        return {row.id: row.L for row in rows}
+
+    before = learned()
+    assert list(before) == ["good", "broken", "slow", "bad"]
+    assert before["good"] > before["broken"] == 0.0 > before["slow"] > before["bad"] > -2.0
+    await flight.close()
+    await flight.open()
+    assert learned() == before, "what was learned is in the journal"
+    await flight.close()
+    await flight.open(learn=False)
+    selection = flight.crew.selective.select("report of yearly sales")[1]
+    assert {(row.L, row.R) for row in selection.rows} == {(0.0, 0.0)}

@@ -204,16 +204,17 @@ async def test_the_timeline_has_lineage_brackets_bars_and_all_that_is_known(flig
 
 
 async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> None:
-    """Line 58: an agent that finished is not selected, and it is said why."""
+    """Line 58: an agent that finished this task is not selected, and it is said why."""
     await flight.register("minto", triggers={"keywords": ["structure"]},
                           chaining={"precedes": [{"id": "pws", "weight": 0.9}]})  # fmt: skip
     await flight.register("pws", triggers={"keywords": ["validate"]})
-    await flight.crew.wait(await flight.hand("minto"))
+    await flight.crew.wait(await flight.hand("minto", "validate  the structure"))
     why = explain_selection(flight.crew, "Validate the structure")
     model = selection("Validate the structure", why.selection, why.standing)
     shown = [" ".join(plain(row.pieces).split()) for row in model.rows]
     assert shown[0] == "structure, validate; finished: minto · it goes to pws"
-    assert "1 pws 0.87 T ▓▓▓▓▓ P ░░░░░ C ▓▓▓▓▓ R +0.000" in shown
+    assert "1 pws 1.302 T ▓▓▓▓▓ P ░░░░░ C ▓▓▓▓▓ R +0.000 W +0.432 L +0.000" in shown
+    assert "1 of 1 tasks with structure, Validate were achieved: +1.00." in shown
     assert "It has finished already." in shown
     assert [row.key for row in model.rows if row.selectable] == ["pws", "minto"]
 

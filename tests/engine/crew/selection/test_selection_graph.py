@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.crew.selection import CLARIFIER, Signal, choose, normalise, signal_in, triggers_in
+from engine.crew.selection import (
+    CLARIFIER,
+    REMEMBERED,
+    Candidate,
+    Outcome,
+    Signal,
+    choose,
+    normalise,
+    signal_in,
+    triggers_in,
+)
 from tests.engine.crew.selection.worked_examples import (
     EXAMPLES,
     WELL,
@@ -70,7 +80,7 @@ def test_a_text_gives_a_signal_and_uses_count() -> None:
     assert (signal.triggers, signal.problem_types) == (("many views", "validate"), ("well-defined",))
     (row,) = choose([follows], uses, signal).rows
     assert (0.6, pytest.approx(0.36), pytest.approx(0.15), 0.0) == (row.T, row.P, row.C, row.R)
-    assert row.why[-1] == "1 of 2 uses succeeded: +0.000."
+    assert row.why[-2] == "1 of 2 uses succeeded: +0.000."
     assert not choose([follows], uses, replace(signal, available=())).rows
 
 
@@ -97,3 +107,42 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 )
 def test_triggers_stand_as_whole_words(text: str, trigger: str, stands: bool) -> None:
     assert triggers_in(text, [trigger]) == ((trigger,) if stands else ())
+
+
+PARSER = agent("parser", ("grammar",), description="Writes parsers for small languages.")
+BAKER = agent("baker", ("oven",), description="Bakes bread and cakes.")
+
+
+def learned(*values: float, later: int = 0, text: str = "bread for small languages") -> Candidate:
+    """The baker, after tasks like this one that ended so, and others after them."""
+    outcomes = [Outcome("baker", text, value) for value in values]
+    outcomes += [Outcome("parser", text, 1.0)] * later
+    rows = choose([PARSER, BAKER], {}, signal_in(f"{text}, in the oven", [BAKER]), outcomes).rows
+    return next(row for row in rows if row.id == "baker")
+
+
+def test_words_select_where_no_trigger_does_and_say_which() -> None:
+    (row,) = choose([PARSER, BAKER], {}, signal_in("a parser of our language", [PARSER, BAKER])).rows
+    assert (row.id, row.T) == ("parser", 0.0)
+    assert row.why == (f"About language, parser: {row.W:+.2f}.",)
+    chained = agent("pws", chaining={"follows": [{"id": "jtbd"}]})
+    nonsense = signal_in("book a table", [chained], previous=("jtbd",))
+    assert not choose([chained], {}, nonsense).rows, "to follow what has finished is not enough for a text"
+
+
+def test_outcomes_are_bounded_and_grow_weaker_and_are_explained() -> None:
+    assert learned().L == 0.0
+    assert 0.6 < learned(1.0).L < learned(1.0, 1.0).L < learned(*[1.0] * 500).L < 2.0
+    assert -2.0 < learned(*[-1.0] * 500).L < learned(-1.0).L < learned(-0.5).L < 0.0
+    assert learned(1.0, later=200).L < 0.7 * learned(1.0).L
+    assert learned(1.0, later=REMEMBERED).L == 0.0
+    assert learned(1.0, -1.0).why[-1].startswith("1 of 2 tasks with bread, ")
+    assert learned(-1.0, 1.0).L > learned(1.0, -1.0).L, "the newer one counts more"
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud800 bread", "a\x00bread", '" OR NEAR(*) -- bread', "パンを焼く" * 9_000]
+)
+def test_hostile_requests_are_read_as_words(text: str) -> None:
+    outcomes = [Outcome("baker", text, 1.0)] * 9
+    assert choose([BAKER, PARSER], {}, signal_in(text, [BAKER]), outcomes).route in ("baker", CLARIFIER)
