@@ -10,15 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.cli.examples import copy_example, crew_mission, crews
 from app.cli.options import Answer, Parser, flag, print_answer, print_error, run_answer
 from app.commands.settings import Settings
-from engine.planning.library.missions import Mission, load_missions
+from engine.planning.library.missions import DEMO, Mission, load_missions
 
 if TYPE_CHECKING:
     from engine.api.engine import Engine
 
-PREFIX = "demo-"
-"""Of the missions that are scenes."""
 ALL = "all"
 AFTER = (
     "That was a demonstration, in a workspace of its own which is gone. With a model the same agents work on "
@@ -27,9 +26,10 @@ AFTER = (
 
 
 def scenes() -> dict[str, Mission]:
-    """The missions that are scenes, by their names without the prefix."""
+    """The missions that are scenes, by their names without the prefix, and those of crews by theirs."""
     missions = load_missions().values()
-    return {m.name.removeprefix(PREFIX): m for m in missions if m.name.startswith(PREFIX)}
+    shipped = {m.name.removeprefix(DEMO): m for m in missions if m.name.startswith(DEMO)}
+    return shipped | {name: crew_mission(example) for name, example in crews().items()}
 
 
 def add_arguments(demo: Parser) -> None:
@@ -58,17 +58,19 @@ def run(options: argparse.Namespace) -> int:
     if scene not in (ALL, *known):
         return print_error(f"there is no scene '{scene[:60]}'; scenes: {', '.join((*known, ALL))}")
     code = 0
-    for mission in known.values() if scene == ALL else (known[scene],):
+    for name, mission in known.items() if scene == ALL else ((scene, known[scene]),):
         with tempfile.TemporaryDirectory(prefix="pilothouse-demo-", ignore_cleanup_errors=True) as place:
-            code = max(code, _play(options, Path(place) / mission.name, mission, on_screen))
+            code = max(code, _play(options, Path(place) / name, name, mission, on_screen))
     if on_screen:
         print_answer(options, {}, AFTER)
     return code
 
 
 def _listed(known: dict[str, Mission]) -> str:
-    lines = [f"{number} {name:<9} {m.title}" for number, (name, m) in enumerate(known.items(), 1)]
-    return "\n".join((*lines, f"{len(lines) + 1} {ALL:<9} one after the other; ctrl+q goes on to the next"))
+    lines = [f"{number:>2} {name:<16} {m.title}" for number, (name, m) in enumerate(known.items(), 1)]
+    return "\n".join(
+        (*lines, f"{len(lines) + 1:>2} {ALL:<16} one after the other; ctrl+q goes on to the next")
+    )
 
 
 def _asked(known: dict[str, Mission]) -> str:
@@ -82,8 +84,11 @@ def _asked(known: dict[str, Mission]) -> str:
     return names[int(given) - 1] if given.isdecimal() and 0 < int(given) <= len(names) else given
 
 
-def _play(options: argparse.Namespace, workspace: Path, mission: Mission, on_screen: bool) -> int:
+def _play(options: argparse.Namespace, workspace: Path, name: str, mission: Mission, on_screen: bool) -> int:
     workspace.mkdir()
+    if name in crews():
+        copy_example(name, workspace)
+        mission = mission.model_copy(update={"name": f"{DEMO}{name}"})
     settings = replace(Settings.load(workspace, theme=options.theme), model=None, tour=False)
     pace = options.pace if options.pace is not None or on_screen else 0
     if pace is not None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from app.cli.options import print_answer, print_error, workspace_of
 from app.commands.settings import Settings
+from engine.planning.library.missions import Mission
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.value import dataclass
@@ -44,6 +45,16 @@ def load_examples() -> dict[str, Example]:
     entries = sorted((files("app") / "examples").iterdir(), key=lambda entry: entry.name)
     tables = (tomllib.loads(entry.read_text("utf-8")) for entry in entries if entry.name.endswith(".toml"))
     return {each["name"]: Example(**{**each, "next": tuple(each["next"])}) for each in tables}
+
+
+def crews() -> dict[str, Example]:
+    """The examples that are crews: each has a mission of its own name; blocking."""
+    return {name: each for name, each in load_examples().items() if f"missions/{name}.toml" in each.files}
+
+
+def crew_mission(crew: Example) -> Mission:
+    """The mission of an example that is a crew."""
+    return Mission.model_validate(tomllib.loads(crew.files[f"missions/{crew.name}.toml"]))
 
 
 def copy_example(name: str, workspace: Path, *, force: bool = False) -> Example:
@@ -108,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
             )
         examples = load_examples().values()
         rows = [{"name": each.name, "title": each.title, "files": [*each.files]} for each in examples]
-        lines = [f"{each.name:<10} {each.title}" for each in examples]
+        lines = [f"{each.name:<16} {each.title}" for each in examples]
         print_answer(
             options, {"examples": rows}, "\n".join([*lines, "", "pilothouse examples copy NAME [DIR]"])
         )
