@@ -99,8 +99,11 @@ def load_missions(directory: Traversable | Path | None = None) -> dict[str, Miss
 
 def mission_names(workspace: Path) -> tuple[str, ...]:
     """The missions that are shipped, and those that the workspace has besides; blocking."""
-    own = sorted(path.stem for path in (workspace / _DIRECTORY).glob("*.toml"))
-    return tuple(dict.fromkeys((*load_missions(), *own)))
+    return tuple(dict.fromkeys((*load_missions(), *_own_names(workspace))))
+
+
+def _own_names(workspace: Path) -> list[str]:
+    return sorted(path.stem for path in (workspace / _DIRECTORY).glob("*.toml"))
 
 
 def find_mission(workspace: Path, name: str, trust: FolderTrust | None) -> Mission | None:
@@ -111,8 +114,8 @@ def find_mission(workspace: Path, name: str, trust: FolderTrust | None) -> Missi
     Raises:
         MissionError: it is not valid, not trusted, or no work of a crew.
     """
-    own, names = name.removeprefix(DEMO), mission_names(workspace)
-    if (shipped := load_missions().get(name)) is not None or own not in names:
+    own = name.removeprefix(DEMO)
+    if (shipped := load_missions().get(name)) is not None or own not in _own_names(workspace):
         return shipped
     path = f"{_DIRECTORY}/{own}.toml"
 

@@ -153,7 +153,8 @@ def test_a_workspace_has_missions_of_its_own_which_a_recording_may_answer(tmp_pa
     assert (live.skills, live.name, demo.name) == (["skills/cook"], "tea", "demo-tea")
     assert "metadata" not in (live.command or {})
     assert (demo.command or {})["metadata"] == {"recording": "tea"}
-    assert find_mission(tmp_path, "coffee", None) is None
+    for name in ("coffee", "demo-coffee", "demo-first-flight"):
+        assert find_mission(tmp_path, name, None) is None
     shipped = find_mission(put(tmp_path, OWN, "first-flight"), "first-flight", None)
     assert shipped == load_missions()["first-flight"]
 
