@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.examples import copy_example, crew_mission, crews
+from app.cli.examples import copy_example, crew_missions
 from app.cli.options import Answer, Parser, flag, print_answer, print_error, run_answer
 from app.commands.settings import Settings
 from engine.planning.library.missions import DEMO, Mission, load_missions
@@ -29,7 +29,7 @@ def scenes() -> dict[str, Mission]:
     """The missions that are scenes, by their names without the prefix, and those of crews by theirs."""
     missions = load_missions().values()
     shipped = {m.name.removeprefix(DEMO): m for m in missions if m.name.startswith(DEMO)}
-    return shipped | {name: crew_mission(example) for name, example in crews().items()}
+    return shipped | crew_missions()
 
 
 def add_arguments(demo: Parser) -> None:
@@ -58,19 +58,17 @@ def run(options: argparse.Namespace) -> int:
     if scene not in (ALL, *known):
         return print_error(f"there is no scene '{scene[:60]}'; scenes: {', '.join((*known, ALL))}")
     code = 0
-    for name, mission in known.items() if scene == ALL else ((scene, known[scene]),):
+    for mission in known.values() if scene == ALL else (known[scene],):
         with tempfile.TemporaryDirectory(prefix="pilothouse-demo-", ignore_cleanup_errors=True) as place:
-            code = max(code, _play(options, Path(place) / name, name, mission, on_screen))
+            code = max(code, _play(options, Path(place) / mission.name, mission, on_screen))
     if on_screen:
         print_answer(options, {}, AFTER)
     return code
 
 
 def _listed(known: dict[str, Mission]) -> str:
-    lines = [f"{number:>2} {name:<16} {m.title}" for number, (name, m) in enumerate(known.items(), 1)]
-    return "\n".join(
-        (*lines, f"{len(lines) + 1:>2} {ALL:<16} one after the other; ctrl+q goes on to the next")
-    )
+    titles = {name: m.title for name, m in known.items()} | {ALL: "one after the other; ctrl+q: the next"}
+    return "\n".join(f"{at:>2} {name:<16} {title}" for at, (name, title) in enumerate(titles.items(), 1))
 
 
 def _asked(known: dict[str, Mission]) -> str:
@@ -84,11 +82,11 @@ def _asked(known: dict[str, Mission]) -> str:
     return names[int(given) - 1] if given.isdecimal() and 0 < int(given) <= len(names) else given
 
 
-def _play(options: argparse.Namespace, workspace: Path, name: str, mission: Mission, on_screen: bool) -> int:
+def _play(options: argparse.Namespace, workspace: Path, mission: Mission, on_screen: bool) -> int:
     workspace.mkdir()
-    if name in crews():
-        copy_example(name, workspace)
-        mission = mission.model_copy(update={"name": f"{DEMO}{name}"})
+    if not mission.name.startswith(DEMO):  # a crew among the examples
+        copy_example(mission.name, workspace)
+        mission = mission.model_copy(update={"name": f"{DEMO}{mission.name}"})
     settings = replace(Settings.load(workspace, theme=options.theme), model=None, tour=False)
     pace = options.pace if options.pace is not None or on_screen else 0
     if pace is not None:

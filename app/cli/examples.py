@@ -47,14 +47,10 @@ def load_examples() -> dict[str, Example]:
     return {each["name"]: Example(**{**each, "next": tuple(each["next"])}) for each in tables}
 
 
-def crews() -> dict[str, Example]:
-    """The examples that are crews: each has a mission of its own name; blocking."""
-    return {name: each for name, each in load_examples().items() if f"missions/{name}.toml" in each.files}
-
-
-def crew_mission(crew: Example) -> Mission:
-    """The mission of an example that is a crew."""
-    return Mission.model_validate(tomllib.loads(crew.files[f"missions/{crew.name}.toml"]))
+def crew_missions() -> dict[str, Mission]:
+    """The missions of the examples that are crews, each of its example's name; blocking."""
+    texts = ((name, each.files.get(f"missions/{name}.toml", "")) for name, each in load_examples().items())
+    return {name: Mission.model_validate(tomllib.loads(text)) for name, text in texts if text}
 
 
 def copy_example(name: str, workspace: Path, *, force: bool = False) -> Example:

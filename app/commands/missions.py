@@ -16,7 +16,7 @@ from engine.core import crew_commands as cc
 from engine.core.agents import RunState
 from engine.core.commands import parse_command
 from engine.core.state import AgentState
-from engine.planning.library.missions import Mission, MissionError, find_mission, mission_names
+from engine.planning.library.missions import Mission, MissionError, find_mission
 from engine.tools.worlds.explorer import recorded_answer
 
 
@@ -81,8 +81,7 @@ async def run_mission(host: CommandHost, values: Values) -> Answer:
     except MissionError as error:
         raise GrammarError(str(error)) from error
     if mission is None:
-        names = await asyncio.to_thread(mission_names, engine.workspace)
-        raise GrammarError(f"there is no mission '{name}'; missions: {', '.join(names)}")
+        raise GrammarError(f"there is no mission '{name}'; missions: {', '.join(host.context.missions())}")
     for skill in mission.skills:
         built = await host.submit(cc.BuildAgent(path=str(engine.workspace.absolute() / skill)))
         if built[0]:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from app.cli.examples import copy_example, crews
+from app.cli.examples import copy_example, crew_missions
 from app.commands.missions import install_mission, mission_agent, mission_command, wait_until
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
@@ -94,7 +94,7 @@ class Demonstration:
 
 def prepared(name: str, workspace: Path) -> Mission:
     """The mission that a recording answers; the files of a crew's are copied into the workspace."""
-    if name in crews():
+    if name in crew_missions():
         copy_example(name, workspace)
     mission = find_mission(workspace, name if name.startswith(DEMO) else DEMO + name, None)
     assert mission is not None

@@ -99,11 +99,8 @@ def load_missions(directory: Traversable | Path | None = None) -> dict[str, Miss
 
 def mission_names(workspace: Path) -> tuple[str, ...]:
     """The missions that are shipped, and those that the workspace has besides; blocking."""
-    return tuple(dict.fromkeys((*load_missions(), *_own_names(workspace))))
-
-
-def _own_names(workspace: Path) -> list[str]:
-    return sorted(path.stem for path in (workspace / _DIRECTORY).glob("*.toml"))
+    own = sorted(path.stem for path in (workspace / _DIRECTORY).glob("*.toml"))
+    return tuple(dict.fromkeys((*load_missions(), *own)))
 
 
 def find_mission(workspace: Path, name: str, trust: FolderTrust | None) -> Mission | None:
@@ -114,9 +111,9 @@ def find_mission(workspace: Path, name: str, trust: FolderTrust | None) -> Missi
     Raises:
         MissionError: it is not valid, not trusted, or no work of a crew.
     """
-    own = name.removeprefix(DEMO)
-    if (shipped := load_missions().get(name)) is not None or own not in _own_names(workspace):
-        return shipped
+    shipped, own = load_missions(), name.removeprefix(DEMO)
+    if name in shipped or own in shipped or own not in mission_names(workspace):
+        return shipped.get(name)
     path = f"{_DIRECTORY}/{own}.toml"
 
     def content() -> bytes:
@@ -126,18 +123,15 @@ def find_mission(workspace: Path, name: str, trust: FolderTrust | None) -> Missi
         return data
 
     mission = _read(path, content)
-    if mission.name != own:
-        raise MissionError(f"{path}: it is named '{mission.name}': name it as its file")
     try:
         works = isinstance(parse_command(mission.command or {}), Bringing)
     except ValidationError as error:
         raise MissionError(f"{path}: command: {first_problem(error)}: correct the value") from error
     if not works or mission.files or mission.agent:
         raise MissionError(f"{path}: it hands work to a crew and nothing else: correct its command")
-    if own == name:
-        return mission
     command = dict(mission.command or {})
-    command["metadata"] = {**command.get("metadata", {}), RECORDING: own}
+    if own != name:
+        command["metadata"] = {**command.get("metadata", {}), RECORDING: own}
     return mission.model_copy(update={"name": name, "command": command})
 
 
