@@ -10,15 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.cli.examples import copy_example, crew_missions
 from app.cli.options import Answer, Parser, flag, print_answer, print_error, run_answer
 from app.commands.settings import Settings
-from engine.planning.library.missions import Mission, load_missions
+from engine.planning.library.missions import DEMO, Mission, load_missions
 
 if TYPE_CHECKING:
     from engine.api.engine import Engine
 
-PREFIX = "demo-"
-"""Of the missions that are scenes."""
 ALL = "all"
 AFTER = (
     "That was a demonstration, in a workspace of its own which is gone. With a model the same agents work on "
@@ -27,9 +26,10 @@ AFTER = (
 
 
 def scenes() -> dict[str, Mission]:
-    """The missions that are scenes, by their names without the prefix."""
+    """The missions that are scenes, by their names without the prefix, and those of crews by theirs."""
     missions = load_missions().values()
-    return {m.name.removeprefix(PREFIX): m for m in missions if m.name.startswith(PREFIX)}
+    shipped = {m.name.removeprefix(DEMO): m for m in missions if m.name.startswith(DEMO)}
+    return shipped | crew_missions()
 
 
 def add_arguments(demo: Parser) -> None:
@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _listed(known: dict[str, Mission]) -> str:
-    lines = [f"{number} {name:<9} {m.title}" for number, (name, m) in enumerate(known.items(), 1)]
-    return "\n".join((*lines, f"{len(lines) + 1} {ALL:<9} one after the other; ctrl+q goes on to the next"))
+    titles = {name: m.title for name, m in known.items()} | {ALL: "one after the other; ctrl+q: the next"}
+    return "\n".join(f"{at:>2} {name:<16} {title}" for at, (name, title) in enumerate(titles.items(), 1))
 
 
 def _asked(known: dict[str, Mission]) -> str:
@@ -84,6 +84,9 @@ def _asked(known: dict[str, Mission]) -> str:
 
 def _play(options: argparse.Namespace, workspace: Path, mission: Mission, on_screen: bool) -> int:
     workspace.mkdir()
+    if not mission.name.startswith(DEMO):  # a crew among the examples
+        copy_example(mission.name, workspace)
+        mission = mission.model_copy(update={"name": f"{DEMO}{mission.name}"})
     settings = replace(Settings.load(workspace, theme=options.theme), model=None, tour=False)
     pace = options.pace if options.pace is not None or on_screen else 0
     if pace is not None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from app.cli.options import print_answer, print_error, workspace_of
 from app.commands.settings import Settings
+from engine.planning.library.missions import Mission
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.value import dataclass
@@ -44,6 +45,12 @@ def load_examples() -> dict[str, Example]:
     entries = sorted((files("app") / "examples").iterdir(), key=lambda entry: entry.name)
     tables = (tomllib.loads(entry.read_text("utf-8")) for entry in entries if entry.name.endswith(".toml"))
     return {each["name"]: Example(**{**each, "next": tuple(each["next"])}) for each in tables}
+
+
+def crew_missions() -> dict[str, Mission]:
+    """The missions of the examples that are crews, each of its example's name; blocking."""
+    texts = ((name, each.files.get(f"missions/{name}.toml", "")) for name, each in load_examples().items())
+    return {name: Mission.model_validate(tomllib.loads(text)) for name, text in texts if text}
 
 
 def copy_example(name: str, workspace: Path, *, force: bool = False) -> Example:
@@ -108,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
             )
         examples = load_examples().values()
         rows = [{"name": each.name, "title": each.title, "files": [*each.files]} for each in examples]
-        lines = [f"{each.name:<10} {each.title}" for each in examples]
+        lines = [f"{each.name:<16} {each.title}" for each in examples]
         print_answer(
             options, {"examples": rows}, "\n".join([*lines, "", "pilothouse examples copy NAME [DIR]"])
         )

@@ -48,7 +48,7 @@ from engine.core import commands as cmd
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event, JournalError, JournalUnsound, of_agent
 from engine.core.soundness import ContentsArchived
 from engine.core.text import clean, clean_line
-from engine.planning.library.missions import Mission, load_missions
+from engine.planning.library.missions import Mission, mission_names
 from engine.sandbox.policy import Tier
 from widgets.base.dialog import BoxDialog
 from widgets.base.line_pane import Notice
@@ -259,7 +259,7 @@ class Cockpit(TerminalApp[None]):
         await controllers.panes.begin_story(engine)
         controllers.panes.draw()
         self.call_after_refresh(self._opened, engine)
-        context.missions = await asyncio.to_thread(load_missions)
+        context.missions = await asyncio.to_thread(mission_names, engine.workspace)
         await asyncio.to_thread(engine.library.refresh)
         context.frame_hooks.append(lambda: self._unsent.update(agent=context.live.selected))
         context.app.set_interval(1 / FRAMES_PER_S, controllers.panes.frame, name="frame")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
@@ -30,7 +30,6 @@ from engine.core.journal import Event
 from engine.core.ports import time_of_day
 from engine.core.state import AgentState
 from engine.core.text import clean
-from engine.planning.library.missions import Mission
 from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.base.facts import Fact, fact_lines
 from widgets.panes.command_bar import MESSAGE_MARKS, CommandBar
@@ -87,7 +86,7 @@ class CockpitContext:
         """Agents whose shell the operator took at this screen."""
         self.story_waiters: list[Callable[[], None]] = []
         """Called once the story of the shown agent has been read."""
-        self.missions: Mapping[str, Mission] = {}
+        self.missions: tuple[str, ...] = ()
         self.intention = 0
         """The intention whose plan the operator wants to see; 0 for the one that is pursued."""
         self.keys, wrong = keymap.checked(settings.keys)

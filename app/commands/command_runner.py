@@ -55,7 +55,7 @@ from engine.core.secrets import without_secrets
 from engine.core.state import AgentState
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
-from engine.planning.library.missions import load_missions
+from engine.planning.library.missions import mission_names
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
 from engine.value import dataclass, field, replace
@@ -264,7 +264,7 @@ def context_of(engine: WorkspaceEngine, agent: str, state: AgentState | None, he
         agent=agent,
         state=state,
         agents=engine.agents,
-        missions=lambda: tuple(load_missions()),
+        missions=lambda: mission_names(engine.workspace),
         examples=lambda: engine.examples,
         spec_of=partial(engine.registry.spec, "simple_coder"),
         servers=_servers_of(engine),

@@ -87,6 +87,9 @@ def _described(trust: FolderTrust, path: str, content: bytes) -> Iterator[str]:
         part = PARTS.get(name.removesuffix(".md"))
         yield f"changes what a model is told of {part}:" if part else "no model is told of it:"
         yield from (line for line in text.splitlines() if line.strip())
+    elif top == "missions":
+        yield "begins this where its name is typed:"
+        yield from (line for line in text.splitlines() if line.strip())
     else:
         yield from _agent(path, text)
 

@@ -76,7 +76,7 @@ COMMANDS = (
     ),
     command(
         "mission",
-        "install a shipped mission and adopt its goal",
+        "begin a mission, shipped or of the workspace: install what it needs, and adopt its goal",
         late("missions:run_mission"),
         Word("name", "a mission", offers=listed(lambda context: context.missions(), "mission")),
     ),

@@ -1,4 +1,4 @@
-"""Shipped missions: installing their files as the operator's own actions, then adopting their goal.
+"""Missions: installing their files as the operator's own actions, then adopting their goal.
 
 Also waiting for an agent without a screen, until something holds of it or never will.
 """
@@ -12,10 +12,11 @@ from importlib.resources import files
 from app.commands.command import NO_AGENT, Answer, CommandHost, GrammarError, Values, answer_message
 from app.commands.goal_engine import GoalEngine
 from engine.core import commands as cmd
+from engine.core import crew_commands as cc
 from engine.core.agents import RunState
 from engine.core.commands import parse_command
 from engine.core.state import AgentState
-from engine.planning.library.missions import Mission, load_missions
+from engine.planning.library.missions import Mission, MissionError, find_mission
 from engine.tools.worlds.explorer import recorded_answer
 
 
@@ -68,16 +69,23 @@ def mission_command(mission: Mission, agent: str) -> cmd.Command:
 
 
 async def run_mission(host: CommandHost, values: Values) -> Answer:
-    """Install a shipped mission, for its agent where it has one, and adopt its goal.
+    """Install a mission, for its agent or with the agents of its skills, and adopt its goal.
 
     Raises:
         GrammarError: there is no such mission, or no agent for it.
     """
-    missions, engine = load_missions(), host.engine
+    engine, name = host.engine, values["name"]
     agent = host.context.agent or next(iter(engine.agents), "")
-    mission = missions.get(values["name"])
+    try:
+        mission = await asyncio.to_thread(find_mission, engine.workspace, name, engine.trust)
+    except MissionError as error:
+        raise GrammarError(str(error)) from error
     if mission is None:
-        raise GrammarError(f"there is no mission '{values['name']}'; missions: {', '.join(missions)}")
+        raise GrammarError(f"there is no mission '{name}'; missions: {', '.join(host.context.missions())}")
+    for skill in mission.skills:
+        built = await host.submit(cc.BuildAgent(path=str(engine.workspace.absolute() / skill)))
+        if built[0]:
+            return built
     if mission.agent is not None:
         agent = free_name(mission.agent.id, engine.agents)
         made = await host.submit(mission_agent(mission, agent))

@@ -188,6 +188,13 @@ class RegisterAgent(ForCrew, do="crew_register"):
     source: str = Field(default="", max_length=2_000)
 
 
+class BuildAgent(ForCrew, do="crew_build"):
+    """Build and register the agent of a skill's folder, unless it is up to date; the receipt says how."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4_000)]
+    """Absolute, where the engine runs."""
+
+
 class RemoveAgent(ForCrew, do="crew_remove"):
     """Take a type of agent out; what runs continues."""
 

@@ -28,7 +28,7 @@ from engine.value import dataclass
 P = TypeVar("P", bound=Payload)
 
 SETTINGS = ("pilothouse.toml", "models.toml", "thresholds.toml", "mcp.json")
-DIRECTORIES = {"recipes": ".toml", "prompts": ".md"}
+DIRECTORIES = {"recipes": ".toml", "prompts": ".md", "missions": ".toml"}
 """Directories whose files count, and how their names end."""
 TREES = ("agents",)
 """Directories of which every file counts, however deep."""

@@ -35,6 +35,7 @@ from engine.crew.builder.phases import PHASES, BuildState
 from engine.crew.builder.registration import RegistrationError, intact, read_build, repair
 from engine.crew.builder.skill_folder import read_folder
 from engine.crew.crew import Crew
+from engine.crew.ontology.kinds import ErrorCode
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import HandoffError, no_servers
 from engine.crew.run_service import BUILT
@@ -342,6 +343,13 @@ class Builds:
         self._note(build, "", str(result.status), agent, build_report(result), short, actor=actor)
         await self._crew.stream.commit()
         return result
+
+    async def add(self, path: Path, *, actor: str = ACTOR) -> str:
+        """See `CrewBuilds.add`."""
+        result = await self.build(PendingBuild(path), actor=actor)
+        if result.status not in (Status.BUILT, Status.UP_TO_DATE):
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{path.name}: {build_report(result)}")
+        return build_report(result)
 
     async def remove(self, agent_id: str, *, actor: str = ACTOR) -> str:
         """Undo an agent's registration; its history stays. Returns the result in words.

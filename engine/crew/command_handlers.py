@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 from engine.core import crew as ce
@@ -106,6 +107,8 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
             entry = await crew.registry.register(command.spec, source=command.source, actor=actor)
             message = "; ".join((f"{entry.spec.id} {entry.spec.version} is registered", *entry.warnings))
             return Receipt(ok=True, message=message, event=entry.event, data={"agent": entry.spec.id})
+        case cc.BuildAgent() if crew.builds is not None:
+            return Receipt(ok=True, message=await crew.builds.add(Path(command.path), actor=actor))
         case cc.RemoveAgent():
             if crew.builds is not None:
                 return Receipt(ok=True, message=await crew.builds.remove(command.who, actor=actor))

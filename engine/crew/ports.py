@@ -8,6 +8,7 @@ and know nothing else of each other, so that each is tested alone.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from engine.crew.ontology.context import HandoffContext, Option
@@ -52,6 +53,13 @@ class OperatorQuestion:
 
 class CrewBuilds(Protocol):
     """Builds agents for a crew."""
+
+    async def add(self, path: Path, *, actor: str) -> str:
+        """Build and register the agent of a skill's folder; returns the result in words.
+
+        Raises:
+            HandoffError: it was not built.
+        """
 
     async def remove(self, agent_id: str, *, actor: str) -> str:
         """Undo an agent's registration; returns the result in words.

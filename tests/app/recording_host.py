@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from inspect import isawaitable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from app.commands.command import Answer, Context, Submit
@@ -14,7 +16,7 @@ from engine.core.command import Command as EngineCommand
 class RecordingHost:
     """See `app.commands.command.CommandHost`; it has a screen with every view."""
 
-    engine: Any = None
+    engine: Any = SimpleNamespace(workspace=Path("nowhere"), trust=None)
     operator = "tester"
 
     def __init__(self, context: Context) -> None:

@@ -22,7 +22,7 @@ from engine.models.recorded import NAME, RecordedModel, load_recording, recordin
 from engine.models.request import ModelRequest, ToolSpec
 from engine.planning.library.missions import load_missions
 from tests.patience import PATIENCE_S
-from tests.recordings import Demonstration, calls, opened
+from tests.recordings import Demonstration, calls, opened, prepared
 from tests.recordings.material import MATERIAL
 
 STALE = "the recordings do not fit the engine any more: run make recordings"
@@ -42,7 +42,7 @@ async def ended(engine: Engine, command: ForCrew) -> Handoff:
 @pytest.mark.parametrize("name", MATERIAL)
 async def test_a_recording_answers_every_request_of_its_scene(tmp_path: Path, name: str) -> None:
     async with opened(tmp_path / "ws") as engine:
-        await Demonstration(engine, MISSIONS[name]).fly()
+        await Demonstration(engine, prepared(name, tmp_path / "ws")).fly()
         made = await calls(engine)
         crew = await engine.crew()
     assert {call.error for _, call in made} == {""}, STALE

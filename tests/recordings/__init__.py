@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from app.cli.examples import copy_example, crew_missions
 from app.commands.missions import install_mission, mission_agent, mission_command, wait_until
 from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
@@ -30,12 +31,13 @@ from engine.models.choice import ModelChoice
 from engine.models.endpoint import Endpoint
 from engine.models.recorded import speaker_of
 from engine.models.request import estimate_tokens
-from engine.planning.library.missions import Mission, load_missions
+from engine.planning.library.missions import DEMO, Mission, find_mission
 from tests.engine.agent.engine_flight import QuickClock
 from tests.messages_server import MessagesServer, Reply
 from tests.messages_server.server import Seen
 from tests.patience import PATIENCE_S
-from tests.recordings.material import MATERIAL, Written
+from tests.recordings.material import MATERIAL
+from tests.recordings.written import Written
 
 RECORDINGS = Path(__file__).parents[2] / "engine/models/recordings"
 
@@ -52,6 +54,8 @@ class Demonstration:
         if mission.agent is not None:
             await self._goal(mission.agent.id)
             return
+        for skill in mission.skills:
+            await self.submit(cc.BuildAgent(path=str(self.engine.workspace / skill)))
         command = mission_command(mission, "")
         receipt = await self.submit(command)
         crew = await self.engine.crew()
@@ -86,6 +90,15 @@ class Demonstration:
         receipt = await self.engine.submit(command)
         assert receipt.ok, receipt.message
         return receipt
+
+
+def prepared(name: str, workspace: Path) -> Mission:
+    """The mission that a recording answers; the files of a crew's are copied into the workspace."""
+    if name in crew_missions():
+        copy_example(name, workspace)
+    mission = find_mission(workspace, name if name.startswith(DEMO) else DEMO + name, None)
+    assert mission is not None
+    return mission
 
 
 def _without_recording(mission: Mission) -> Mission:
@@ -164,7 +177,7 @@ async def record(name: str, workspace: Path) -> dict[str, Any]:
     async with MessagesServer([lambda seen: _reply(written, seen)], repeat=True) as server:
         model = ModelChoice(Endpoint(server.url))
         async with opened(workspace, model) as engine:
-            await Demonstration(engine, _without_recording(load_missions()[name])).fly()
+            await Demonstration(engine, _without_recording(prepared(name, workspace))).fly()
             made = await calls(engine)
     answers = []
     for answer in written:

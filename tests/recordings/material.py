@@ -3,71 +3,23 @@
 # ruff: noqa: E501 - sentences as they are said
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Written:
-    """An answer, and the request that it was written for."""
-
-    who: str = ""
-    """Words of the system prompt, by which the scripted server knows who asks."""
-    when: str = ""
-    """A pattern of the question that only the scripted server goes by."""
-    after: tuple[str, ...] = ()
-    """Words that the recording goes by, too; none that a prompt says of itself."""
-    thinking: str = ""
-    text: str = ""
-    tool: str = ""
-    input: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def tool_input(self) -> str:
-        return json.dumps(self.input, ensure_ascii=False) if self.tool else "{}"
-
-    def recorded(self, to: str, input_tokens: int, output_tokens: int) -> dict[str, Any]:
-        """As it stands in a recording."""
-        fields = {
-            "to": to,
-            "after": list(self.after),
-            "thinking": self.thinking,
-            "text": self.text,
-            "tool": self.tool,
-            "input": self.input,
-        }
-        return {
-            **{name: value for name, value in fields.items() if value},
-            "input_tokens": input_tokens,
-            "output_tokens": output_tokens,
-        }
-
-
-def _returned(who: str, thinking: str, *, when: str = "", **result: Any) -> Written:
-    return Written(f"You are {who}", when, thinking=thinking, tool="return_result", input=result)
-
+from tests.recordings.crew_material import CREWS
+from tests.recordings.written import Written, quote, reply, returned, turn
 
 # ------------------------------------------------------------------ a debate
-
-
-def _quote(source: str, quote: str) -> list[dict[str, str]]:
-    return [{"source": source, "quote": quote}]
-
-
-def _reply(claim: str, kind: str, text: str) -> dict[str, str]:
-    return {"claim": claim, "kind": kind, "text": text}
 
 
 _FOR_OPENING = {
     "claims": [
         {
             "text": "The demand is real: 29 customers paid a deposit, which is 696 euros a month before the first loaf is baked.",
-            "evidence": _quote("survey", "29 of these 64 paid it"),
+            "evidence": quote("survey", "29 of these 64 paid it"),
         },
         {
             "text": "Bread that is ordered is not thrown away: 19 loaves a day cost 25.65 euros to bake and bring nothing.",
-            "evidence": _quote("ledger", "19 of them are given away unsold"),
+            "evidence": quote("ledger", "19 of them are given away unsold"),
         },
         {"text": "Above all customers want their bread brought to the door."},
     ],
@@ -77,15 +29,15 @@ _AGAINST_OPENING = {
     "claims": [
         {
             "text": "Delivered, a loaf earns 0.32 euros: 24 euros a month are 2.77 a loaf, less 1.35 to bake and 1.10 to bring.",
-            "evidence": _quote("ledger", "Delivery by bicycle was quoted at 1.10 euros a stop"),
+            "evidence": quote("ledger", "Delivery by bicycle was quoted at 1.10 euros a stop"),
         },
         {
             "text": "Most customers want something else: 118 of 212 like to choose in the shop.",
-            "evidence": _quote("survey", "118 said that they like to choose when they stand in the shop"),
+            "evidence": quote("survey", "118 said that they like to choose when they stand in the shop"),
         },
         {
             "text": "There is no room in the oven on the days on which subscribers want their bread.",
-            "evidence": _quote("ledger", "From Friday to Sunday the oven runs at its limit"),
+            "evidence": quote("ledger", "From Friday to Sunday the oven runs at its limit"),
         },
     ],
     "recommends": "wait until a second oven is paid for",
@@ -93,32 +45,32 @@ _AGAINST_OPENING = {
 _FOR_FIRST = {
     "restated": "They say that delivery eats nearly all that a subscriber pays.",
     "replies": [
-        _reply("B1", "refute", "Nothing says that it is delivered. Picked up at the shop a loaf earns 2.77 less 1.35, which is 1.42 euros."),
-        _reply("B2", "undercut", "The 118 are not the 64 who said yes, and nobody has to subscribe. 64 of 212 is three in ten."),
-        _reply("A3", "concede", "No source says so, and it is not needed: pick-up will do."),
+        reply("B1", "refute", "Nothing says that it is delivered. Picked up at the shop a loaf earns 2.77 less 1.35, which is 1.42 euros."),
+        reply("B2", "undercut", "The 118 are not the 64 who said yes, and nobody has to subscribe. 64 of 212 is three in ten."),
+        reply("A3", "concede", "No source says so, and it is not needed: pick-up will do."),
     ],
 }  # fmt: skip
 _AGAINST_FIRST = {
     "restated": "They say that 29 deposits prove the demand.",
     "replies": [
-        _reply("A1", "undercut", "35 of the 64 who said yes kept their ten euros. 29 subscribers take 58 loaves a week; 980 are baked. That is six in a hundred."),
-        _reply("A2", "refute", "The 19 are what is left in the evening. What a subscriber takes is baked in the morning: it does not empty the shelf at six."),
+        reply("A1", "undercut", "35 of the 64 who said yes kept their ten euros. 29 subscribers take 58 loaves a week; 980 are baked. That is six in a hundred."),
+        reply("A2", "refute", "The 19 are what is left in the evening. What a subscriber takes is baked in the morning: it does not empty the shelf at six."),
     ],
 }  # fmt: skip
 _FOR_LAST = {
     "restated": "They say that 58 loaves a week are too few to matter.",
     "replies": [
-        _reply("A1", "defend", "They are few, and they are paid a month ahead. 29 paid for something that they have never seen."),
-        _reply("A2", "defend", "A known order lets the shelf be planned: three unsold loaves fewer a day save 4.05 euros, 120 a month."),
-        _reply("B3", "undercut", "Pick-up from Monday to Thursday leaves the oven alone at the weekend."),
+        reply("A1", "defend", "They are few, and they are paid a month ahead. 29 paid for something that they have never seen."),
+        reply("A2", "defend", "A known order lets the shelf be planned: three unsold loaves fewer a day save 4.05 euros, 120 a month."),
+        reply("B3", "undercut", "Pick-up from Monday to Thursday leaves the oven alone at the weekend."),
     ],
 }  # fmt: skip
 _AGAINST_LAST = {
     "restated": "They say that pick-up from Monday to Thursday needs neither a bicycle nor the weekend.",
     "replies": [
-        _reply("B1", "concede", "For pick-up it does not hold. It stands for every loaf that is delivered, and nobody should promise that."),
-        _reply("B2", "defend", "It says who is left: when ten euros were asked for, more than half of the willing went away."),
-        _reply("A1", "undercut", "696 euros is before baking. 251 loaves a month cost 339 euros, so 357 are left, and somebody has to keep the list."),
+        reply("B1", "concede", "For pick-up it does not hold. It stands for every loaf that is delivered, and nobody should promise that."),
+        reply("B2", "defend", "It says who is left: when ten euros were asked for, more than half of the willing went away."),
+        reply("A1", "undercut", "696 euros is before baking. 251 loaves a month cost 339 euros, so 357 are left, and somebody has to keep the list."),
     ],
 }  # fmt: skip
 _JUDGED = {
@@ -132,25 +84,21 @@ _JUDGED = {
 }
 
 
-def _turn(side: str, when: str, thinking: str, output: str, turn: dict[str, Any]) -> Written:
-    return _returned(f"Side {side}:", thinking, when=when, output=output, data=turn)
-
-
 _DEBATE = [
-    _turn("A", "", "What is hard here? The deposits: people paid. The waste is next; the ledger has it. Delivery I can only assert.",
+    turn("A", "", "What is hard here? The deposits: people paid. The waste is next; the ledger has it. Delivery I can only assert.",
           "Start in January with the 29 who paid.", _FOR_OPENING),
-    _turn("B", "", "24 euros for 2 loaves a week: 8.67 loaves a month, 2.77 each. Less 1.35, less 1.10. That is thin. Then the oven.",
+    turn("B", "", "24 euros for 2 loaves a week: 8.67 loaves a month, 2.77 each. Less 1.35, less 1.10. That is thin. Then the oven.",
           "Wait: the margin does not carry delivery, and the oven is full.", _AGAINST_OPENING),
-    _turn("A", "Round 1 of", "B1 is the strongest, and it assumes delivery. I drop A3: then B1 has nothing to stand on.",
+    turn("A", "Round 1 of", "B1 is the strongest, and it assumes delivery. I drop A3: then B1 has nothing to stand on.",
           "Delivery is not part of it; without it each loaf earns 1.42 euros.", _FOR_FIRST),
-    _turn("B", "Round 1 of", "A1 is the strongest. How large is it? 58 of 980 loaves. And 35 did not pay. A2 mixes morning and evening.",
+    turn("B", "Round 1 of", "A1 is the strongest. How large is it? 58 of 980 loaves. And 35 did not pay. A2 mixes morning and evening.",
           "29 deposits are six loaves in a hundred.", _AGAINST_FIRST),
-    _turn("A", "Round 2 of", "They asked how much and when. I answer both, and take B3 with the days of pick-up.",
+    turn("A", "Round 2 of", "They asked how much and when. I answer both, and take B3 with the days of pick-up.",
           "Small, paid ahead, and away from the weekend.", _FOR_LAST),
-    _turn("B", "Round 2 of", "With pick-up B1 falls; I should say so. B2 holds. And 696 is not what is left: 251 loaves cost 339.",
+    turn("B", "Round 2 of", "With pick-up B1 falls; I should say so. B2 holds. And 696 is not what is left: 251 loaves cost 339.",
           "If at all, then pick-up only: 357 euros a month are left.", _AGAINST_LAST),
     *(
-        _returned(
+        returned(
             "Judge:",
             thinking,
             when=when,
@@ -278,13 +226,13 @@ _BROUGHT_TOGETHER = {
     "confidence": 0.7,
 }
 _REVIEW = [
-    _returned("PWS validation:", "Sums first: 24 / 8.67 = 2.77 a loaf. 2.77 - 1.35 = 1.42; with a stop 0.32. "
+    returned("PWS validation:", "Sums first: 24 / 8.67 = 2.77 a loaf. 2.77 - 1.35 = 1.42; with a stop 0.32. "
               "251 loaves a month at 1.42 are 357. People: no word of them, so at most 12.", **_PWS),
-    _returned("Jobs to be done:", "What do they hire a loaf for? Not for the price: for supper, for a calm morning, for being known.",
+    returned("Jobs to be done:", "What do they hire a loaf for? Not for the price: for supper, for a calm morning, for being known.",
               **_JTBD),
-    _returned("The devil's advocate:", "At its strongest: they paid for something unseen. Now where does it break? Demand, oven, "
+    returned("The devil's advocate:", "At its strongest: they paid for something unseen. Now where does it break? Demand, oven, "
               "pause, delivery.", **_DEVIL),
-    _returned("Synthesizer:", "Three answers. In common: small, no delivery. Apart: how much 29 deposits are worth.",
+    returned("Synthesizer:", "Three answers. In common: small, no delivery. Apart: how much 29 deposits are worth.",
               **_BROUGHT_TOGETHER),
 ]  # fmt: skip
 
@@ -400,5 +348,6 @@ MATERIAL: dict[str, tuple[str, list[Written]]] = {
     "demo-review": ("the bread subscription of Kettle & Crumb", _REVIEW),
     "demo-canvas": ("The bakery Kettle & Crumb: one oven", _CANVAS),
     "demo-model": ("Two tests of the bakery's price list fail", _MODEL),
+    **CREWS,
 }
 """For each mission what it is about, and its answers; of those that fit a request, the last one is given."""

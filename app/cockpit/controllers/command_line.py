@@ -185,7 +185,7 @@ class CommandLine:
         context = context_of(self._context.engine, self._context.agent, self._context.state)
         for link in self._links.values():
             context = link.with_names(context)
-        return replace(context, missions=lambda: tuple(self._context.missions), themes=self._themes())
+        return replace(context, missions=lambda: self._context.missions, themes=self._themes())
 
     # -------------------------------------------------------------- carrying lines out
 

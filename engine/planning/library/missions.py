@@ -1,8 +1,9 @@
-"""Missions: shipped goals with the files they need."""
+"""Missions: shipped goals with the files they need, and those of a workspace, which are a crew's work."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
@@ -10,8 +11,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from engine.core.agents import RECORDING
+from engine.core.commands import parse_command
+from engine.core.crew_commands import Bringing
+from engine.core.store.places import read_plain
 from engine.core.text import first_problem
+from engine.core.trust import CHANGED, FolderTrust
 from engine.model import LateModel
+
+DEMO = "demo-"
+"""How the names of missions begin that a recording answers."""
+_DIRECTORY, _MOST_BYTES = "missions", 256 * 1024
 
 
 class MissionError(ValueError):
@@ -53,16 +63,18 @@ class Mission(BaseModel, metaclass=LateModel):
     """The agent that it needs; None where any will do."""
     command: dict[str, Any] | None = None
     """What is sent to the crew or to Mastermind instead of a goal to an agent."""
+    skills: list[str] = Field(default_factory=list)
+    """Folders of skills below the workspace whose agents it needs; they are built before it begins."""
     hint: str = "space runs it, s takes one step, ? shows all keys"
     """What to press once it has begun."""
 
-    @field_validator("files")
+    @field_validator("files", "skills")
     @classmethod
-    def _inside(cls, value: dict[str, str]) -> dict[str, str]:
+    def _inside(cls, value: Any) -> Any:
         for path in value:
             pure = PurePosixPath(path)
             if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts:
-                raise ValueError(f"'{path}' is not a path below the sandbox root")
+                raise ValueError(f"'{path}' is not a path below its directory")
         return value
 
 
@@ -79,17 +91,55 @@ def load_missions(directory: Traversable | Path | None = None) -> dict[str, Miss
     entries = sorted((e for e in root.iterdir() if e.name.endswith(".toml")), key=lambda e: e.name)
     missions: dict[str, Mission] = {}
     for entry in entries:
-        mission = _read(entry)
+        mission = _read(entry.name, entry.read_bytes)
         if mission.name in missions:
             raise MissionError(f"{entry.name}: the mission '{mission.name}' exists already: rename it")
         missions[mission.name] = mission
     return missions
 
 
-def _read(entry: Traversable) -> Mission:
+def mission_names(workspace: Path) -> tuple[str, ...]:
+    """The missions that are shipped, and those that the workspace has besides; blocking."""
+    own = sorted(path.stem for path in (workspace / _DIRECTORY).glob("*.toml"))
+    return tuple(dict.fromkeys((*load_missions(), *own)))
+
+
+def find_mission(workspace: Path, name: str, trust: FolderTrust | None) -> Mission | None:
+    """A shipped mission, or one in `missions` of the workspace; None where there is none. Blocking.
+
+    With `demo-` before its name the recording of that name answers one of the workspace.
+
+    Raises:
+        MissionError: it is not valid, not trusted, or no work of a crew.
+    """
+    shipped, own = load_missions(), name.removeprefix(DEMO)
+    if name in shipped or own in shipped or own not in mission_names(workspace):
+        return shipped.get(name)
+    path = f"{_DIRECTORY}/{own}.toml"
+
+    def content() -> bytes:
+        data = read_plain(workspace / path, _MOST_BYTES)
+        if trust is not None and not trust.admits(path, data):
+            raise MissionError(f"{path}: {CHANGED}")
+        return data
+
+    mission = _read(path, content)
     try:
-        return Mission.model_validate(tomllib.loads(entry.read_bytes().decode("utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MissionError(f"{entry.name}: cannot be read: {error}: correct the file") from error
+        works = isinstance(parse_command(mission.command or {}), Bringing)
     except ValidationError as error:
-        raise MissionError(f"{entry.name}: {first_problem(error)}: correct the value") from error
+        raise MissionError(f"{path}: command: {first_problem(error)}: correct the value") from error
+    if not works or mission.files or mission.agent:
+        raise MissionError(f"{path}: it hands work to a crew and nothing else: correct its command")
+    command = dict(mission.command or {})
+    if own != name:
+        command["metadata"] = {**command.get("metadata", {}), RECORDING: own}
+    return mission.model_copy(update={"name": name, "command": command})
+
+
+def _read(name: str, content: Callable[[], bytes]) -> Mission:
+    try:
+        return Mission.model_validate(tomllib.loads(content().decode("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise MissionError(f"{name}: cannot be read: {error}: correct the file") from error
+    except ValidationError as error:
+        raise MissionError(f"{name}: {first_problem(error)}: correct the value") from error

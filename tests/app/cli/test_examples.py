@@ -80,7 +80,7 @@ def test_no_link_leads_out_of_the_workspace(tmp_path: Path, capsys: pytest.Captu
     ("words", "said"),
     [
         (["copy", "flet"], "did you mean fleet?"),
-        (["copy", "zzz"], "examples: fleet, greeting"),
+        (["copy", "zzz"], "examples: code-review, fleet"),
         (["copy"], "copy takes a NAME"),
         (["list", "fleet"], "list takes no NAME"),
     ],
@@ -91,3 +91,18 @@ def test_what_cannot_be_copied_is_one_line(
     assert main(["examples", *words]) == 2
     assert said in capsys.readouterr().err
     assert not [path for path in Path().iterdir() if path.name != "home"]
+
+
+def test_a_crew_is_copied_built_and_begun_by_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["examples", "copy", "writing", "ws"]) == 0
+    do = ["do", "--workspace", "ws", "--json"]
+    assert main([*do, "mission writing"]) == 1
+    assert "there is no model" in capsys.readouterr().out
+    home().mkdir(exist_ok=True)
+    (home() / "pilothouse.toml").write_text("[model]\nrecorded_pace = 0\n")
+    assert main(["do", "--workspace", "ws", "mission demo-writing"]) == 0
+    printed = capsys.readouterr()
+    assert "2 of 2 succeeded" in printed.out
+    Path("ws/skills/line-editor/SKILL.md").unlink()
+    assert main([*do, "mission demo-writing"]) == 1
+    assert "line-editor" in capsys.readouterr().out

@@ -9,7 +9,8 @@ import pytest
 from engine.core.goals import Goal
 from engine.core.plan import PlanStep
 from engine.core.thinking import PlanRequest
-from engine.planning.library.missions import Mission, MissionError, load_missions
+from engine.core.trust import FolderTrust
+from engine.planning.library.missions import Mission, MissionError, find_mission, load_missions, mission_names
 from engine.planning.library.plan_library import PlanLibrary
 from engine.planning.thinkers.procedural import ProceduralThinker
 from tests.patience import PATIENCE_S
@@ -106,8 +107,8 @@ async def test_the_broken_build_fails_until_its_mistake_is_corrected(tmp_path: P
         ("GOAL_ACHIEVED", "HOPE", "expect"),
         ('"m"', '"M!"', "name"),
         ('"m"', "m", "cannot be read"),
-        ("expect", 'files = { "../x" = "" }\nexpect', "below the sandbox root"),
-        ("expect", 'files = { "/x" = "" }\nexpect', "below the sandbox root"),
+        ("expect", 'files = { "../x" = "" }\nexpect', "below its directory"),
+        ("expect", 'files = { "/x" = "" }\nexpect', "below its directory"),
     ],
 )
 def test_a_mission_with_a_mistake_is_refused(old: str, new: str, complaint: str, tmp_path: Path) -> None:
@@ -121,3 +122,79 @@ def test_two_missions_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "2.toml").write_text(GOOD, encoding="utf-8")
     with pytest.raises(MissionError, match="exists already"):
         load_missions(tmp_path)
+
+
+# ------------------------------------------------------------------ of a workspace
+
+OWN = """
+name = "tea"
+title = "Tea"
+summary = "Makes tea."
+network = false
+expect = "GOAL_ACHIEVED"
+goal = "make tea"
+skills = ["skills/cook"]
+command = {do = "crew_delegate", to = "cook", task = "make tea"}
+"""
+
+
+def put(workspace: Path, text: str, name: str = "tea") -> Path:
+    (workspace / "missions").mkdir(exist_ok=True)
+    (workspace / f"missions/{name}.toml").write_text(text)
+    return workspace
+
+
+def test_a_workspace_has_missions_of_its_own_which_a_recording_may_answer(tmp_path: Path) -> None:
+    put(tmp_path, OWN)
+    assert mission_names(tmp_path)[-1] == "tea"
+    live, demo = (find_mission(tmp_path, name, None) for name in ("tea", "demo-tea"))
+    assert live is not None
+    assert demo is not None
+    assert (live.skills, live.name, demo.name) == (["skills/cook"], "tea", "demo-tea")
+    assert "metadata" not in (live.command or {})
+    assert (demo.command or {})["metadata"] == {"recording": "tea"}
+    for name in ("coffee", "demo-coffee", "demo-first-flight"):
+        assert find_mission(tmp_path, name, None) is None
+    shipped = find_mission(put(tmp_path, OWN, "first-flight"), "first-flight", None)
+    assert shipped == load_missions()["first-flight"]
+
+
+def test_a_mission_of_a_folder_counts_once_it_is_trusted(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    trust = FolderTrust(put(tmp_path / "ws", OWN), tmp_path / "home")
+    with pytest.raises(MissionError, match=r"missions/tea\.toml: it was changed outside"):
+        find_mission(tmp_path / "ws", "tea", trust)
+    trust.trust(trust.digest)
+    assert find_mission(tmp_path / "ws", "tea", trust) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("skills/cook", "../cook", "not a path below"),
+        ("skills/cook", "/etc", "not a path below"),
+        (
+            'do = "crew_delegate", to = "cook", task',
+            'do = "create_agent", agent = "x", agent_type',
+            "hands work to a crew",
+        ),
+        ('task = "make tea"', "task = 7", "command"),
+        ("command = {", "commands = {", "commands"),
+        ("command = {", 'files = {"a.txt" = "a"}\ncommand = {', "hands work to a crew"),
+        ("tea", "\0", "cannot be read"),
+        ("tea", "tea" * 100_000, "cannot be read"),
+    ],
+)
+def test_a_mission_of_a_folder_hands_work_to_its_crew_and_nothing_else(
+    tmp_path: Path, old: str, new: str, complaint: str
+) -> None:
+    with pytest.raises(MissionError, match=rf"missions/tea\.toml: .*{complaint}"):
+        find_mission(put(tmp_path, OWN.replace(old, new)), "tea", None)
+
+
+def test_no_mission_is_read_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "tea.toml").write_text(OWN)
+    assert find_mission(put(tmp_path, OWN), "../tea", None) is None
+    (tmp_path / "missions/pipe.toml").symlink_to("/dev/zero")
+    with pytest.raises(MissionError, match="no plain file"):
+        find_mission(tmp_path, "pipe", None)
