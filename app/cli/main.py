@@ -82,7 +82,7 @@ def parser(only: str = "", *, whole: bool = False) -> Parser:
     top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
     add_tier_option(top)
     add_trust_option(top)
-    top.set_defaults(command="cockpit")
+    top.set_defaults(command="cockpit", trust="")
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
     for name in (only,) if only in SUBCOMMANDS else SUBCOMMANDS:
         subcommand = subcommands.add_parser(name, parents=[common], help=SUBCOMMANDS[name])

@@ -92,7 +92,7 @@ def add_trust_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that trusts what is in the workspace."""
     parser.add_argument(
         "--trust",
-        default="",
+        default=argparse.SUPPRESS,
         metavar="DIGEST",
         help="trust exactly what is in the workspace's folder, as `pilothouse trust` shows it",
     )

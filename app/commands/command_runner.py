@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import traceback
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from inspect import isawaitable
@@ -54,7 +54,7 @@ from engine.core.metacognition import JobOutcome, MetaTask
 from engine.core.secrets import without_secrets
 from engine.core.state import AgentState
 from engine.core.store.port import DATA_DIRECTORY
-from engine.core.text import clean_line
+from engine.core.text import clean, clean_line
 from engine.planning.library.missions import mission_names
 from engine.planning.thinkers.procedural import ProceduralThinker
 from engine.sandbox.policy import Tier
@@ -255,6 +255,14 @@ def _refused(status: Status, message: str) -> Answer:
     return EXIT_CODES[status], {"ok": False, "status": status.value, "message": message}, message
 
 
+def _result_text(result: Mapping[str, Any]) -> str:
+    """What a call returned beyond its summary, for whoever has no screen."""
+    text = result.get("content", result.get("stdout"))
+    if text is None:
+        text = "\n".join(map(str, result.get("items", ())))
+    return clean(str(text)).strip("\n")
+
+
 # ------------------------------------------------------------------ what lines are understood against
 
 
@@ -379,10 +387,14 @@ class HeadlessHost:
             steps = len(plan.steps) if plan is not None else 0
             result = f"{steps} step{'s' * (steps != 1)} planned" if plan else "it plans once it runs"
         status, why = rest_status(state, before if not isinstance(command, ACTS_ALONE) else None)
+        returned = ""
         if status is None and isinstance(command, cmd.CallTool):
             events = await self.engine.store.last(1, command.agent, kind=ActionFinished.kind)
-            failed = [e for e in events if e.seq > since and json.loads(e.body).get("code")]
-            status = Status.FAILED if failed else None
+            for ended in (json.loads(event.body) for event in events if event.seq > since):
+                status = Status.FAILED if ended.get("code") else None
+                answer["result"] = ended["result"]
+                returned = "" if status else _result_text(ended["result"])
+                result = "" if returned else result
         elif status is None:
             were_open = {goal.id for goal in before.open_goals} if before is not None else set()
             lost = [g for g in state.goals.values() if g.id in were_open and g.ending[0] == "failed"]
@@ -392,7 +404,8 @@ class HeadlessHost:
             answer |= {"ok": False, "status": status.value, "reason": why}
         done = "" if status and isinstance(command, cmd.Run) else receipt.message
         parts = (done, state.mode, why or result, ending_jobs_text(state.running_jobs))
-        return EXIT_CODES[status] if status else 0, answer, " · ".join(part for part in parts if part)
+        text = " · ".join(part for part in parts if part)
+        return EXIT_CODES[status] if status else 0, answer, "\n".join(filter(None, (text, returned)))
 
     async def _task_ended(self, command: cmd.ForceMeta, receipt: cmd.Receipt) -> Answer:
         """Wait until a background task is over, as it would be cut off with the session."""

@@ -156,6 +156,14 @@ async def test_background_jobs_end_with_the_session_and_that_is_said(tmp_path: P
     assert [job.ended for job in state.jobs.values()] == ["cancelled", "cancelled"]
 
 
+async def test_what_a_call_returns_is_printed_and_in_the_answer(tmp_path: Path) -> None:
+    await run_command(tmp_path, "agent_create bdi_agent pilot")
+    assert (await run_command(tmp_path, "! write a.txt one"))[2].endswith("Wrote 3 bytes to a.txt")
+    _, answer, text = await run_command(tmp_path, "! read a.txt")
+    assert (answer["result"], text) == ({"content": "one"}, "read as you · PAUSED\none")
+    assert (await run_command(tmp_path, "! ls"))[2] == "ls as you · PAUSED\na.txt"
+
+
 async def test_a_background_task_that_is_asked_for_is_waited_for(tmp_path: Path) -> None:
     assert (await run_command(tmp_path, "agent_create bdi_agent pilot"))[0] == 0
     code, answer, text = await run_command(tmp_path, "reflect")

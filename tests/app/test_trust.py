@@ -443,8 +443,9 @@ def test_the_command_line_shows_trusts_and_revokes(tmp_path: Path) -> None:
     digest = json.loads(shown)["digest"]
     assert code == 3
     assert cli("trust", "--digest", "0" * 32)[0] == 2
-    code, _, said = cli("do", "status", "--trust", "0" * 32)
-    assert (code, "look at it once more" in said) == (2, True)
+    for words in (("do", "status", "--trust", "0" * 32), ("--trust", "0" * 32, "do", "status")):
+        code, _, said = cli(*words)
+        assert (code, "look at it once more" in said) == (2, True)
     assert "✗ trust" in cli("doctor")[1]
     code, _, said = cli("do", "agents", "--trust", digest)
     assert (code, "restricted" in said) == (0, False)

@@ -9,6 +9,7 @@ command, under the workspace's policy.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import tempfile
@@ -172,7 +173,7 @@ async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[S
     ended = asyncio.create_task(run, name=f"mcp {launch.executable}")
     writer: asyncio.StreamWriter | None = None
     try:
-        await _up(started, ended)
+        await _up(started, ended, launch, jail.tier)
         _close([descriptors.pop(descriptors.index(end)) for end in (its_input, its_output, cwd)])
         descriptors.remove(out)
         reader = await open_reader(out)
@@ -184,7 +185,7 @@ async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[S
         _close(descriptors)
 
 
-async def _up(started: asyncio.Event, ended: asyncio.Task[ProcessResult]) -> None:
+async def _up(started: asyncio.Event, ended: asyncio.Task[ProcessResult], launch: Launch, tier: Tier) -> None:
     """Wait until the program has been started.
 
     Raises:
@@ -197,6 +198,11 @@ async def _up(started: asyncio.Event, ended: asyncio.Task[ProcessResult]) -> Non
         waiting.cancel()
     if not started.is_set():
         result = ended.result()
+        if result.problem == os.strerror(errno.ENOENT) and tier is not Tier.PATHS:
+            raise StartError(
+                f"the jail has no {launch.executable}, or not what it is run by: install it below the "
+                'sandbox or for the system, or leave out "jail"'
+            )
         raise StartError(result.problem or result.stderr[-300:] or "it ended before it began")
 
 

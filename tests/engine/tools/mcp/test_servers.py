@@ -144,6 +144,14 @@ async def test_a_server_in_the_jail_is_held(make: Make, around: ProgramEnvironme
     assert json.loads((await server.call("env", {})).text)["HOME"] == str(around.root / ".home")
 
 
+async def test_a_program_that_the_jail_does_not_have_is_named(make: Make, around: ProgramEnvironment) -> None:
+    program = around.workspace / "outside"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    server = make(settings=ServerSettings("plain", command=str(program), jail=True))
+    assert (await server.settled()).error.startswith(f"the jail has no {program}, or not what it is run by")
+
+
 async def test_whoever_does_not_go_is_made_to_with_all_it_started(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
