@@ -12,7 +12,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from tests.app.cockpit.crew_flight import (
     staffed,
     viewed,
 )
+from tests.app.cockpit.crew_flight import crew as crew_state
 from tests.app.cockpit.flight import Flight, cockpit
 from tests.engine.crew import pictured
 from tests.engine.crew.builder.folders import build
@@ -457,6 +459,110 @@ async def crew(workspace: Path) -> None:
             await _keep(flight, "handoffs")
 
 
+@asynccontextmanager
+async def _crew_of_examples(workspace: Path, name: str) -> AsyncIterator[Flight]:
+    """A crew of the examples at work; a recording answers."""
+    copy_example(name, workspace)
+    settings = Settings(home=workspace.parent / "home", recorded_pace=0)
+    async with cockpit(workspace, size=(160, 45), settings=settings) as flight:
+        await flight.type(f"mission demo-{name}")
+        await flight.until(lambda: flight.app.controllers.crew.state is not None, "the crew")
+        yield flight
+
+
+async def _run_of(flight: Flight, agent: str) -> str:
+    """The handoff of an agent, once it has a run."""
+
+    def made() -> list[str]:
+        handoffs = crew_state(flight).handoffs
+        return [name for name, each in handoffs.items() if each.agent == agent and each.run]
+
+    await flight.until(made, agent)
+    return made()[0]
+
+
+async def _alone(flight: Flight) -> None:
+    """Close what has opened by itself."""
+    while len(flight.app.screen_stack) > 1:
+        await flight.press("escape")
+        await asyncio.sleep(0.2)
+
+
+async def incident(workspace: Path) -> None:
+    """A crew of two: the analyst has ended, the lead goes through the runbook with the operator."""
+    async with _crew_of_examples(workspace, "incident") as flight:
+        await _run_of(flight, "runbook-lead")
+        await flight.dialog(HandoffsDialog)
+        await flight.press("end", "enter")
+        await flight.dialog(WriteDialog)
+        dialog = next(screen for screen in flight.app.screen_stack if isinstance(screen, SessionDialog))
+        flight.app.screen.query_one(TextArea).text = "Severity 2: one card provider in three fails."
+        await flight.press("ctrl+s")
+        await flight.until(lambda: _asks(dialog, "stop"), "the second step")
+        await flight.dialog(WriteDialog)
+        await _moves(flight, dialog, "draft")
+        await flight.until(lambda: dialog.model.value, "the draft")
+        await flight.press("escape")
+        await _keep(flight, "incident")
+
+
+async def pipeline(workspace: Path) -> None:
+    """Three phases with what their checkpoints measured; then the fact checker, who came after them."""
+    async with _crew_of_examples(workspace, "research") as flight:
+        name = await _run_of(flight, "source-researcher")
+        await _run_of(flight, "fact-checker")
+        await flight.until(lambda: all(each.state.terminal for each in crew_state(flight).handoffs.values()))
+        await viewed(flight, SessionDialog, name)
+        await _keep(flight, "pipeline")
+        await _alone(flight)
+        await flight.press("H")
+        await flight.dialog(HandoffsDialog)
+        await _keep(flight, "sequence")
+
+
+async def conversation(workspace: Path) -> None:
+    """Larry has the floor and asks; then it is given to the canvas, which asks its first step."""
+    async with staffed(workspace, pictured.answer, size=(160, 45)) as flight:
+        await pictured.register(flight.engine)
+        await flight.type("transfer larry")
+        await flight.shows("larry")
+        await flight.type("say Small teams lose two days a month on expense reports")
+        await flight.shows("What do the finance leads do")
+        await flight.type(f"agent {crew_state(flight).handoffs[await _run_of(flight, 'larry')].run}")
+        await flight.press("escape", "6")
+        await _keep(flight, "role")
+        await flight.type("transfer bmc-wizard")
+        await flight.dialog(SessionDialog)
+        await _alone(flight)
+        await flight.press("F")
+        await flight.dialog(FleetDialog)
+        await flight.shows("◆", "bmc-wizard")
+        await _keep(flight, "transfer")
+
+
+async def urgent(workspace: Path) -> None:
+    """Three at work: one is made urgent, another's result is written by hand."""
+    async with staffed(workspace, pictured.answer, size=(160, 45)) as flight:
+        await pictured.register(flight.engine)
+        tasks = (
+            "Why would nobody buy it?",
+            "What if a bank gives it away?",
+            "What if phones do it by themselves?",
+        )
+        names = [await handed(flight, "devil", task) for task in tasks]
+        await flight.press("escape", "H")
+        await flight.dialog(HandoffsDialog)
+        await flight.press("home", "down", "plus", "plus")
+        await flight.until(lambda: any(crew_state(flight).handoffs[name].priority == 3 for name in names))
+        await _keep(flight, "priority")
+        await flight.press("down", "m")
+        await flight.dialog(WriteDialog)
+        flight.app.screen.query_one(TextArea).text = "Its bank gives a company the same away."
+        await flight.press("ctrl+s")
+        await flight.until(lambda: any(each.state.terminal for each in crew_state(flight).handoffs.values()))
+        await _keep(flight, "by-hand")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -488,6 +594,10 @@ SCENES: tuple[Scene, ...] = (
     debate,
     builder,
     crew,
+    incident,
+    pipeline,
+    conversation,
+    urgent,
 )
 
 

@@ -128,7 +128,8 @@ def _group_end(state: CrewState, name: str) -> tuple[int, list[str], dict[str, A
     lines = [result_text(member) for member in members]
     lines += [group.message, group.output] if group.ended else []
     results = [member.result.model_dump(mode="json") for member in members if member.result is not None]
-    return code, lines, {"results": results, "output": group.output, "code": group.code}
+    usage = state.spent(name).model_dump(mode="json")
+    return code, lines, {"results": results, "output": group.output, "code": group.code, "usage": usage}
 
 
 def _handoff_end(state: CrewState, name: str) -> tuple[int, list[str], dict[str, Any]]:

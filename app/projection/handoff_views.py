@@ -184,7 +184,7 @@ def allowed_actions(handoff: Handoff) -> frozenset[HandoffRequest]:
 def handoff_facts(state: CrewState, name: str, now: datetime) -> tuple[Fact, ...]:
     """All that is known of a handoff, or of a group."""
     if (group := state.groups.get(name)) is not None:
-        return tuple(_of_group(group))
+        return tuple(_of_group(state, group))
     handoff = state.handoffs.get(name)
     return tuple(_of_handoff(state, handoff, now)) if handoff is not None else ()
 
@@ -240,11 +240,19 @@ def _course(state: CrewState, handoff: Handoff) -> Iterator[Fact]:
     yield Fact("", "What happened", "heading")
     for move in handoff.moves:
         why = f": {move.reason}" if move.reason else ""
-        yield Fact(move.at[11:19], f"{move.target.glyph} {move.target.words}{why} ({move.actor})")
+        yield Fact(
+            move.at[11:19],
+            f"{move.target.glyph} {move.target.words}{why} ({move.actor.removeprefix('operator:')})",
+        )
     if handoff.late:
         yield Fact("late", f"{handoff.late} results came too late and were dropped", "warning")
     if handoff.result is not None:
         yield from _of_result(handoff.result, state.spent(handoff.id))
+
+
+def _usage_text(usage: Usage) -> str:
+    tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
+    return f"{_count(usage.calls, 'model call')}, {tokens}, ${usage.usd:.4f}"
 
 
 def _of_result(result: HandoffResult, usage: Usage) -> Iterator[Fact]:
@@ -275,17 +283,13 @@ def _of_result(result: HandoffResult, usage: Usage) -> Iterator[Fact]:
     if result.output:
         yield Fact("", _cut(result.output))
     yield Fact("", "What it took", "heading")
-    yield Fact(
-        "usage",
-        f"{_count(usage.calls, 'model call')}, {usage.input_tokens:,} + {usage.output_tokens:,} tokens, "
-        f"${usage.usd:.4f}, {result.duration_seconds:.1f}s",
-    )
+    yield Fact("usage", f"{_usage_text(usage)}, {result.duration_seconds:.1f}s")
     if below := usage.calls - result.usage.calls:
         spent = usage.usd - result.usage.usd
         yield Fact("below", f"{_count(below, 'model call')} of it by what it handed over, ${spent:.4f}")
 
 
-def _of_group(group: Group) -> Iterator[Fact]:
+def _of_group(state: CrewState, group: Group) -> Iterator[Fact]:
     yield Fact("", f"{group.id}: {group.mode} of {', '.join(group.agents)}", "strong")
     if group.min_success:
         yield Fact("least", f"{group.min_success} have to succeed")
@@ -296,6 +300,8 @@ def _of_group(group: Group) -> Iterator[Fact]:
         yield Fact("could", f"{agent} {candidate.get('score', 0)}: {why}{lost}")
     if group.message:
         yield Fact("ended", f"{group.code} {group.message}".strip(), "text" if group.ok else "error")
+    if (usage := state.spent(group.id)).calls:
+        yield Fact("usage", _usage_text(usage))
     if group.synthesis:
         yield Fact("together", group.synthesis)
     if group.output:

@@ -220,7 +220,9 @@ def _phase_rows(phase: Phase, at: int, handoff: Handoff, run: PipelineRun) -> It
         mark, word = "✗", "its checkpoint failed"
     else:
         mark, word = ("·", "to come") if handoff.open else ("⊘", "not done")
-    yield from _part_rows(phase.id, mark, f"{phase.name}  {phase.description}".rstrip(), word, checks)
+    yield from _part_rows(
+        phase.id, mark, ": ".join(filter(None, (phase.name, phase.description))), word, checks
+    )
 
 
 def _part_rows(key: str, mark: str, text: str, word: str, checks: Iterable[tuple[str, str]]) -> Iterator[Row]:
@@ -247,8 +249,14 @@ def _record_text(record: PhaseRecord) -> tuple[Section, ...]:
 
 def _outputs(outputs: Mapping[str, Any], note: str) -> tuple[Section, ...]:
     notes = (note,) if note else ()
-    sections = tuple(Section(name, value_text(value), notes=notes) for name, value in outputs.items())
+    sections = tuple(Section(name, _output(value), notes=notes) for name, value in outputs.items())
     return sections or (Section("no outputs", notes=notes),)
+
+
+def _output(value: Any) -> str:
+    """A value as text, each text of a list in a line of its own."""
+    texts = isinstance(value, list) and all(isinstance(part, str) for part in value)
+    return "\n".join(f"- {part}" for part in value) if texts else value_text(value)
 
 
 # ------------------------------------------------------------------ debates

@@ -238,11 +238,16 @@ class CrewState:
             yield above
             here = above
 
-    def spent(self, handoff: str) -> Usage:
-        """What a handoff took of models with all that it handed over, however these ended."""
-        result = self.handoffs[handoff].result
+    def spent(self, name: str) -> Usage:
+        """What a handoff took of models with all that it handed over, or a group with each try of its
+        members and what put their answers together, however these ended.
+        """
+        if (group := self.groups.get(name)) is not None:
+            members = (each.id for each in self.handoffs.values() if each.group == name)
+            return sum(map(self.spent, {*members, *self.handoffs.keys() & {group.synthesis}}), Usage())
+        result = self.handoffs[name].result
         own = result.usage if result is not None else Usage()
-        return sum((self.spent(child.id) for child in self.children(handoff)), own)
+        return sum((self.spent(child.id) for child in self.children(name)), own)
 
     def open_requests(self, handoff: str | None = None) -> tuple[HumanRequest, ...]:
         """What is asked of the operator, the most severe and then the oldest first.

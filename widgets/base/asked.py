@@ -65,8 +65,9 @@ def asked_lines(asked: Asked, width: int, height: int, *, who: str = "") -> tupl
     below = tuple(_packed(answers, width))
     room = max(1, height - 1 - len(below))
     question = wrap((Piece(clean_line(asked.question, limit=8_000)),), width, most=room)
-    context = wrap((Piece(clean_line(asked.context, limit=8_000), "dim"),), width, most=20)
-    return (*wrap(head, width), *question, *below, *(context if asked.context else ()))
+    texts = [clean_line(line, limit=8_000) for line in asked.context.splitlines()]
+    context = [row for text in texts if text for row in wrap((Piece(text, "dim"),), width, most=20)][:20]
+    return (*wrap(head, width), *question, *below, *context)
 
 
 def _packed(answers: Sequence[tuple[str, str]], width: int) -> Iterator[Pieces]:

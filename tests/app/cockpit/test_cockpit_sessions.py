@@ -135,7 +135,7 @@ async def test_a_checkpoint_shows_what_was_measured_and_is_mended_by_hand(tmp_pa
         name = await handed(flight, "research", "Look at the forces.")
         dialog = await viewed(flight, SessionDialog, name)
         await flight.until(lambda: dialog.model.asked, "the checkpoint")
-        await flight.shows("not committed: its checkpoint is not passed", "price, law")
+        await flight.shows("not committed: its checkpoint is not passed", "- price", "- law")
         await flight.shows(
             "✗ Analyze", "✗ driving_forces min_items", "2 < 3", "write the outputs yourself", "· Report"
         )
@@ -150,7 +150,7 @@ async def test_a_checkpoint_shows_what_was_measured_and_is_mended_by_hand(tmp_pa
         await flight.until(
             lambda: dialog.model.asked and "Go on?" in dialog.model.asked.question, "the halt after it"
         )
-        await flight.shows("✓ Analyze", "committed", "price, law, age")
+        await flight.shows("✓ Analyze", "committed", "- price", "- age")
         await chooses(flight, dialog, "go on")
         await flight.until(lambda: handoff(flight, name).state == "completed", "the end")
         await flight.shows("✓ Report", "2 of 2 phases", "✓ done")

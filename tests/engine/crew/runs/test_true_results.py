@@ -164,6 +164,7 @@ async def test_a_killed_debate_ends_its_group_shows_its_cost_and_goes_on_behind_
         spent = on.crew.state.spent(name)
         assert (spent.calls, spent.input_tokens, spent.output_tokens) == (3, 300, 60)
         assert spent.usd > 0
+        assert sum(on.crew.state.spent(group).calls for group in on.crew.state.groups) == 3
         assert any(
             label == "usage" and text.startswith("3 model calls, 300 + 60 tokens, $0.00")
             for label, text in facts(on, name)
