@@ -30,7 +30,7 @@ from engine.crew.builder.skill import SkillDefinition, parse_skill
 from engine.crew.builder.skill_folder import SkillFolder, read_folder
 from engine.crew.builder.tools import check_tools, draft_tools, names_none
 from engine.crew.builder.yaml_text import YamlError, read_mapping
-from engine.crew.ontology.kinds import AgentType, InvalidError
+from engine.crew.ontology.kinds import WORDS_LIMIT, AgentType, InvalidError
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.ports import Lacks
@@ -134,6 +134,13 @@ async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, .
             CheckResult("required_fields", False, "not read"),
         )
     work.skill = await in_thread(parse_skill, work.folder, findings)
+    if work.skill is not None and (length := len(work.skill.body.decode())) > WORDS_LIMIT:
+        findings.error(
+            "TOO_BIG",
+            f"the body has {length:,} characters; {WORDS_LIMIT:,} is the most",
+            f"{work.skill.file}:{work.skill.body_line}",
+            "move what is not always needed into files beside it",
+        )
     sidecar = read_sidecar(work.folder, findings)
     work.sidecar = sidecar or {}
     yaml = not _UNREADABLE & {finding.code for finding in findings.errors}

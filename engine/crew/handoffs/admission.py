@@ -231,7 +231,12 @@ class AgentRegistry:
             JournalError: it could not be recorded.
         """
         try:
-            spec = given if isinstance(given, AgentSpec) else parse_spec(given)
+            # A copy with other fields was checked by nobody, and what is recorded is read at each opening.
+            spec = (
+                AgentSpec.loaded(given.model_dump(mode="json"))
+                if isinstance(given, AgentSpec)
+                else parse_spec(given)
+            )
         except InvalidError as error:
             raise HandoffError(ErrorCode.BAD_CONTEXT, str(error)) from error
         if spec.id in RESERVED:

@@ -440,7 +440,8 @@ AgentId = Annotated[str, AfterValidator(_agent_id)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
 Lines = Annotated[tuple[Line, ...], Field(max_length=50), AfterValidator(_deduped)]
 """Up to 50 lines of up to 2,000 characters, each once, in the order given."""
-Words = Annotated[str, Field(max_length=200_000)]
+WORDS_LIMIT = 200_000
+Words = Annotated[str, Field(max_length=WORDS_LIMIT)]
 """A text of any kind."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 """A number from 0 to 1."""

@@ -12,8 +12,10 @@ from engine.core import crew_commands as cc
 from engine.crew import groups
 from engine.crew.ontology.kinds import Check, ErrorCode, HandoffState
 from engine.crew.ontology.results import CriterionResult, HandoffResult
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.ports import HandoffError
 from engine.crew.selection import Candidate, Selection
-from tests.engine.crew.flight import CLEAR, Flight, Job, group_results
+from tests.engine.crew.flight import CLEAR, Flight, Job, group_results, spec_of
 
 D = HandoffState
 
@@ -166,6 +168,16 @@ async def test_a_task_that_speaks_for_nobody_goes_to_larry(
     assert "larry has the floor" in receipt["message"]
     refused = await flight.do(cc.Select(task="hm", among=("nobody",)), ok=False)
     assert "no agent nobody" in refused["message"]
+
+
+async def test_an_agent_that_could_not_be_read_again_is_not_recorded(flight: Flight) -> None:
+    spec = parse_spec(spec_of("long"))
+    words = spec.instructions.model_copy(update={"system": "x" * 200_001})
+    with pytest.raises(HandoffError, match="at most 200000 characters"):
+        await flight.crew.registry.register(spec.model_copy(update={"instructions": words}))
+    await flight.close()
+    await flight.open()
+    assert "long" not in flight.crew.state.agents
 
 
 async def test_the_graph_selects_by_what_was_registered_and_used(flight: Flight) -> None:

@@ -127,6 +127,7 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
     [
         (b"no skill\n", {}, Status.FAILED, "NO_FRONTMATTER"),
         (skill(plain("x")), {"overrides": {"type": "gizmo"}}, Status.FAILED, "UNKNOWN_TYPE"),
+        (skill(plain("x"), "z" * 200_001), {}, Status.FAILED, "TOO_BIG"),
         (skill(plain("x")), {"overrides": {"tools": 7}}, Status.FAILED, "BAD_SPEC"),
         (skill(plain("x")), {"trust": False}, Status.NEEDS_OPERATOR, ""),
         (skill(plain("x")), {"overrides": {"tools": REQUIRED}}, Status.FAILED, "MCP_DOWN"),
