@@ -25,7 +25,8 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     # The journal holds what counts, so a power cut may take the last rows here: they are folded again.
     writes = ("journal_mode = wal", "synchronous = normal", "journal_size_limit = 67108864")
-    for pragma in ("temp_store = memory", "cache_size = -32768", *(writes if writing else ["query_only = on"])):
+    kind = writes if writing else ("query_only = on",)
+    for pragma in ("temp_store = memory", "cache_size = -32768", *kind):
         connection.execute(f"pragma {pragma}")
     return connection
 

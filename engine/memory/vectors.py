@@ -83,8 +83,9 @@ class VectorWriter:
                 for statement in _TABLES:
                     connection.execute(statement)
                 connection.execute("commit")
-            if _format(connection) != FORMAT or connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
-                raise sqlite3.DatabaseError("it is damaged, or of another format")
+            checked = connection.execute("pragma quick_check(1)").fetchone()[0]
+            if _format(connection) != FORMAT or checked != "ok":
+                raise sqlite3.DatabaseError("it is damaged, or of another format")  # noqa: TRY301 - closes below
         except BaseException:
             connection.close()  # which ends what it began, and what it has locked
             raise
