@@ -50,7 +50,14 @@ from engine.planning.thinkers.claude_prompt import (
     situation,
     system_blocks,
 )
-from engine.planning.thinkers.offered import BASIC, SIMPLE_CODER, Command, OfferedCommands, words_of
+from engine.planning.thinkers.offered import (
+    BASIC,
+    ESSENTIAL,
+    SIMPLE_CODER,
+    Command,
+    OfferedCommands,
+    words_of,
+)
 from engine.planning.thinkers.plan_check import Files, plan_faults, unmentioned, without_repeats
 from engine.planning.thinkers.procedural import ProceduralThinker, nearest_examples
 from engine.tools.registry import ToolRegistry
@@ -305,8 +312,9 @@ class ClaudeThinker:
         """The first question for a decision, as it is sent."""
         known, budget = self._known, self._budget
         about = f"{request.goal.text} {request.step.description}"
-        near = self.recipes.examples(about, budget.examples) if self.recipes is not None else ()
-        likely = [f"{step.tool}.{step.command}" for _, steps in near for step in steps]
+        texts = (request.step.description, request.goal.text)
+        steps = self.recipes.likely(*texts) if self.recipes is not None else ()
+        likely = [*(f"{each.tool}.{each.command}" for each in steps), *ESSENTIAL]
         basic = budget.candidates > len(BASIC)
         commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
