@@ -314,7 +314,9 @@ class ClaudeThinker:
         about = f"{request.goal.text} {request.step.description}"
         texts = (request.step.description, request.goal.text)
         steps = self.recipes.likely(*texts) if self.recipes is not None else ()
-        likely = [*(f"{each.tool}.{each.command}" for each in steps), *ESSENTIAL]
+        done = [(each.tool, each.command, each.args) for each in request.recent if each.ok]
+        left = (each for each in steps if (each.tool, each.command, each.args) not in done)
+        likely = [*(f"{each.tool}.{each.command}" for each in left), *ESSENTIAL]
         basic = budget.candidates > len(BASIC)
         commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
