@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, Field
 
+from engine.core.goals import Goal
 from engine.core.journal import canonical
 from engine.core.plan import Op, PlanStep, Uncovered
 from engine.core.recovery import FailureKind
@@ -312,10 +313,7 @@ class ClaudeThinker:
         """The first question for a decision, as it is sent."""
         known, budget = self._known, self._budget
         about = f"{request.goal.text} {request.step.description}"
-        texts = (request.step.description, request.goal.text)
-        steps = self.recipes.likely(*texts) if self.recipes is not None else ()
-        done = [(each.tool, each.command, each.args) for each in request.recent if each.ok]
-        left = (each for each in steps if (each.tool, each.command, each.args) not in done)
+        left, all_done = self._left(request)
         likely = [*(f"{each.tool}.{each.command}" for each in left), *ESSENTIAL]
         basic = budget.candidates > len(BASIC)
         commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
@@ -327,7 +325,7 @@ class ClaudeThinker:
             role = (*role, Text(tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
-            (situation(request, budget, recalled),),
+            (situation(request, budget, recalled, all_done=all_done),),
             role,
             tools if by_tools else (),
             tool_choice=ANY_TOOL if by_tools else "",
@@ -336,6 +334,16 @@ class ClaudeThinker:
             cache_tools=by_tools,
             json_schema=call_schema(commands, tools) if known.json_schema else None,
         )
+
+    def _left(self, request: DecisionRequest) -> tuple[list[PlanStep], bool]:
+        """What recipes have for the step and the goal and was not done; whether all for the goal was."""
+        if self.recipes is None:
+            return [], False
+        done = [(each.tool, each.command, each.args) for each in request.recent if each.ok]
+        goals = (Goal("", request.step.description), request.goal)
+        now, whole = (self.recipes.propose(PlanRequest(goal)) for goal in goals)
+        left = [each for each in whole.steps if (each.tool, each.command, each.args) not in done]
+        return [*now.steps, *left], bool(whole.steps) and not (whole.uncovered or left)
 
     @property
     def _most(self) -> int:

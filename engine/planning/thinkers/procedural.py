@@ -111,10 +111,6 @@ class ProceduralThinker:
         whole = [(e, plan.steps) for e, plan in plans if not plan.uncovered and 0 < len(plan.steps) <= steps]
         return tuple(whole[:count])
 
-    def likely(self, *texts: str) -> tuple[PlanStep, ...]:
-        """Steps that recipes have for what texts say, the first text's first."""
-        return tuple(each for text in texts for each in self.propose(PlanRequest(Goal("", text))).steps)
-
     def _refuse(self, text: str, why: str) -> PlanProposal:
         clause = text.strip() if len(text) <= 200 else text[:199] + "…"
         examples = nearest_examples(clause, (recipe.example for recipe in self._library.recipes))

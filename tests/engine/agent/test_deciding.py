@@ -433,3 +433,11 @@ async def test_a_call_that_was_made_just_now_is_not_made_again(tmp_path: Path) -
         state = await runs(flight)
         assert (state.goals["g1"].status, state.actions) == (GoalStatus.ACHIEVED, 1)
         assert "made just now and succeeded" in told(server, 2)
+
+
+async def test_who_has_done_all_that_recipes_know_of_is_told_to_finish(tmp_path: Path) -> None:
+    script = (object_call("simple_coder__mkdir", path="drafts"), DONE)
+    async with helm(tmp_path, *script, config=DECIDES) as (flight, server):
+        await runs(flight, text="create a directory named drafts")
+        assert "was done: call `finish`" in told(server, 1)
+        assert "was done: call `finish`" not in told(server, 0)
