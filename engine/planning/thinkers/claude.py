@@ -315,8 +315,10 @@ class ClaudeThinker:
         about = f"{request.goal.text} {request.step.description}"
         left, all_done = self._left(request)
         likely = [*(f"{each.tool}.{each.command}" for each in left), *ESSENTIAL]
-        basic = budget.candidates > len(BASIC)
-        commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
+        basic, most = budget.candidates > len(BASIC), budget.candidates
+        if all_done and not basic:  # it may look once more whether all is there
+            likely, most = [f"{SIMPLE_CODER}.{name}" for name in ("read", "ls")], 2
+        commands = self._offered.chosen(about, most, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
         tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
         role = decider_blocks(budget, parts or Parts())
