@@ -25,7 +25,7 @@ from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
 from engine.models.structured import LookUp, input_of, problem_lines
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, step_problems
-from engine.planning.thinkers.offered import Command, OfferedCommands
+from engine.planning.thinkers.offered import SIMPLE_CODER, Command, OfferedCommands
 from engine.tools.registry import ToolRegistry
 
 ACHIEVED = "goal achieved:"
@@ -214,6 +214,11 @@ def call_problems(
     return tuple(dict.fromkeys((*step_problems(step, registry, settled_later=True), *missing)))
 
 
+ONCE = frozenset(
+    (SIMPLE_CODER, name)
+    for name in ("ls", "cd", "read", "find", "mkdir", "write", "replace", "copy", "move", "rm", "create_venv")
+)
+"""Calls that do and tell nothing new when they are made twice in a row."""
 DONE_ALREADY = "this call was made just now and succeeded: call finish if that was all, or do what is left"
 
 
@@ -291,7 +296,7 @@ class DecisionReader:
             return None, (f"there is no tool {clean_line(name, limit=80)!r}; tools: {known}",)
         if problems := call_problems(self._registry, tool, said, args, self._by):
             return None, tuple(f"{said}: {problem}" for problem in problems)
-        if offered.spec.undo == "workspace" and said != "append" and self._was_last(tool, said, args):
+        if (tool, said) in ONCE and self._was_last(tool, said, args):
             return None, (f"{said}: {DONE_ALREADY}",)
         return Decision(DecisionKind.CALL, why, tool, said, args), ()
 
