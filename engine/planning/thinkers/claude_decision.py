@@ -216,9 +216,9 @@ def call_problems(
 
 ONCE = frozenset(
     (SIMPLE_CODER, name)
-    for name in ("ls", "cd", "read", "find", "mkdir", "write", "replace", "copy", "move", "rm", "create_venv")
+    for name in ("ls", "cd", "read", "find", "mkdir", "write", "append", "replace", "copy", "move", "rm")
 )
-"""Calls that do and tell nothing new when they are made twice in a row."""
+"""Calls that nobody means to make twice in a row with the same arguments."""
 DONE_ALREADY = "this call was made just now and succeeded: call finish if that was all, or do what is left"
 
 
