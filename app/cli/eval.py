@@ -22,7 +22,7 @@ from app.commands.missions import free_name
 from app.commands.rewind import wilson_interval
 from app.commands.settings import load_and_say
 from engine import __version__
-from engine.agent.shared import EngineConfig
+from engine.agent.shared import STYLES, EngineConfig
 from engine.core.store.places import read_plain
 from engine.core.text import clean_line, first_problem
 from engine.core.user_key import write_own
@@ -69,6 +69,7 @@ class Results(BaseModel):
 
     suite: str
     model: str
+    """Its name, and behind it the style where that is not the usual one."""
     version: str
     levels: tuple[str, ...] = ()
     runs: list[_Row] = Field(default_factory=list)
@@ -83,6 +84,12 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
         help=f"a shipped suite (the usual one: {USUAL}), a suite's file, or: compare A B, two results",
     )
     evaluate.add_argument("--model", default="", metavar="NAME", help="who is asked; procedural: nobody")
+    evaluate.add_argument(
+        "--style",
+        default=STYLES[0],
+        choices=STYLES,
+        help="a whole plan at once, or one decision after the other",
+    )
     evaluate.add_argument(
         "-n", dest="rounds", type=positive, default=1, metavar="K", help="how often each task is run; 1"
     )
@@ -143,6 +150,10 @@ def _evaluate(options: argparse.Namespace, suite: Suite, tasks: Sequence[Task]) 
     elif options.model:
         choice = replace(choice, name=options.model, roles={}, fallback=())
     model = choice.name if choice is not None else PROCEDURAL
+    if choice is None:
+        options.style = STYLES[0]
+    elif options.style != STYLES[0]:
+        model += f" {options.style}"
     place = options.out or Path("evaluations", re.sub("[^A-Za-z0-9._-]", "-", f"{suite.name}-{model}"))
     policy = settings.engine_config(accept=accepted_tier(options)).policy.with_network(Network.OFF)
     file = place / RESULTS
@@ -168,14 +179,14 @@ async def _run_all(
     options: argparse.Namespace, tasks: Sequence[Task], config: EngineConfig, results: Results, place: Path
 ) -> Status | None:
     """Run what has no result yet; each result is on the disk before the next begins. Why it ended early."""
-    thinker = PROCEDURAL if config.model is None else "claude"
+    how = {"thinker": PROCEDURAL} if config.model is None else {"thinker": "claude", "style": options.style}
     done = {(row.task, row.round, row.digest) for row in results.runs}
     taken = await asyncio.to_thread(lambda: [path.name for path in place.glob("*")])
     for number, task in product(range(1, options.rounds + 1), tasks):
         if (task.id, number, task.digest) in done:
             continue
         workspace = place / free_name(f"{task.id}-{number}", taken)
-        row = await run_task(task, workspace, config, thinker=thinker, timeout_s=options.timeout)
+        row = await run_task(task, workspace, config, how, timeout_s=options.timeout)
         if (ended := Status(row["status"])) in (Status.INTERRUPTED, Status.NO_JAIL):
             print_error(row["why"])
             return ended

@@ -15,7 +15,7 @@ import re
 import secrets
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -226,7 +226,7 @@ def counted(events: Iterable[Event]) -> dict[str, float]:
 
 
 async def run_task(
-    task: Task, workspace: Path, config: EngineConfig, *, thinker: str, timeout_s: float = TASK_S
+    task: Task, workspace: Path, config: EngineConfig, how: Mapping[str, Any], *, timeout_s: float = TASK_S
 ) -> dict[str, Any]:
     """Run a task in a new workspace, grade it, and replay it; a fault of the program is a result, too.
 
@@ -234,7 +234,7 @@ async def run_task(
         task: what is to be done.
         workspace: a directory that does not exist yet.
         config: how it is opened.
-        thinker: who plans.
+        how: how the task's agent is made, where the task does not say it.
         timeout_s: seconds after which it is cut off.
     """
     clock = Ports().clock
@@ -242,7 +242,7 @@ async def run_task(
     try:
         await asyncio.to_thread(_furnish, workspace / "sandbox", task)
         async with open_engine(workspace, config) as engine:
-            status, answer = await _played(engine, task, workspace, thinker, timeout_s)
+            status, answer = await _played(engine, task, workspace, how, timeout_s)
             took = clock.monotonic() - began
             wrong = await _graded(engine, task, status, answer)
         figures, replays = await _looked_back(workspace)
@@ -263,7 +263,7 @@ def _furnish(sandbox: Path, task: Task) -> None:
 
 
 async def _played(
-    engine: Engine, task: Task, workspace: Path, thinker: str, timeout_s: float
+    engine: Engine, task: Task, workspace: Path, made: Mapping[str, Any], timeout_s: float
 ) -> tuple[str, str]:
     """Let the task happen; how it ended, and what was answered."""
     for memory in task.memories:
@@ -281,7 +281,7 @@ async def _played(
         about |= {"goal": task.goal, "network": False, "expect": "GOAL_ACHIEVED"}
         mission, agent = Mission(**about, agent=task.agent), task.agent.id
     # The workspace is made for the task, and nobody is there to be asked whether a file may be written anew.
-    how: dict[str, Any] = {"thinker": thinker, "timeout_s": timeout_s, "ask": False, "quiet": True}
+    how: dict[str, Any] = {**made, "timeout_s": timeout_s, "ask": False, "quiet": True}
     how["approve"] = ("write",)
     options = RunOptions(workspace, task.goal, mission, agent, task.max_loops, **how)
     done = await Run(engine, options, io.StringIO(), io.StringIO()).run()

@@ -109,6 +109,8 @@ class RunOptions:
     ask: bool = True
     thinker: str = ""
     """Who plans for an agent that is created; empty for the usual one."""
+    style: str = ""
+    """Whether it plans or decides; empty for the usual one."""
     step: bool = False
     """Wait for Enter before each action."""
     timeout_s: float | None = None
@@ -232,7 +234,9 @@ class Run:
         """Make the agent, set its budget and breakpoints, grant its rules; why not, where that is refused."""
         options, agent = self._options, self._options.agent
         if agent not in self._engine.agents:
-            made = await self._do(mission_agent(options.mission, agent, options.thinker))
+            made = await self._do(
+                mission_agent(options.mission, agent, thinker=options.thinker, style=options.style)
+            )
             if not made.ok:
                 return made.message
         names = ("usd", "tokens", "actions", "seconds")

@@ -20,11 +20,11 @@ from engine.planning.library.missions import Mission, MissionError, find_mission
 from engine.tools.worlds.explorer import recorded_answer
 
 
-def mission_agent(mission: Mission | None, agent: str, thinker: str = "") -> cmd.CreateAgent:
-    """The command that creates a mission's agent under this id; an ordinary one where any will do."""
+def mission_agent(mission: Mission | None, agent: str, **given: str) -> cmd.CreateAgent:
+    """The command that creates a mission's agent under this id; where any will do, one with what is given."""
     own = mission.agent if mission is not None else None
     if own is None:
-        return cmd.CreateAgent(agent=agent, config={"thinker": thinker} if thinker else {})
+        return cmd.CreateAgent(agent=agent, config={name: value for name, value in given.items() if value})
     config = dict(own.config)
     if own.programs:
         directory = files("engine.tools.worlds")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import statistics
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -121,6 +122,27 @@ def _of_number(function: Callable[[Number], Number]) -> Callable[..., Number]:
     return applied
 
 
+def _of_list(function: Callable[[list[Number]], Number]) -> Callable[..., Number]:
+    """A function of one or more numbers in a list."""
+
+    def applied(term: Term) -> Number:
+        items = items_of(term)
+        if not items:
+            raise _invalid("the function needs a list with numbers in it")
+        return function([number(item) for item in items])
+
+    return applied
+
+
+def _deviation(numbers: list[Number]) -> Number:
+    """The sample's standard deviation; 0 of a single number."""
+    return statistics.stdev(numbers) if len(numbers) > 1 else 0
+
+
+_OF_MATH: tuple[Callable[[Number], Number], ...] = (
+    *(math.sin, math.cos, math.tan, math.asin, math.acos, math.atan, math.log),
+)
+
 FUNCTIONS: dict[tuple[str, int], Callable[..., Number]] = {
     ("math.abs", 1): _of_number(abs),
     ("math.round", 1): _of_number(lambda value: math.floor(value + 0.5)),
@@ -131,6 +153,14 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Number]] = {
     ("math.max", 1): _extreme(max),
     ("math.min", 2): _extreme(min),
     ("math.max", 2): _extreme(max),
+    ("math.average", 1): _of_list(statistics.fmean),
+    ("math.mean", 1): _of_list(statistics.fmean),
+    ("math.median", 1): _of_list(statistics.median),
+    ("math.sum", 1): _of_list(sum),
+    ("math.std_dev", 1): _of_list(_deviation),
+    **{(f"math.{function.__name__}", 1): _of_number(function) for function in _OF_MATH},
+    ("math.pi", 0): lambda: math.pi,
+    ("math.e", 0): lambda: math.e,
     (".length", 1): _length,
 }
 """Functions that may stand in a term, by name and number of arguments."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.bdi import instructions as code
-from engine.bdi.compiler import FORMULAS_INSIDE, compile_formula, extract_random
+from engine.bdi.compiler import FORMULAS_INSIDE, compile_formula, extract_calls
 from engine.bdi.errors import ErrorId
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body
@@ -102,12 +102,12 @@ class _BodyCompiler:
         self.scope.written = written
 
     def with_draws(self, item: Step) -> Step:
-        """The step behind those that draw its `math.random`, which formulas do for themselves."""
+        """The step behind the calls in its terms, which formulas make for themselves."""
         if item.kind is StepKind.CONSTRAINT or not isinstance(item.term, Struct):
             return item
         if item.term.functor in FORMULAS_INSIDE:
             return item
-        term, calls = extract_random(item.term, self.scope)
+        term, calls = extract_calls(item.term, self.scope)
         for call in calls:
             following = _Label(len(self.code) + 1)
             self.emit(self.step(Step(StepKind.INTERNAL, call, item.position)), following)

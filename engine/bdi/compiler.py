@@ -62,24 +62,24 @@ from engine.bdi.unification import (
 from engine.value import dataclass
 
 
-def extract_random(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
-    """The term with a variable for each `math.random` in it, and the calls that give these their values.
+def extract_calls(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
+    """The term with a variable for each `math.random` and `.count(formula)` in it, and the calls for these.
 
     The variables are new in the scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as
-    it is: it draws when it is run.
+    it is: it calls when it is run.
     """
-    if not _draws(term):
+    if not _calls(term):
         return term, ()
     calls: list[Struct] = []
     return _replaced(term, calls, scope), tuple(calls)
 
 
-def _draws(term: Term) -> bool:
+def _calls(term: Term) -> bool:
     waiting = [term]
     while waiting:
         item = waiting.pop()
         if type(item) is Struct:
-            if _is_random(item):
+            if _is_call(item):
                 return True
             waiting += item.args
             waiting += item.annotations
@@ -88,8 +88,8 @@ def _draws(term: Term) -> bool:
     return False
 
 
-def _is_random(term: Struct) -> bool:
-    return term.functor == "math.random" and len(term.args) < 2
+def _is_call(term: Struct) -> bool:
+    return term.indicator in ("math.random/0", "math.random/1", ".count/1")
 
 
 def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
@@ -104,9 +104,12 @@ def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
     if not isinstance(term, Struct) or is_body(term):
         return term
     args = tuple([_replaced(arg, calls, scope) for arg in term.args])
-    if _is_random(term):
+    if _is_call(term):
         # No name of a program's own holds a space, and the size grows with each name that is used.
-        value = Var(f"random {scope.size + len(calls)}")
+        value = Var(f"call {scope.size + len(calls)}")
+        if term.functor == ".count":
+            calls.append(Struct(".count", (*term.args, value)))
+            return value
         calls.append(Struct(".random", (value,)))
         return Struct("*", (value, *args)) if args else value
     notes = [_replaced(annotation, calls, scope) for annotation in term.annotations]
@@ -187,7 +190,7 @@ def _fragment(term: Term, scope: Scope) -> Fragment:
     if not isinstance(term, Struct) or (term.functor in ARITHMETIC and term.args):
         return _alone(Invalid(text_of(term)))
     if term.functor not in CONNECTIVES and term.functor not in FORMULAS_INSIDE:
-        replaced, draws = extract_random(term, scope)
+        replaced, draws = extract_calls(term, scope)
         if draws:
             return _conjunction((*draws, replaced), scope)
     if term.functor == "&":

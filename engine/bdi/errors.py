@@ -72,6 +72,10 @@ class EvaluationError(Exception):
         """Terms: more annotations for the failure event."""
 
 
+class UnknownActionError(EvaluationError):
+    """There is no such internal action, or none that takes so many arguments: the program is wrong."""
+
+
 def unbound(what: str) -> EvaluationError:
     """The error for a variable without a value where one is needed."""
     return EvaluationError(ErrorId.UNBOUND, f"{what} has no value here")

@@ -31,16 +31,16 @@ END = "end"
 """Kind of the token behind the last."""
 
 DOC = "//@"
-"""Opens a documentation comment, which ends with its line."""
+"""Opens, with a space behind it, a documentation comment, which ends with its line."""
 
 WORDS = frozenset({"not", "div", "mod"})
 
 _NAME = r"[^\W\d_A-Z]\w*(?:\.[^\W\d_A-Z]\w*)*"
 _TOKEN = re.compile(
-    rf"""(?:\s++|//(?!@)[^\n]*+|/\*.*?\*/)*+
+    rf"""(?:\s++|//(?!@\s)[^\n]*+|/\*.*?\*/)*+
     (?:(?P<name>\.?{_NAME})
     |(?P<variable>[A-Z_]\w*)
-    |(?P<mark><-|:-|\\==|\\=|==|=\.\.|!=|<=|>=|\*\*|!!|//@|/(?!\*)|[-+*<>=!?@:;,.()\[\]{{}}|&~^])
+    |(?P<mark><-|:-|\\==|\\=|==|=\.\.|!=|<=|>=|\*\*|!!|//@(?=\s)|/(?![*/])|[-+*<>=!?@:;,.()\[\]{{}}|&~^])
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
     |(?P<string>"(?:[^"\\\n]|\\[^\n])*+")
     |(?P<quoted>'(?:[^'\\\n]|\\[^\n])++')

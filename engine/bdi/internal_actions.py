@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from engine.bdi.arithmetic import Number, number
 from engine.bdi.beliefs import TRIES, Answer, Answers
-from engine.bdi.errors import ErrorId, EvaluationError
+from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
 from engine.bdi.intentions import Intention, RunningAgent
 from engine.bdi.printer import brief_text, text_of
 from engine.bdi.terms import Cell, Cons, Nil, Struct, Term, deref, items_of, list_of, resolved
@@ -182,10 +182,12 @@ class InternalActions:
         """
         action = self.known.get(call.name)
         if action is None:
-            raise failed(f"there is no internal action {call.name}{nearest(call.name, self.known)}")
+            said = f"there is no internal action {call.name}{nearest(call.name, self.known)}"
+            raise UnknownActionError(ErrorId.INTERNAL_ACTION_FAILED, said)
         if not action.least <= len(call.args) <= action.most:
             many = f"{action.least}" if action.least == action.most else f"{action.least} to {action.most}"
-            raise failed(f"{call.name} takes {many} arguments, not {len(call.args)}")
+            said = f"{call.name} takes {many} arguments, not {len(call.args)}"
+            raise UnknownActionError(ErrorId.INTERNAL_ACTION_FAILED, said)
         return action.run(call)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from engine.bdi.beliefs import RETURN, TRIES, Answers, Clause, Fact, Link, Node, Query
-from engine.bdi.errors import ErrorId, EvaluationError
+from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
 from engine.bdi.terms import (
     FALSE,
     TRUE,
@@ -386,7 +386,7 @@ def as_set(matches: list[Term]) -> Term:
 
 @dataclass(slots=True, eq=False)
 class Internal(Node):
-    """An internal action as a condition; it may have several answers."""
+    """An internal action as a condition; it may have several answers, and none where it cannot be done."""
 
     name: str
     args: list[Builder]
@@ -394,14 +394,32 @@ class Internal(Node):
     def step(self, query: Query) -> Node | None:
         mark = len(query.trail)
         args = tuple([make(query.env) for make in self.args])
-        answer = query.reasoner.invoke(self.name, args, query.trail)
+        try:
+            answer = query.reasoner.invoke(self.name, args, query.trail)
+        except EvaluationError as error:
+            if _lasts(error):
+                raise
+            return None
         if isinstance(answer, bool):
             return self.next if answer else None
-        return _following(self, query, answer, mark)
+        return _following(self, query, _until_error(answer), mark)
 
     def retry(self, query: Query, state: object) -> Node | None:
         assert isinstance(state, Iterator)
         return _following(self, query, state)
+
+
+def _lasts(error: EvaluationError) -> bool:
+    """Whether an error of an internal action fails the step, and not only the formula."""
+    return isinstance(error, UnknownActionError) or error.error_id is ErrorId.LIMIT_EXCEEDED
+
+
+def _until_error(answers: Answers) -> Answers:
+    try:
+        yield from answers
+    except EvaluationError as error:
+        if _lasts(error):
+            raise
 
 
 @dataclass(slots=True, eq=False)

@@ -213,11 +213,11 @@ class Parser(ExpressionParser):
     # ------------------------------------------------------------------ bodies
 
     def body(self) -> Body:
-        """Read steps separated by `;`; behind a block it may be left out."""
+        """Read steps separated by `;`; behind a block it may be left out, and one may stand at the end."""
         items = [self._item()]
-        while self.take(";") or (
-            isinstance(items[-1], If | While | For) and self.kinds[self.at] not in (".", "}", END)
-        ):
+        while self.take(";") or isinstance(items[-1], If | While | For):
+            if self.kinds[self.at] in (".", "}", END):
+                break
             items.append(self._item())
         return tuple(items)
 

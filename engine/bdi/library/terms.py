@@ -9,7 +9,7 @@ Texts, and what the agent prints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from engine.bdi.beliefs import Answers
@@ -57,6 +57,17 @@ def _declare_sort(name: str, fits: Callable[[Term], bool]) -> None:
 
 for _name, _fits_sort in _SORTS.items():
     _declare_sort(_name, _fits_sort)
+
+
+@internal(".type", 2)
+def sorts(call: Call) -> Answers:
+    """Each sort that a term is of, such as `number`, `ground` or `free`."""
+    term = deref(call.args[0])
+    names = [name for name in _SORT_NAMES if _SORTS[f".{name}"](term)] or ["free"]
+    yield from call.each((1, Struct(name)) for name in names)
+
+
+_SORT_NAMES = ("number", "atom", "literal", "string", "list", "structure", "ground")
 
 
 @internal(".copy_term", 2)
@@ -154,6 +165,35 @@ def concat(call: Call) -> bool:
     if all(terms is not None for terms in lists):
         return call.unify(last, call.made(item for terms in lists if terms is not None for item in terms))
     return call.unify(last, call.joined(map(call.text, range(last))))
+
+
+def _parts(call: Call, stretches: Callable[[int], Iterable[tuple[int, int]]]) -> Answers:
+    """Each of these stretches of a list or text that fits, by the length of the whole."""
+    whole = deref(call.args[1])
+    if isinstance(whole, str):
+        yield from call.each((0, whole[start:stop]) for start, stop in stretches(len(whole)))
+        return
+    items = call.items(1)
+    yield from call.each((0, list_of(items[start:stop])) for start, stop in stretches(len(items)))
+
+
+@internal(".prefix", 2)
+def prefix(call: Call) -> Answers:
+    """Each beginning of a list or text that fits, the longest first."""
+    yield from _parts(call, lambda size: ((0, stop) for stop in range(size, -1, -1)))
+
+
+@internal(".suffix", 2)
+def suffix(call: Call) -> Answers:
+    """Each end of a list or text that fits, the longest first."""
+    yield from _parts(call, lambda size: ((start, size) for start in range(size + 1)))
+
+
+@internal(".empty", 1)
+def empty(call: Call) -> bool:
+    """Whether a list or text has nothing in it."""
+    term = deref(call.args[0])
+    return not (term if isinstance(term, str) else call.items(0))
 
 
 @internal(".sublist", 2)
@@ -267,6 +307,18 @@ def substring(call: Call) -> Answers:
             start = text.find(part, start + 1)
 
     yield from call.each((2, start, 3, start + len(part))[: 2 * (len(call) - 2)] for start in places())
+
+
+@internal(".lower_case", 2)
+def lower_case(call: Call) -> bool:
+    """A text in small letters."""
+    return call.unify(1, call.text(0).lower())
+
+
+@internal(".upper_case", 2)
+def upper_case(call: Call) -> bool:
+    """A text in capital letters."""
+    return call.unify(1, call.text(0).upper())
 
 
 @internal(".replace", 4)

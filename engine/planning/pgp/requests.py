@@ -117,6 +117,8 @@ class AskFailure(StrEnum):
     """The other side answered with an error."""
     NETWORK = "network"
     """The other side could not be reached, or went away."""
+    UNUSABLE = "unusable"
+    """The model declined, or what it said is no answer."""
     EMPTY = "empty"
     """The answer has no text."""
     LIMIT = "limit"

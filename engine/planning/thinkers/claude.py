@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, Field
 
+from engine.core.goals import Goal
 from engine.core.journal import canonical
 from engine.core.plan import Op, PlanStep, Uncovered
 from engine.core.recovery import FailureKind
@@ -50,7 +51,14 @@ from engine.planning.thinkers.claude_prompt import (
     situation,
     system_blocks,
 )
-from engine.planning.thinkers.offered import BASIC, SIMPLE_CODER, Command, OfferedCommands, words_of
+from engine.planning.thinkers.offered import (
+    BASIC,
+    ESSENTIAL,
+    SIMPLE_CODER,
+    Command,
+    OfferedCommands,
+    words_of,
+)
 from engine.planning.thinkers.plan_check import Files, plan_faults, unmentioned, without_repeats
 from engine.planning.thinkers.procedural import ProceduralThinker, nearest_examples
 from engine.tools.registry import ToolRegistry
@@ -305,10 +313,12 @@ class ClaudeThinker:
         """The first question for a decision, as it is sent."""
         known, budget = self._known, self._budget
         about = f"{request.goal.text} {request.step.description}"
-        near = self.recipes.examples(about, budget.examples) if self.recipes is not None else ()
-        likely = [f"{step.tool}.{step.command}" for _, steps in near for step in steps]
-        basic = budget.candidates > len(BASIC)
-        commands = self._offered.chosen(about, budget.candidates, basic=basic, first=() if basic else likely)
+        left, all_done = self._left(request)
+        likely = [*(f"{each.tool}.{each.command}" for each in left), *ESSENTIAL]
+        basic, most = budget.candidates > len(BASIC), budget.candidates
+        if all_done and not basic:  # it may look once more whether all is there
+            likely, most = [f"{SIMPLE_CODER}.{name}" for name in ("read", "ls")], 2
+        commands = self._offered.chosen(about, most, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
         tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
         role = decider_blocks(budget, parts or Parts())
@@ -317,7 +327,7 @@ class ClaudeThinker:
             role = (*role, Text(tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
-            (situation(request, budget, recalled),),
+            (situation(request, budget, recalled, all_done=all_done),),
             role,
             tools if by_tools else (),
             tool_choice=ANY_TOOL if by_tools else "",
@@ -326,6 +336,16 @@ class ClaudeThinker:
             cache_tools=by_tools,
             json_schema=call_schema(commands, tools) if known.json_schema else None,
         )
+
+    def _left(self, request: DecisionRequest) -> tuple[list[PlanStep], bool]:
+        """What recipes have for the step and the goal and was not done; whether all for the goal was."""
+        if self.recipes is None:
+            return [], False
+        done = [(each.tool, each.command, each.args) for each in request.recent if each.ok]
+        goals = (Goal("", request.step.description), request.goal)
+        now, whole = (self.recipes.propose(PlanRequest(goal)) for goal in goals)
+        left = [each for each in whole.steps if (each.tool, each.command, each.args) not in done]
+        return [*now.steps, *left], bool(whole.steps) and not (whole.uncovered or left)
 
     @property
     def _most(self) -> int:

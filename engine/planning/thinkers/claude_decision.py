@@ -25,7 +25,7 @@ from engine.models.messages import ModelAnswer, ToolUse
 from engine.models.request import ToolSpec
 from engine.models.structured import LookUp, input_of, problem_lines
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, step_problems
-from engine.planning.thinkers.offered import Command, OfferedCommands
+from engine.planning.thinkers.offered import SIMPLE_CODER, Command, OfferedCommands
 from engine.tools.registry import ToolRegistry
 
 ACHIEVED = "goal achieved:"
@@ -214,6 +214,14 @@ def call_problems(
     return tuple(dict.fromkeys((*step_problems(step, registry, settled_later=True), *missing)))
 
 
+ONCE = frozenset(
+    (SIMPLE_CODER, name)
+    for name in ("ls", "cd", "read", "find", "mkdir", "write", "append", "replace", "copy", "move", "rm")
+)
+"""Calls that nobody means to make twice in a row with the same arguments."""
+DONE_ALREADY = "this call was made just now and succeeded: call finish if that was all, or do what is left"
+
+
 class DecisionReader:
     """Reads the answers to one question for a decision.
 
@@ -282,12 +290,22 @@ class DecisionReader:
         lone = given.get("") if isinstance(given, dict) and set(given) == {""} else given
         command, args = self._offered.call("", name, lone, clean_line(name, limit=80), notes)
         tool, said = command["tool_id"], command["command"]
-        if self._offered.named(tool, said) is None:
+        offered = self._offered.named(tool, said)
+        if offered is None:
             known = ", ".join((*(each.name for each in self._offered.all), *_FORMS))
             return None, (f"there is no tool {clean_line(name, limit=80)!r}; tools: {known}",)
         if problems := call_problems(self._registry, tool, said, args, self._by):
             return None, tuple(f"{said}: {problem}" for problem in problems)
+        if (tool, said) in ONCE and self._was_last(tool, said, args):
+            return None, (f"{said}: {DONE_ALREADY}",)
         return Decision(DecisionKind.CALL, why, tool, said, args), ()
+
+    def _was_last(self, tool: str, command: str, args: dict[str, Any]) -> bool:
+        """Whether this very call was made last, and succeeded."""
+        return any(
+            last.ok and (last.tool, last.command, {**last.args, **args}) == (tool, command, last.args)
+            for last in self._request.recent[-1:]
+        )
 
     def _decision(self, given: _Form) -> Decision:
         match given:

@@ -175,8 +175,17 @@ def decider_blocks(budget: PromptBudget, parts: Parts = _BUILT_IN) -> tuple[Text
     return (Text(f"{words}\n\n{RULE}", "role", cache=True),)
 
 
-def situation(request: DecisionRequest, budget: PromptBudget, recalled: tuple[Text, ...] = ()) -> Message:
-    """What is to be decided now: where the agent stands as material, then the goal and the step."""
+def situation(
+    request: DecisionRequest, budget: PromptBudget, recalled: tuple[Text, ...] = (), *, all_done: bool = False
+) -> Message:
+    """What is to be decided now: where the agent stands as material, then the goal and the step.
+
+    Args:
+        request: what is to be decided.
+        budget: how much there may be.
+        recalled: what memory brought up.
+        all_done: whether each step was done that recipes have for the goal.
+    """
     session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
     blocks = [
         Text(fence("the agent's session", session), "session"),
@@ -196,8 +205,13 @@ def situation(request: DecisionRequest, budget: PromptBudget, recalled: tuple[Te
         wrong = fence(title, "\n".join(request.trouble)[-budget.material :])
         blocks.append(Text(f"{wrong}\n{request.advice}".rstrip(), "trouble"))
     blocks.extend(_told(request))
-    blocks.append(Text(_wanted(request), "goal"))
+    blocks.append(Text(_wanted(request) + (_ALL_DONE if all_done else ""), "goal"))
     return Message("user", tuple(blocks))
+
+
+_ALL_DONE = (
+    "\nEach step that this goal is known to need was done: call `finish`, unless something is missing."
+)
 
 
 def _wanted(request: DecisionRequest) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.models.completion import ModelClient, PieceSink, Recorder, ask, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.messages import ModelAnswer
 from engine.planning.pgp.requests import AskError, AskFailure, GenerationConfig, Prompt, Reply
 from engine.value import dataclass
 
@@ -38,23 +39,32 @@ class ModelAnswerer:
                 record=self.record,
             )
         except ModelError as error:
+            cut = error.answer if error.kind is ModelErrorKind.TRUNCATED else None
+            if (
+                cut is not None and cut.text.strip()
+            ):  # what is whole of it is read, and the rest asked for again
+                return _reply(cut, self.model)
             raise AskError(_FAILURES.get(error.kind, AskFailure.HTTP), error.message) from error
-        return Reply(
-            reply.text,
-            reply.model or self.model,
-            reply.request_id,
-            reply.usage.prompt_tokens,
-            reply.usage.output_tokens,
-            reply.latency_ms,
-        )
+        return _reply(reply, self.model)
+
+
+def _reply(answer: ModelAnswer, model: str) -> Reply:
+    return Reply(
+        answer.text,
+        answer.model or model,
+        answer.request_id,
+        answer.usage.prompt_tokens,
+        answer.usage.output_tokens,
+        answer.latency_ms,
+    )
 
 
 _FAILURES = {
     ModelErrorKind.BUDGET: AskFailure.BUDGET,
     ModelErrorKind.TIMEOUT: AskFailure.TIMEOUT,
+    ModelErrorKind.NETWORK: AskFailure.NETWORK,
     **dict.fromkeys(
-        (ModelErrorKind.NETWORK, ModelErrorKind.REFUSED, ModelErrorKind.TRUNCATED, ModelErrorKind.UNREADABLE),
-        AskFailure.NETWORK,
+        (ModelErrorKind.REFUSED, ModelErrorKind.TRUNCATED, ModelErrorKind.UNREADABLE), AskFailure.UNUSABLE
     ),
 }
 """All others are errors of the endpoint."""

@@ -17,6 +17,8 @@ from engine.value import dataclass
 SIMPLE_CODER = "simple_coder"
 BASIC = ("ls", "read", "write", "append", "replace", "mkdir", "move", "find", "run")
 """Commands of the sandbox that are offered for every goal."""
+ESSENTIAL = tuple(f"{SIMPLE_CODER}.{name}" for name in ("write", "read", "run", "replace", "ls"))
+"""Those that are offered first where there is room for few."""
 PROGRAMS = frozenset(
     {"python", "python3", "pip", "pip3", "pytest", "git", "node", "npm", "make", "echo", "cat"}
 )
@@ -85,7 +87,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    for ending in ("ing", "ies", "es", "ed", "s"):
+    for ending in ("ing", "ies", "es", "ed", "s", "y", "e"):
         if word.endswith(ending) and len(word) - len(ending) > 2:
             return word[: -len(ending)]
     return word

@@ -12,7 +12,7 @@ import pytest
 from app.cli.evaluation import load_suite
 from app.cli.main import main
 from tests.app.cli.strong_model import lazy, strong
-from tests.messages_server import Reply, Seen, plan_call, serving
+from tests.messages_server import Reply, Seen, call, plan_call, serving
 from tests.rounds import FULL
 
 MODEL = "claude-opus-4-6"
@@ -135,6 +135,17 @@ def test_a_file_that_is_there_may_be_written_anew(tmp_path: Path, evaluated: Run
     more = 'files = { "a.txt" = "old" }\nchecks.files = { "a.txt" = "a" }'
     code, answer = evaluated(own(tmp_path, more), "--model", "procedural")
     assert (code, [row["passed"] for row in answer["runs"]]) == (0, [True])
+
+
+def test_a_model_may_decide_action_by_action(tmp_path: Path, evaluated: Run) -> None:
+    answers = [
+        call("simple_coder__write", {"path": "a.txt", "content": "a"}),
+        call("finish", {"summary": "a"}),
+    ]
+    suite = own(tmp_path, 'checks.files = { "a.txt" = "a" }')
+    _, given = evaluated(suite, "--style", "decide", says=lambda seen: answers.pop(0))
+    assert (given["model"], [row["passed"] for row in given["runs"]]) == (f"{MODEL} decide", [True])
+    assert given["runs"][0]["figures"]["calls"] == 2
 
 
 def test_a_grading_program_is_not_ended_by_what_it_grades(tmp_path: Path, evaluated: Run) -> None:

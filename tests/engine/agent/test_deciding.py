@@ -426,3 +426,18 @@ async def test_the_loops_allowed_hold_a_thinker_that_never_acts(tmp_path: Path) 
         await flight.do(cmd.Run, max_loops=3)
         state = await flight.until(lambda s: s.run is RunState.PAUSED)
         assert (state.run_reason, len(server.requests)) == ("MAX_LOOPS: 3 loops", 3)
+
+
+async def test_a_call_that_was_made_just_now_is_not_made_again(tmp_path: Path) -> None:
+    async with helm(tmp_path, write("a.txt"), write("a.txt"), DONE, config=DECIDES) as (flight, server):
+        state = await runs(flight)
+        assert (state.goals["g1"].status, state.actions) == (GoalStatus.ACHIEVED, 1)
+        assert "made just now and succeeded" in told(server, 2)
+
+
+async def test_who_has_done_all_that_recipes_know_of_is_told_to_finish(tmp_path: Path) -> None:
+    script = (object_call("simple_coder__mkdir", path="drafts"), DONE)
+    async with helm(tmp_path, *script, config=DECIDES) as (flight, server):
+        await runs(flight, text="create a directory named drafts")
+        assert "was done: call `finish`" in told(server, 1)
+        assert "was done: call `finish`" not in told(server, 0)
