@@ -213,9 +213,11 @@ class CrewLink(Link["Crew", "CrewState"]):
         if handoff is None or handoff.context.parent_id or handoff.group or handoff.result is None:
             return
         result = handoff.result
-        why = f": {result.error_code or ''} {result.error}" if result.error else ""
+        cancelled = handoff.state.value == "cancelled"
+        code = "" if cancelled else f"{result.error_code or ''} "
+        why = f": {code}{result.error}" if result.error else ""
         line = f"{handoff.id} {handoff.agent} {handoff.state.words}{why} · H shows it"
-        self._context.say(line, "ok" if result.success else "error")
+        self._context.say(line, "ok" if result.success else "note" if cancelled else "error")
 
 
 class ImproveLink(Link["Mastermind", MastermindState]):

@@ -221,6 +221,13 @@ async def test_the_timeline_cancels_retries_hurries_and_takes_over(manned: Manne
     await flight.press("y")
     await flight.until(lambda: manned.state(running) == "cancelled", "the cancelling")
     await flight.shows("⊘")
+
+    def said() -> list[str]:
+        notices = flight.app.context._notices
+        return [kind for _, kind, text in notices if text.startswith(f"{running} parent cancelled: ")]
+
+    await flight.until(said, "its end")
+    assert said() == ["note"], "what the operator ends is no error"
     await flight.press("f")
     await flight.dialog(FleetDialog)
 
