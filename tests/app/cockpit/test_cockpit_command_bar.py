@@ -53,6 +53,11 @@ async def test_a_notification_leaves_the_message_and_the_bar_to_be_read(tmp_path
         assert flight.app.screen.query_one("Toast").region.bottom <= bar(flight).region.y
 
 
+async def test_the_agent_that_is_shown_already_is_said_to_be(flight: Flight) -> None:
+    await flight.type("agent pilot-1")
+    await flight.says("pilot-1 is shown already")
+
+
 async def test_tab_completes_and_goes_through_what_is_offered(flight: Flight) -> None:
     await flight.press("colon", *"agent_de", "tab")
     await flight.until(lambda: bar(flight).input.value == "agent_delete ")
