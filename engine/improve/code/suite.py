@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import math
 import random
 import re
@@ -33,6 +32,7 @@ from engine.improve.code.findings import (
 )
 from engine.improve.code.inputs import deliberate_exceptions, draw_arguments, example_arguments
 from engine.improve.code.projects import (
+    SETTINGS,
     Project,
     ProjectInBox,
     Tests,
@@ -55,7 +55,6 @@ _NOTHING_BESIDE = (
 )
 HELD_OUT = "held_out"
 """The directory of tests that candidates do not see, in the project or in the workspace's own directory."""
-_SETTINGS = frozenset({"pyproject.toml", "setup.cfg", "pytest.ini", "tox.ini", ".coveragerc"})
 _CALLS = 24
 """Inputs drawn for one function."""
 _ALL_CALLS = 240
@@ -103,7 +102,7 @@ class ProjectSuite:
         inner = path.removeprefix(f"{self.root}/") if self.root != "." else path
         if path in self.owned or is_test(inner) or is_bench(inner):
             return True
-        return PurePosixPath(inner).name in (*_SETTINGS, DRIVER) or inner.startswith(f"{HELD_OUT}/")
+        return PurePosixPath(inner).name in (*SETTINGS, DRIVER) or inner.startswith(f"{HELD_OUT}/")
 
 
 _NOT_RUN = ("skipped", "xfailed")
@@ -138,6 +137,8 @@ async def project_suite(
         raise BoxError(_NOTHING_BESIDE.format(stem=PurePosixPath(project.modules[0]).stem))
     if seen is None:
         seen = await examine_project(boxes, root, project)
+    if seen.problem:
+        raise BoxError(seen.problem)
     files = await in_thread(_held_out_files, root, project, held_out)
     rng = random.Random(f"suite {seed}")
     families = await in_thread(test_families, seen.test_sources, seen)
@@ -156,7 +157,7 @@ async def project_suite(
         inside.root,
         inside.imports,
         inside.packages,
-        _plugins(root, project, seen),
+        inside.plugins,
         Measure.time() if benches else None,
         tuple(asked),
         {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()},
@@ -352,20 +353,3 @@ def _drawn_sizes(base: int, rng: random.Random) -> list[tuple[Split, int]]:
 def _timing(number: int, name: str, size: int, split: Split, counted: bool) -> Check:
     calls = tuple(Call(*call) for call in bench_calls(number, size))
     return Check(f"{name} of {size}", split, calls=calls, family=name, measured=counted, ready=1)
-
-
-_PLUGINS = (("asyncio", "pytest_asyncio", "pytest_asyncio.plugin"), ("anyio", "anyio", "anyio.pytest_plugin"))
-
-
-def _plugins(root: Path, project: Project, seen: ExaminedProject) -> tuple[str, ...]:
-    """Plugins of pytest that its tests name, where they are installed."""
-    words = " ".join(source.text for source in seen.test_sources.values())
-    for name in sorted(_SETTINGS):
-        path = root / project.path(name)
-        if path.is_file() and not path.is_symlink():
-            words += path.read_text(encoding="utf-8", errors="replace")
-    return tuple(
-        plugin
-        for mark, package, plugin in _PLUGINS
-        if (f"mark.{mark}" in words or f"{mark}_mode" in words) and importlib.util.find_spec(package)
-    )

@@ -172,8 +172,8 @@ class Box:
             shutil.copyfile(program, self.given / program.name)
         (self.given / DECOY).write_text(json.dumps({"note": self.token, "answers": decoy}), "utf-8")
 
-    async def open(self, seed: int, *, autoload: bool) -> None:
-        """Start the program; `autoload` lets pytest load each plugin that it finds."""
+    async def open(self, seed: int) -> None:
+        """Start the program."""
         names = {name: secrets.token_hex(8) for name in ("asked", "told")}
         for name in names.values():
             os.mkfifo(self.root / name, 0o600)
@@ -182,8 +182,7 @@ class Box:
         for path in (self.policy.home, self.policy.tmp):
             os.makedirs(self.root / path, mode=0o700, exist_ok=True)  # noqa: PTH103
         env = child_environment(self.root, self.policy, None) | {"PYTHONHASHSEED": str(seed % 4294967295)}
-        if not autoload:
-            env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # plugins load modules that a project may have itself
         words = ("-s", "-S", "-B", "-P", str(self.given / "fork_server.py"), str(self.given / "config"))
         launch = Launch(str(BASE_PYTHON), (str(BASE_PYTHON), *words), env)
         await self._connect(names)
@@ -370,7 +369,6 @@ class Boxes:
         *,
         seed: int = 0,
         limits: BoxLimits | None = None,
-        autoload: bool = False,
     ) -> AsyncIterator[Box]:
         """A box on a copy of the tree with the material over it, or on the material alone.
 
@@ -383,7 +381,7 @@ class Boxes:
         placing = asyncio.ensure_future(asyncio.to_thread(box.place_files, tree, material, decoy or {}))
         try:
             await asyncio.shield(placing)
-            await box.open(seed, autoload=autoload)
+            await box.open(seed)
             yield box
         finally:
             await box.close(placing)  # its thread goes on and makes files when this is cancelled

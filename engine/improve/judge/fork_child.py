@@ -34,6 +34,8 @@ _CHANGES = {
 }
 """Events that change what stands at a path, and which of their arguments are paths."""
 _ITERATORS = (types.GeneratorType, map, filter, zip, range, enumerate, reversed)
+_HOLDING = frozenset({"pytest", "_pytest"})
+"""What runs tests; it stays as it was loaded."""
 _LONGEST = 200_000
 _ASLEEP = 20
 """Times its processor seconds that a call may take by the clock."""
@@ -110,12 +112,22 @@ class Fork:
             tree = self._trial_tree(tree)
         for name in self.config["imports"]:
             sys.path.insert(0, os.path.normpath(os.path.join(tree, name)))  # noqa: PTH118
+        self._forget(sys.path[: len(self.config["imports"])])
         os.chdir(tree)
         sys.addaudithook(self._hook)
         answer = self._called() if self.ask["calls"] else self._tested(tree)
         answer["clocks"] = [name for name, entry in _CLOCK.items() if getattr(time, name, None) is not entry]
         self.pause("end", answer)
         os._exit(0)
+
+    def _forget(self, places: list[str]) -> None:
+        """Have modules that the project has itself loaded from it, where pytest or a plugin loaded others."""
+        there = filter(os.path.isdir, places)
+        mine = {name.partition(".")[0] for place in there for name in os.listdir(place)}  # noqa: PTH208
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None) or ""
+            if name.partition(".")[0] in mine - _HOLDING and _under(path, self.config["packages"]):
+                del sys.modules[name]
 
     def _trial_tree(self, tree: str) -> str:
         """A copy of the project with other contents of some files; it is cleared after the question."""

@@ -404,6 +404,9 @@ def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
     if case.broken:
         text = [case.texts[name] for name in case.broken[:1] if case.texts.get(name)]
         return Ruling.BROKEN, [_listed("what held does not hold with it", case.broken), *text]
+    tests = [check.id for check in case.checks if check.test]
+    if shown and tests and not any(case.new.get(test) is Outcome.HOLDS for test in tests):
+        return Ruling.NO_BETTER, ["none of its tests passes, so nothing says that it still does the same"]
     if case.mended or shown:
         return Ruling.BETTER, [_listed("mended", case.mended)] if case.mended else []
     why = "nothing that failed holds with it" if case.gain is None else "its gain is not shown"
