@@ -148,9 +148,9 @@ class AuditUnavailable(Exception):  # noqa: N818
 class NothingProposed(Exception):  # noqa: N818 - it is an answer, and no fault
     """No change was proposed; the message says why, and `cost_usd` what asking cost."""
 
-    def __init__(self, message: str, cost_usd: float = 0.0) -> None:
+    def __init__(self, message: str, cost_usd: float = 0.0, tokens: int = 0) -> None:
         super().__init__(message)
-        self.cost_usd = cost_usd
+        self.cost_usd, self.tokens = cost_usd, tokens
 
 
 class NotJudged(Exception):  # noqa: N818 - it is an answer, and no fault
@@ -356,7 +356,9 @@ class ProposalRequest:
     rng: random.Random
     """All randomness that is used."""
     budget_usd: float = 0.0
-    """What models may cost; 0 asks none."""
+    """What models may cost."""
+    budget_tokens: int = 0
+    """What a model without a price may read and write; 0 for both asks none."""
 
 
 class Proposer(Protocol):

@@ -54,7 +54,7 @@ from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
 from engine.tools.parameters.paths import references
 
-ASKED = ("seed", "candidates", "seconds", "usd")
+ASKED = ("seed", "candidates", "seconds", "usd", "tokens")
 """What was asked for besides, and counts once it is known which component is meant."""
 
 
@@ -201,7 +201,7 @@ class CampaignRunner:
         usual = self._settings.budget
         options = {
             name: asked.options[name]
-            for name in ("candidates", "seconds", "usd")
+            for name in ("candidates", "seconds", "usd", "tokens")
             if asked.options.get(name) is not None
         }
         return replace(usual, **options)

@@ -345,8 +345,9 @@ async def run_tests(
     if answer.late:
         raise SlowError(f"the tests took longer than {limit_s:.0f} s")
     tests = answer.said.get("tests")
-    if answer.failure or not isinstance(tests, dict):
-        raise BoxError(f"the tests gave nothing: {clean_line(answer.failure, limit=300)}")
+    why = answer.failure or ("" if tests else str(answer.said.get("text", "")))
+    if why or not isinstance(tests, dict):
+        raise BoxError(f"the tests gave nothing: {clean_line(why, limit=300)}")
     return {test: {**entry, "outcome": test_outcome(entry.get("phases"))} for test, entry in tests.items()}
 
 
