@@ -185,7 +185,7 @@ class _Within:
                 return
             why = f"a call may take {most.tokens:,} tokens, and {left:,} are left of the budget"
             if not self._tokens:
-                why = "its price is not known, so it cannot be kept within a budget of dollars; give it --tokens"
+                why = "its price is not known, so no dollars can hold it; give it --tokens"
             raise ModelError(ModelErrorKind.BUDGET, why)
         left = self._budget - float(self.cost.usd)
         if float(most.usd) > left:
