@@ -212,6 +212,8 @@ class Call:
     args: tuple[Any, ...] = ()
     """Plain values: None, bool, int, float, complex, str, bytes, tuple, list, set, frozenset, dict."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    again: bool = False
+    """Whether it gets the arguments of the call before it, changed in place, in the place of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,15 @@ class Check:
     ready: int = 0
     """How many of the first calls only make ready what the others need. They are taken as importing is: more
     than it was before counts, and what it costs as it is does not."""
+    drawn: bool = False
+    """Whether it was drawn when the candidate was known: an answer that is another one than before is no
+    breach, but nothing says that it is right."""
+    effects: bool = False
+    """Whether only what calls do besides answering is compared, as the answers before are not trusted."""
+    raises: tuple[str, ...] = ()
+    """Exceptions that are meant; any other one may become another."""
+    cases: int = 1
+    """Inputs that a test asks about, as far as they can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +320,14 @@ class BoxedSuite(Protocol):
 
         They are laid over both trees alike. Tests are among them, expected answers are not.
         """
+
+
+@runtime_checkable
+class DrawingSuite(Protocol):
+    """A suite that draws questions once a candidate is known."""
+
+    def drawn(self, before: Path, after: Path, seed: str) -> Sequence[Check]:
+        """Sealed checks of what could have changed between two trees; blocking."""
 
 
 @runtime_checkable

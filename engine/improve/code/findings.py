@@ -103,10 +103,10 @@ async def _counted(box: Box, number: int) -> list[int]:
     return counts
 
 
-def bench_calls(number: int, size: int) -> tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...]:
+def bench_calls(number: int, size: int) -> tuple[tuple[str, tuple[Any, ...], dict[str, Any], bool], ...]:
     """The calls that make a benchmark of a size ready and run it, by `driver_text`."""
     module = PurePosixPath(DRIVER).stem
-    return (f"{module}:prepare_{number}", (size,), {}), (f"{module}:run_{number}", (), {})
+    return (f"{module}:prepare_{number}", (size,), {}, False), (f"{module}:run_{number}", (), {}, False)
 
 
 def driver_text(benches: Sequence[tuple[str, str]]) -> bytes:

@@ -358,7 +358,7 @@ async def call_functions(
 
     Each answer has `value` or, as a class's name, `raises`, and the `arguments` as they are afterwards.
     """
-    question = {"calls": [(target, given, {}) for target, given in calls], "call_s": call_s}
+    question = {"calls": [(target, given, {}, False) for target, given in calls], "call_s": call_s}
     answers = (await box.put(question, limit_s)).said.get("answers")
     return answers if isinstance(answers, list) and len(answers) == len(calls) else []
 

@@ -41,6 +41,7 @@ LEFT_OUT = frozenset(
 DECOY = "held_out_answers.json"
 _SCRATCH = ("/tmp", "/dev/shm")
 _SAID_BYTES = 256 * 1024
+_DRAWN_CALL_S = 1.0
 _QUESTION: dict[str, Any] = {
     "calls": [],
     "tests": [],
@@ -235,7 +236,8 @@ class Box:
     async def ask(self, check: Check, limits: BoxLimits, *, seed: int, measured: bool = False) -> BoxAnswer:
         """Put a check as a question."""
         question = {
-            "calls": [(call.target, tuple(call.args), dict(call.kwargs)) for call in check.calls],
+            "calls": [(call.target, tuple(call.args), dict(call.kwargs), call.again) for call in check.calls],
+            "call_s": _DRAWN_CALL_S if check.drawn else 0.0,
             "tests": [check.test] if check.test else [],
             "seed": seed,
             "measured": measured,

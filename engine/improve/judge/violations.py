@@ -306,6 +306,34 @@ def memorised_families(
     return families
 
 
+_ORDINARY = frozenset({"0", "1", "2", "-1", "None", "True", "False", "''"})
+
+
+def shown_right(
+    mended: Sequence[str],
+    checks: Sequence[Check],
+    before: Mapping[str, Outcome],
+    after: Mapping[str, Outcome],
+    changes: Sequence[Change],
+) -> bool:
+    """Whether more than what a candidate could see says that it mends what it mends.
+
+    Sealed checks that failed do not fail now, and some hold: those of descriptions and of held-out tests.
+    Without any, several inputs have to come right by a change that brings no value of its own.
+    """
+    by_id = {check.id: check for check in checks}
+    sealed = [check for check in checks if check.split is Split.SEALED and not check.drawn]
+    families = {by_id[name].family for name in mended}
+    wrong = [check for check in sealed if check.family in families and after.get(check.id) is Outcome.FAILS]
+    right = sum(by_id[name].split is Split.SEALED for name in mended)
+    new = (
+        set().union(*(_constants(change.after) - _constants(change.before) for change in changes)) - _ORDINARY
+    )
+    if new:
+        return not wrong and right > 2
+    return not wrong and (right > 0 or sum(by_id[name].cases for name in mended) > 1)
+
+
 def _learned(checks: Sequence[Check], changes: Sequence[Change]) -> bool:
     """Whether most of the visible cases' own values stand newly in the code."""
     new: set[str] = set()
@@ -316,7 +344,7 @@ def _learned(checks: Sequence[Check], changes: Sequence[Change]) -> bool:
         | {repr(scalar) for right in check.expected for scalar in _scalars(right.value)}
         for check in checks
     ]
-    cases = [case - {"0", "1", "None", "True", "False", "''", "2", "-1"} for case in cases]
+    cases = [case - _ORDINARY for case in cases]
     cases = [case for case in cases if case]
     return bool(cases) and 2 * sum(bool(case & new) for case in cases) > len(cases)
 
