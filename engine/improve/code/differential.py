@@ -1,8 +1,8 @@
 """What a change could have broken: questions that are drawn once it is known, and asked of both trees.
 
-Each function in or above the change is called with the inputs of the project's tests, and with inputs grown from
-them: of other sizes, far above and around each constant of the change, of other kinds, empty, and changed between
-two calls. Where a description gives examples, these say what is right.
+Each function in or above the change is called with the inputs of the project's tests, and with inputs grown
+from them: of other sizes, far above and around each constant of the change, of other kinds, empty, and changed
+between two calls. Where a description gives examples, these say what is right.
 """
 
 from __future__ import annotations

@@ -250,6 +250,8 @@ class SlowError(BoxError):
     """Tests took longer than they may."""
 
 
+_EMPTY = (0, 5)
+"""How pytest ends where there was nothing to run."""
 LIMITS = BoxLimits(check_s=120.0, processor_s=600, whole_s=900.0)
 """What a box may use in which a project is examined."""
 _LARGEST_FILE = 20_000_000
@@ -346,6 +348,8 @@ async def run_tests(
         raise SlowError(f"the tests took longer than {limit_s:.0f} s")
     tests = answer.said.get("tests")
     why = answer.failure or ("" if tests else str(answer.said.get("text", "")))
+    if not tests and answer.said.get("status") not in (*_EMPTY, None):
+        why = why or box.said[-1_000:].strip() or "pytest could not begin"
     if why or not isinstance(tests, dict):
         raise BoxError(f"the tests gave nothing: {clean_line(why, limit=300)}")
     return {test: {**entry, "outcome": test_outcome(entry.get("phases"))} for test, entry in tests.items()}

@@ -62,6 +62,8 @@ _SPREAD = (0.7, 1.4)
 _LARGEST = 16_384
 """More takes longer to make ready and to read than to time."""
 _SIZES_EACH = 3
+_FORMAT = "drawn for each candidate 1"
+"""Of what is asked; another one makes verdicts be given anew."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ def _timings(
 
 def _keyed(root: Path, project: Project, suite: ProjectSuite) -> ProjectSuite:
     """The suite with the hash of all that it is made of, the project's own tests and benchmarks among it."""
-    digest = hashlib.sha256(repr((suite.asked, suite.root, suite.imports, suite.plugins)).encode())
+    digest = hashlib.sha256(repr((_FORMAT, suite.asked, suite.root, suite.imports, suite.plugins)).encode())
     for path, data in sorted({**suite.files, **suite.driver}.items()):
         digest.update(path.encode() + b"\0" + data)
     for path in sorted((*project.tests, *project.benches)):

@@ -257,7 +257,7 @@ class Judge:
         decoy: Mapping[str, Any],
     ) -> RoundResult:
         """What a tree says; a tree with the same files is asked the same once."""
-        names = tuple(check.id for check in asked)
+        names = hash(repr(asked))  # drawn checks have the same ids with every candidate
         laid = hash(frozenset(material.items()))
         key = (case.digests[tree], case.suite.key, laid, names, seed, bool(decoy), case.budget.limits)
         done = self._known.pop(key, None)
@@ -443,8 +443,8 @@ def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
         text = [case.texts[name] for name in case.broken[:1] if case.texts.get(name)]
         return Ruling.BROKEN, [_listed("what held does not hold with it", case.broken), *text]
     tests = [check.id for check in case.checks if check.test]
-    if why := _unshown(case):
-        return Ruling.NO_BETTER, why
+    if open_ := _unshown(case):
+        return Ruling.NO_BETTER, open_
     if shown and tests and not any(case.new.get(test) is Outcome.HOLDS for test in tests):
         return Ruling.NO_BETTER, ["none of its tests passes, so nothing says that it still does the same"]
     if case.mended or shown:

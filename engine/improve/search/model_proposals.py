@@ -180,10 +180,10 @@ class _Within:
     def _check(self, request: ModelRequest) -> None:
         most = maximum_cost(request, self.capabilities(request.model))
         if most.unpriced or not self._budget:
-            left = self._tokens - self.cost.tokens
-            if most.tokens <= left:
+            tokens = self._tokens - self.cost.tokens
+            if most.tokens <= tokens:
                 return
-            why = f"a call may take {most.tokens:,} tokens, and {left:,} are left of the budget"
+            why = f"a call may take {most.tokens:,} tokens, and {tokens:,} are left of the budget"
             if not self._tokens:
                 why = "its price is not known, so no dollars can hold it; give it --tokens"
             raise ModelError(ModelErrorKind.BUDGET, why)
