@@ -1,7 +1,7 @@
 """What a change could have broken: questions that are drawn once it is known, and asked of both trees.
 
 Each function in or above the change is called with the inputs of the project's tests, and with inputs grown
-from them: of other sizes, far above and around each constant of the change, of other kinds, empty, and changed
+from them: of other sizes, far above and around each constant of the change, of other kinds, empty, changed
 between two calls. Where a description gives examples, these say what is right.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.improve.code.findings import ExaminedProject
-from engine.improve.code.inputs import deliberate_exceptions, draw_arguments, other_values
+from engine.improve.code.inputs import allows, deliberate_exceptions, draw_arguments, other_values
 from engine.improve.code.projects import module_name
-from engine.improve.code.source import Function, Source, called_name, parse_source, read_source
+from engine.improve.code.source import Function, Source, called_name, parameters, parse_source, read_source
 from engine.improve.ports import Call, Check, ExpectedAnswer, Split
 
 _CALLS, _TOGETHER = 72, 6
@@ -143,7 +143,12 @@ def _grown(
         for value in other_values(old, sizes, rng)
     ]
     rng.shuffle(grown)
-    once = {repr(given): given for given in (*known[:12], *grown, *drawn)}
+    accepted = parameters(function)
+    once = {
+        repr(given): given
+        for given in (*known[:12], *grown, *drawn)
+        if all(allows(kind.annotation, value) for kind, value in zip(accepted, given, strict=False))
+    }
     return list(once.values())[:_CALLS]
 
 
@@ -157,9 +162,9 @@ def _compared(target: str, calls: Sequence[Call], effects: bool, raises: tuple[s
 
 
 def _again(call: Call) -> list[Call]:
-    """The same call with its arguments changed in place since."""
+    """The same call once more, with lists among its arguments changed in place since."""
     short = any(isinstance(value, list) and 1 < len(value) < 100 for value in call.args)
-    return [Call(call.target, call.args, again=True)] if short else []
+    return [Call(call.target, call.args, again=short)]
 
 
 _SAYS = r"\s*(?:is|are|gives|returns|->|=>|==|→)\s*"

@@ -266,6 +266,7 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
             with suppress(TypeError):
                 yield from ({*items}, dict.fromkeys(items))
             if all(type(item) in (int, float) for item in items):
+                yield kind(number for number in _NUMBERS_ODD if type(number) is int)
                 yield from (
                     kind(_NUMBERS_ODD),
                     kind(rng.sample(_NUMBERS_ODD, 4)),
@@ -288,6 +289,34 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
             yield from (0, "", [])
         case _:
             yield None
+
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (int, float), "str": (str,), "bool": (bool,), "bytes": (bytes,),
+    "None": (type(None),), "list": (list,), "tuple": (tuple,), "dict": (dict,), "set": (set,),
+    "Sequence": (list, tuple, str),
+    "Iterable": (list, tuple, set, dict, str), "Mapping": (dict,), "Iterator": (), "Callable": (),
+}  # fmt: skip
+
+
+def allows(annotation: ast.expr | None, value: Any) -> bool:
+    """Whether a value is of the type that an annotation names, as far as that can be told from its words."""
+    if isinstance(annotation, ast.BinOp):
+        return allows(annotation.left, value) or allows(annotation.right, value)
+    name, inner = _parts(annotation)
+    name = name or (str(annotation.value) if isinstance(annotation, ast.Constant) else "")
+    if name not in _CLASSES:
+        return True
+    if not isinstance(value, _CLASSES[name]):
+        return False
+    kinds = [kind for kind in inner if kind is not None]
+    if isinstance(value, dict) and len(kinds) == 2:
+        return all(allows(kinds[0], key) and allows(kinds[1], item) for key, item in value.items())
+    if isinstance(value, (list, tuple, set)) and kinds:
+        if name == "tuple" and not isinstance(kinds[-1], ast.Constant):
+            return len(value) == len(kinds) and all(map(allows, kinds, value))
+        return all(allows(kinds[0], item) for item in value)
+    return True
 
 
 def _stretched(items: list[Any], size: int) -> list[Any]:

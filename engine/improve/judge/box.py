@@ -39,6 +39,8 @@ LEFT_OUT = frozenset(
 )
 """Directories that are never part of a candidate: caches, environments, what versions are kept in."""
 DECOY = "held_out_answers.json"
+PROGRAM, TREE = "work", "src"
+"""Directories of a box; a program that looks at its own path sees nothing that only judging has."""
 _SCRATCH = ("/tmp", "/dev/shm")
 _SAID_BYTES = 256 * 1024
 _DRAWN_CALL_S = 1.0
@@ -138,7 +140,7 @@ class Box:
 
     def __init__(self, place: Path, suite: BoxedSuite, jail: Confinement, policy: SandboxPolicy) -> None:
         self.place = place
-        self.given, self.root = place / "given", place / "root"
+        self.given, self.root = place / PROGRAM, place / "run"
         self.jail, self.policy = jail, policy
         self.said = ""
         """What came on its standard output and error, bounded."""
@@ -160,7 +162,7 @@ class Box:
         self, source: Path | None, material: Mapping[str, bytes], decoy: Mapping[str, Any]
     ) -> None:
         """Put everything in its place; blocking."""
-        tree = self.given / "tree"
+        tree = self.given / TREE
         for made in (self.place, self.given, self.root, tree):
             made.mkdir(mode=0o700)
         if source is not None:
@@ -197,16 +199,16 @@ class Box:
     def _config(self) -> dict[str, Any]:
         packages = [str(path) for path in self._suite.packages]
         scratch = list(_SCRATCH) if self.jail.tier is Tier.FULL else []
-        tree = os.path.normpath(self.given / "tree" / self._suite.root)
+        tree = os.path.normpath(self.given / TREE / self._suite.root)
         free = [str(self.root), *scratch, "/dev"]
         sealed = material_of(self._suite, (Split.SEALED,)).keys() - material_of(self._suite, VISIBLE).keys()
         return {
             "given": str(self.given),
             "root": str(self.root),
             "store": str(self.place.parent),
-            "laid": str(self.given / "tree"),
+            "laid": str(self.given / TREE),
             "tree": tree,
-            "sealed": [os.path.realpath(self.given / "tree" / path) for path in sorted(sealed)],
+            "sealed": [os.path.realpath(self.given / TREE / path) for path in sorted(sealed)],
             "imports": list(self._suite.imports),
             "plugins": list(self._suite.plugins),
             "packages": packages,
@@ -376,8 +378,8 @@ class Boxes:
 
         It is removed afterwards.
         """
-        limits, place = limits or self.limits, self.store / f"box-{secrets.token_hex(8)}"
-        readable = tuple(map(str, (place / "given", *suite.packages)))
+        limits, place = limits or self.limits, self.store / f"tmp{secrets.token_hex(4)}"
+        readable = tuple(map(str, (place / PROGRAM, *suite.packages)))
         policy = replace(limits.policy(self.policy, readable), wall_clock_s=limits.whole_s)
         box = Box(place, suite, self.jail, policy)
         placing = asyncio.ensure_future(asyncio.to_thread(box.place_files, tree, material, decoy or {}))

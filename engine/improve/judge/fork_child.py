@@ -114,6 +114,8 @@ class Fork:
             sys.path.insert(0, os.path.normpath(os.path.join(tree, name)))  # noqa: PTH118
         self._forget(sys.path[: len(self.config["imports"])])
         os.chdir(tree)
+        os.environ.pop("PYTHONHASHSEED", None)  # what only judging has is not to be seen
+        sys.argv[:] = ["main.py"]
         sys.addaudithook(self._hook)
         answer = self._called() if self.ask["calls"] else self._tested(tree)
         answer["clocks"] = [name for name, entry in _CLOCK.items() if getattr(time, name, None) is not entry]
