@@ -16,7 +16,7 @@ from engine.core.improvement import RESUMABLE, CampaignStatus, ItemStatus
 
 OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
 WAITS = CampaignStatus.NEEDS_OPERATOR
-OF_START = frozenset({"seed", "candidates", "seconds", "usd", "tokens", "component"})
+OF_START = frozenset({"seed", "candidates", "seconds", "usd", "tokens", "allow", "component"})
 """Options that are fields of the job itself."""
 
 
@@ -150,6 +150,7 @@ OF_CAMPAIGNS = (
     _flag("seconds", "S", args.pairs(("600", "of processor"), ("60", "of processor"))),
     _flag("usd", "X", args.pairs(("1", "for models"), ("0", "no model"))),
     _flag("tokens", "N", args.pairs(("200000", "for a model without a price"))),
+    _flag("allow"),
     _flag("apply"),
 )
 ON_ONE = (_flag("component", "ID", _components), *OF_CAMPAIGNS)

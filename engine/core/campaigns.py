@@ -43,6 +43,8 @@ class StartJob(ForMastermind, do="mastermind_start"):
     """What models may cost."""
     tokens: int | None = Field(default=None, ge=0, le=1_000_000_000)
     """What a model without a price may read and write."""
+    allow: bool | None = None
+    """Whether a change may reach for files, programs, the network and the like that was not reached for."""
     count: int = Field(default=1, ge=1, le=1_000)
     """Items of the backlog that are worked off."""
     auto: bool = False

@@ -301,6 +301,8 @@ class CampaignBudget:
     """What models may cost; 0 asks none, unless tokens are given."""
     tokens: int = 0
     """What a model may read and write that has no price; 0 asks none."""
+    allow: bool = False
+    """Whether a change may reach for files, programs, the network and the like that was not reached for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,7 +352,9 @@ class CampaignRun:
         files = {path: await self._kept(data) for path, data in difference.files.items()}
         before = {path: await self._kept(data) for path, data in difference.before.items()}
         seed = self._campaign.seed
-        key = canonical([tree_digest(old), tree_digest(new), suite.key, seed, ""])
+        key = canonical(
+            [tree_digest(old), tree_digest(new), suite.key, seed, "allow" * self._campaign.budget.allow]
+        )
         candidate = replace(
             without_changes(name, self._component, proposal),
             parent=parent.id if parent is not None else "",
@@ -404,8 +406,9 @@ class CampaignRun:
         campaign = self._campaign
         left = max(1.0, campaign.budget.seconds - campaign.seconds)
         return await self._parts.judge.compare(
-            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
-        )
+            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed,
+            allow=campaign.budget.allow,
+        )  # fmt: skip
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         event = me.CandidateJudged(

@@ -77,6 +77,7 @@ class _Case:
     otherwise: list[str] = field(default_factory=list)
     """Drawn checks that are answered otherwise than before."""
     sealed: bool = True
+    allow: bool = False
     digests: dict[Path, str] = field(default_factory=dict)
     """What the trees hold."""
     changes: tuple[Change, ...] = ()
@@ -139,6 +140,7 @@ class Judge:
         seed: int,
         seconds: float | None = None,
         sealed: bool = True,
+        allow: bool = False,
         budget: JudgeBudget | None = None,
     ) -> Verdict:
         """Judge a candidate.
@@ -153,6 +155,7 @@ class Judge:
                 is deterministic.
             seconds: processor time that it may take; None takes the budget's.
             sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
+            allow: whether it may reach for files, programs, the network and the like, more than before.
             budget: what else it may cost.
 
         Raises:
@@ -161,7 +164,8 @@ class Judge:
         budget = budget or JudgeBudget()
         budget = budget if seconds is None else replace(budget, processor_s=seconds)
         await asyncio.to_thread(_made, self.store)
-        case = _Case(before, after, suite, seed, budget, self._asker(suite, budget), sealed=sealed)
+        asker = self._asker(suite, budget)
+        case = _Case(before, after, suite, seed, budget, asker, sealed=sealed, allow=allow)
         for tree in (before, after):
             case.digests[tree] = await asyncio.to_thread(_digest, tree)
         case.changes, violations = await asyncio.to_thread(
@@ -460,8 +464,8 @@ def _unshown(case: _Case) -> list[str]:
     if case.otherwise:
         texts = [case.texts[name] for name in case.otherwise[:1]]
         return [_listed("it does otherwise than before, and nothing says that this is right", texts)]
-    if added := added_reach(case.changes):
-        return [f"it newly {words}, which is for you to decide" for words in added]
+    if not case.allow and (added := added_reach(case.changes)):
+        return [f"it newly {words}; --allow lets it" for words in added]
     if case.mended and not shown_right(case.mended, case.checks, case.old, case.new, case.changes):
         return ["it mends what is visible, and nothing beyond that shows it to be right"]
     return []
