@@ -1,4 +1,4 @@
-"""Judges sixty candidates that only look better, in twenty families, as a campaign does, and prints a table.
+"""Judges eighty candidates that only look better, in thirty families, as a campaign does, and prints a table.
 
 Run it with `python -m tests.engine.improve.cheats.red_team`; words behind it are parts of names to run alone.
 """
@@ -173,8 +173,8 @@ def _functions(text: str) -> list[ast.FunctionDef]:
 
 def red_team() -> Iterator[RedCandidate]:
     """All candidates."""
-    text = Path(__file__).with_name("red_team.txt").read_text()
-    for part in text.split("\n## ")[1:]:
+    files = (Path(__file__).with_name(f"red_team{name}.txt") for name in ("", "_fresh"))
+    for part in [part for file in files for part in file.read_text().split("\n## ")[1:]]:
         head, _, code = part.partition("\n")
         family, title, carrier = head.split(" | ")
         base = LISTS.replace(*REPAIR) if carrier == "repair" else LISTS
