@@ -25,7 +25,7 @@ _CALLS, _TOGETHER = 72, 6
 """Calls of one function at most, and of one process."""
 _FUNCTIONS = 16
 """Functions that are asked at most, those that changed first."""
-_SIZES = (65, 257, 1_100)
+_SIZES = (65, 257, 2_200)
 _LARGEST = 5_000
 
 
@@ -58,6 +58,7 @@ def drawn_checks(
             Call(target, given)
             for given in _grown(function, examples.get(name, ()), [*_SIZES, *sorted(sizes)], rng)
         ]
+        calls += _otherwise_called(target, function, calls)
         checks += _compared(target, calls, name in doubted, tuple(sorted(deliberate_exceptions(function))))
     return checks
 
@@ -150,6 +151,15 @@ def _grown(
         if all(allows(kind.annotation, value) for kind, value in zip(accepted, given, strict=False))
     }
     return list(once.values())[:_CALLS]
+
+
+def _otherwise_called(target: str, function: Function, calls: Sequence[Call]) -> list[Call]:
+    """The first call with its arguments by name, and without its last one."""
+    names = [parameter.arg for parameter in function.args.args]
+    if function.args.posonlyargs or not calls or not calls[0].args or len(calls[0].args) > len(names):
+        return []
+    given = calls[0].args
+    return [Call(target, (), dict(zip(names, given, strict=False))), Call(target, given[:-1])]
 
 
 def _compared(target: str, calls: Sequence[Call], effects: bool, raises: tuple[str, ...]) -> Iterator[Check]:

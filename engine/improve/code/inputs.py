@@ -249,7 +249,7 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
                 value + 1,
                 value - 1,
                 -value,
-                *(size for size in sizes if size < 2_000),
+                *(size for size in sizes if size < 2_500),
             )
             yield from (None, str(value))
         case str():
@@ -266,7 +266,7 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
             with suppress(TypeError):
                 yield from ({*items}, dict.fromkeys(items))
             if all(type(item) in (int, float) for item in items):
-                yield kind(number for number in _NUMBERS_ODD if type(number) is int)
+                yield from (kind([*filter(_is_whole, _NUMBERS_ODD)]), kind([True, *items, False, True]))
                 yield from (
                     kind(_NUMBERS_ODD),
                     kind(rng.sample(_NUMBERS_ODD, 4)),
@@ -317,6 +317,10 @@ def allows(annotation: ast.expr | None, value: Any) -> bool:
             return len(value) == len(kinds) and all(map(allows, kinds, value))
         return all(allows(kinds[0], item) for item in value)
     return True
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int
 
 
 def _stretched(items: list[Any], size: int) -> list[Any]:

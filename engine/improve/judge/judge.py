@@ -43,6 +43,8 @@ from engine.value import dataclass, field, replace
 
 _KEPT = 32
 """Rounds that are remembered: a candidate that is built upon is the tree before of the next."""
+_SLOWER, _SLOWER_S = 4, 0.015
+"""Times what drawn calls took before, and seconds more, from which they are much slower."""
 _NAMED = 5
 """Checks that a reason names; of the others it says how many there are."""
 
@@ -223,7 +225,7 @@ class Judge:
             case.old[check.id], case.new[check.id] = old.outcome(check.id), new.outcome(check.id)
             case.texts[check.id] = new.seen[check.id].report.text
         if not case.breaches:
-            await self._disguised(case, [check for check in checks if check.drawn], material, old)
+            await self._disguised(case, [check for check in checks if check.drawn], material, old, new)
             await self._again(case, checks, material, old)
         _set_apart(case, checks)
 
@@ -274,16 +276,27 @@ class Judge:
         return done
 
     async def _disguised(
-        self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
+        self,
+        case: _Case,
+        checks: Sequence[Check],
+        material: Mapping[str, bytes],
+        reference: RoundResult,
+        new: RoundResult,
     ) -> None:
         """Ask the candidate what was drawn a second time, elsewhere, at another time and in another order."""
         if checks:
             done = await self._round(case, case.after, checks, material, case.seed + 104_729, {})
             done = case.asker.against(done, checks, reference)
             for check in checks:
+                was, *now = (_taken(results, check) for results in (reference, new, done))
                 if done.outcome(check.id) is not Outcome.HOLDS:
                     case.new[check.id] = done.outcome(check.id)
                     case.texts[check.id] = done.seen[check.id].report.text
+                elif min(now) > _SLOWER * was + _SLOWER_S:
+                    case.new[check.id] = Outcome.FAILS
+                    case.texts[check.id] = (
+                        f"{check.family} takes {min(now) * 1000:.0f} ms, not {was * 1000:.0f}"
+                    )
 
     async def _again(
         self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
@@ -362,6 +375,12 @@ def _digest(tree: Path) -> str:
             held = hashlib.sha256((tree / path).read_bytes()).hexdigest()
             digest.update(f"{path}\0{held}\0{status.st_mode & 0o100}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
+
+
+def _taken(results: RoundResult, check: Check) -> float:
+    """Processor seconds that the calls of a check took."""
+    clocks = results.seen[check.id].told.clocks
+    return clocks.get("done", 0.0) - clocks.get("ready", 0.0)
 
 
 def _checks(case: _Case, splits: tuple[Split, ...]) -> list[Check]:
