@@ -172,10 +172,6 @@ def test_what_a_change_newly_reaches_for_is_read_from_it(before: str, after: str
 
 
 SOME = ("breaks items without a hash: drops", "remembers by identity: total")
-    "breaks items without a hash: drops",
-    "remembers by identity: total",
-    "behaves where it is judged: by the file",
-)
 
 
 @pytest.mark.slow
