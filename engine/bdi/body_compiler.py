@@ -146,8 +146,8 @@ class _BodyCompiler:
             return code.Constraint(item, compile_formula(term, self.scope), ErrorId.INTERNAL_ACTION_FAILED)
         if term.functor == ".wait" and term.args and _is_formula(term.args[0]):
             formula = compile_formula(term.args[0], self.scope)
-            limit = builder(term.args[1], self.scope) if len(term.args) > 1 else None
-            return code.WaitFor(item, formula, limit)
+            more = [builder(arg, self.scope) for arg in term.args[1:3]]
+            return code.WaitFor(item, formula, *more, *[None] * (2 - len(more)))
         return code.Internal(item, term.functor, [builder(arg, self.scope) for arg in term.args])
 
 

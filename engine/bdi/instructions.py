@@ -26,7 +26,7 @@ from engine.bdi.terms import (
     rewrite,
     subterms,
 )
-from engine.bdi.unification import Builder
+from engine.bdi.unification import Builder, unify
 from engine.value import dataclass, field
 
 
@@ -236,17 +236,21 @@ class Internal(Instruction):
 
 @dataclass(slots=True, eq=False)
 class WaitFor(Instruction):
-    """`.wait(formula)` and `.wait(formula, milliseconds)`: pending until it holds."""
+    """`.wait(formula, milliseconds, elapsed)`: pending until it holds; all but the formula may be missing."""
 
     formula: Formula
     milliseconds: Builder | None
+    elapsed: Builder | None
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if self.formula.holds(frame.env, agent):
+            if self.elapsed is not None:
+                unify(self.elapsed(frame.env), 0, [])
             frame.pc = self.next
             return True
         limit = None if self.milliseconds is None else self.milliseconds(frame.env)
-        waiting.begin(agent, intention, Waiting.CONDITION, self.text, limit=limit)
+        elapsed = None if self.elapsed is None else self.elapsed(frame.env)
+        waiting.begin(agent, intention, Waiting.CONDITION, self.text, limit=limit, elapsed=elapsed)
         return False
 
 

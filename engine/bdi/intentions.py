@@ -162,6 +162,8 @@ class Pending:
     since: float = 0.0
     event: Event | None = None
     """The event to try again when a generation is through."""
+    elapsed: Term | None = None
+    """Gets the milliseconds that the wait took; with it a time-out is no failure."""
 
 
 @dataclass(slots=True, eq=False)

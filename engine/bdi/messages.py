@@ -9,7 +9,7 @@ from engine.bdi import control
 from engine.bdi import goal_states as failures
 from engine.bdi import trace as record
 from engine.bdi import waits as waiting
-from engine.bdi.beliefs import is_source
+from engine.bdi.beliefs import with_origin
 from engine.bdi.compiler import compile_formula
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.instructions import free_cells, fresh_copy
@@ -102,13 +102,6 @@ def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: 
     else:
         why = f"the answer of {message.sender} is {brief_text(message.content)}"
         failures.fail_step(agent, asker, EvaluationError(ErrorId.ASK_FAILED, why))
-
-
-def with_origin(literal: Struct, sender: str) -> Struct:
-    """The literal with its sender as source; earlier sources become sources of that."""
-    earlier = [term for term in literal.annotations if is_source(term)]
-    others = [term for term in literal.annotations if not is_source(term)]
-    return literal.with_annotations((*others, Struct("source", (atom(sender),), earlier)))
 
 
 def for_sending(content: Term) -> Term:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 from engine.bdi.syntax import (
     OPERATORS,
@@ -99,10 +100,18 @@ def brief_text(term: Term) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number as Jason prints it: whole ones without a fraction."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+    """A number as Jason prints it: whole ones without a fraction, very large and small ones as `1.0E20`."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
         return str(int(value))
-    return repr(value)
+    if isinstance(value, int) or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    written = "".join(map(str, digits))
+    tail = written[1:].rstrip("0") or "0"
+    return f"{'-' * sign}{written[0]}.{tail}E{int(exponent) + len(written) - 1}"
+
+
+_WHOLE = 2.0**63
 
 
 def quoted(text: str) -> str:

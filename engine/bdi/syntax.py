@@ -36,6 +36,24 @@ NESTING_LIMIT = 100
 OPERATORS = RELATIONS | ARITHMETIC | CONNECTIVES
 
 
+DEFAULT_SPACE = "default"
+"""The namespace of names that say none."""
+
+SPACE_MARK = "::"
+"""Stands behind a namespace; as a functor, of a namespace that is a variable and the literal."""
+
+
+def split_name(functor: str) -> tuple[str, str]:
+    """Namespace and name of a functor."""
+    space, mark, name = functor.partition(SPACE_MARK)
+    return (space, name) if mark and space and name else (DEFAULT_SPACE, functor)
+
+
+def in_space(space: str, name: str) -> str:
+    """The functor of a name in a namespace."""
+    return name if space in ("", DEFAULT_SPACE) else f"{space}{SPACE_MARK}{name}"
+
+
 def is_literal(term: Term) -> bool:
     """True for a structure that is no operator: a belief, goal or action."""
     return type(term) is Struct and term.functor not in OPERATORS

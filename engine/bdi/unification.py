@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
+from engine.bdi.errors import EvaluationError
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, normalized, number
 from engine.bdi.syntax import is_body
 from engine.bdi.terms import (
@@ -371,7 +372,22 @@ def matcher(term: Term, scope: Scope) -> Matcher | None:
     if isinstance(term, Struct) and not (term.annotations or is_computed(term) or is_body(term)):
         return _struct_matcher(term, scope)
     make = builder(term, scope)
+    if is_computed(term):
+        return _computed_matcher(make)
     return lambda value, env, trail: unify(make(env), value, trail)
+
+
+def _computed_matcher(make: Builder) -> Matcher:
+    """For arithmetic: what cannot be worked out fits nothing."""
+
+    def match(value: Term, env: Env, trail: Trail) -> bool:
+        try:
+            made = make(env)
+        except EvaluationError:
+            return False
+        return unify(made, value, trail)
+
+    return match
 
 
 LONG_PATTERN = 20

@@ -12,7 +12,7 @@ import heapq
 
 from engine.bdi import goal_states as failures
 from engine.bdi import trace as record
-from engine.bdi.arithmetic import number
+from engine.bdi.arithmetic import normalized, number
 from engine.bdi.errors import ErrorId, EvaluationError, Position
 from engine.bdi.intentions import (
     ActionRequest,
@@ -44,12 +44,13 @@ def begin(
     limit: Term | None = None,
     reason: str = "",
     event: Event | None = None,
+    elapsed: Term | None = None,
 ) -> Pending:
     """Let an intention wait, at most `limit` milliseconds where one is given."""
     until = None
     if limit is not None:
         until = agent.now + max(0.0, float(number(limit)))
-    pending = Pending(kind, agent.number(), what, reason, until, agent.now, event)
+    pending = Pending(kind, agent.number(), what, reason, until, agent.now, event, elapsed)
     intention.pending = pending
     agent.pending[pending.number] = intention
     if until is not None:
@@ -67,6 +68,8 @@ def begin(
 def over(agent: RunningAgent, intention: Intention) -> None:
     """The wait has ended, one way or the other."""
     if intention.pending is not None:
+        if intention.pending.elapsed is not None:
+            unify(intention.pending.elapsed, normalized(agent.now - intention.pending.since), [])
         gone = intention.pending.number
         intention.pending = None
         agent.pending.pop(gone, None)
@@ -154,7 +157,7 @@ def fire_timers(agent: RunningAgent) -> bool:
 
 def _time_is_up(agent: RunningAgent, intention: Intention, pending: Pending) -> None:
     over(agent, intention)
-    if pending.kind is Waiting.TIME or (
+    if pending.kind is Waiting.TIME or pending.elapsed is not None or (
         pending.kind is Waiting.ANSWER and unify(pending.what, Struct("timeout"), [])
     ):
         agent.step_done(intention)

@@ -16,15 +16,17 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import control
 from engine.bdi import waits as waiting
+from engine.bdi.arithmetic import normalized
 from engine.bdi.beliefs import Answers
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Appointment, Event, Message, Performative, Society, Waiting
-from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, nearest
+from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, is_list, nearest
 from engine.bdi.library.terms import internal
 from engine.bdi.messages import for_sending
 from engine.bdi.parser import parse_trigger
@@ -71,14 +73,35 @@ def my_name(call: Call) -> bool:
     return call.unify(0, Struct(call.agent.name))
 
 
-@internal(".random", 1, 2)
-def random(call: Call) -> bool:
-    """A number from 0 up to 1, or an element of a list: `.random(list, X)`."""
+@internal(".random", 1, 3)
+def random(call: Call) -> Answers:
+    """Numbers from 0 up to 1, or elements of a list: `.random(X, many)`, `.random(list, X, many)`.
+
+    There is one answer where it is not said how many; with 0 there is no end of them.
+    """
     chance = call.agent.random
-    if len(call) == 1:
-        return call.unify(0, chance.random())
-    items = call.items(0)
-    return bool(items) and call.unify(1, items[chance.randrange(len(items))])
+    listed = len(call) > 1 and is_list(call.args[0])
+    items = call.items(0) if listed else []
+    said = len(call) > 1 + listed
+    many = call.integer(1 + listed) if said else 1
+    if listed and not items:
+        return
+    for _ in count() if many == 0 else range(many):
+        value: Term = items[chance.randrange(len(items))] if listed else chance.random()
+        yield from call.each([(int(listed), value)])
+
+
+@internal(".set_random_seed", 1)
+def set_random_seed(call: Call) -> bool:
+    """Begin the agent's chance anew from a number."""
+    call.agent.random.seed(call.integer(0))
+    return True
+
+
+@internal(".nano_time", 1)
+def nano_time(call: Call) -> bool:
+    """The agent's time in nanoseconds."""
+    return call.unify(0, normalized(call.agent.now * 1e6))
 
 
 @internal(".fail", 0, ANY_NUMBER)
@@ -128,9 +151,9 @@ def drop_event(call: Call) -> bool:
 
 @internal(".drop_all_intentions", 0)
 def drop_all_intentions(call: Call) -> bool:
-    """Drop every intention, this one too."""
+    """Drop every other intention."""
     for intention in list(call.agent.intentions.values()):
-        if intention.event is None:
+        if intention.event is None and intention is not call.intention:
             control.drop(call.agent, intention, ".drop_all_intentions")
     return True
 
@@ -220,26 +243,28 @@ def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
 
 @internal(".add_plan", 1, 3)
 def add_plan(call: Call) -> bool:
-    """`.add_plan({ +!g <- a }, source, begin)`: behind the other plans unless `begin` is said."""
+    """`.add_plan({ +!g <- a }, source, begin)`: behind the other plans unless `begin` is said; or a list."""
     source = call.name_of(1) if len(call) > 1 else "self"
     before = len(call) > 2 and call.name_of(2) == "begin"
-    try:
-        plan = read_plan(quoted_text(call.value(0)) or "", call.agent.name, source)
-        call.agent.plans.add(plan, before=before)
-    except ValueError as error:
-        raise failed(f".add_plan: {error}") from None
+    for term in call.items(0) if is_list(call.args[0]) else call.args[:1]:
+        try:
+            plan = read_plan(quoted_text(resolved(term)) or "", call.agent.name, source)
+            call.agent.plans.add(plan, before=before)
+        except ValueError as error:
+            raise failed(f".add_plan: {error}") from None
     return True
 
 
 @internal(".remove_plan", 1, 2)
 def remove_plan(call: Call) -> bool:
-    """The plan with this label, or each of a list of labels."""
-    term = deref(call.args[0])
-    names = [term] if isinstance(term, Struct) else call.items(0)
-    for name in names:
-        if not isinstance(label := deref(name), Struct) or call.agent.plans.get(label.functor) is None:
-            return False
-        call.agent.plans.remove(label.functor)
+    """The plan with this label, or each of a list of labels; of those that there are."""
+    for name in call.items(0) if is_list(call.args[0]) else call.args[:1]:
+        label = deref(name)
+        if not isinstance(label, Struct | str):
+            raise call.wrong(0, "a label or a list of labels")
+        text = label if isinstance(label, str) else label.functor
+        if call.agent.plans.get(text) is not None:
+            call.agent.plans.remove(text)
     return True
 
 
@@ -278,19 +303,22 @@ def generate_plan(call: Call) -> bool:
     return True
 
 
-@internal(".wait", 1, 2)
+@internal(".wait", 1, 3)
 def wait(call: Call) -> bool:
     """`.wait(milliseconds)`, or `.wait({+event})` with or without milliseconds after which it fails.
 
-    Waiting for a formula is an instruction of its own, because it asks the formula again and again.
+    A third argument gets the milliseconds that the wait took, and then it does not fail. Waiting for a formula is an instruction of its own, because it asks the formula again and again.
     """
     term = deref(call.args[0])
     if isinstance(term, int | float):
         waiting.begin(call.agent, call.step(), Waiting.TIME, term, limit=term)
         return True
     sign, literal = trigger_of(call, 0)
-    limit = call.number(1) if len(call) == 2 else None
-    waiting.begin(call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign)
+    limit = call.number(1) if len(call) > 1 else None
+    elapsed = call.args[2] if len(call) > 2 else None
+    waiting.begin(
+        call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign, elapsed=elapsed
+    )
     return True
 
 
@@ -310,7 +338,7 @@ def at(call: Call) -> bool:
 
 _WHEN = re.compile(r"now(?:\s*\+\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*))?", re.ASCII)
 _UNITS = {
-    **dict.fromkeys(("", "ms"), 1.0),
+    **dict.fromkeys(("", "ms", "millisecond", "milliseconds"), 1.0),
     **dict.fromkeys(("s", "second", "seconds"), 1e3),
     **dict.fromkeys(("m", "minute", "minutes"), 6e4),
     **dict.fromkeys(("h", "hour", "hours"), 3.6e6),
