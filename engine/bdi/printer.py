@@ -10,6 +10,7 @@ from engine.bdi.syntax import (
     OPERATORS,
     RELATIONS,
     SIGNED,
+    SPACE_MARK,
     Body,
     BodyItem,
     If,
@@ -36,6 +37,7 @@ _TIGHT = 9
 _NO_BAR = 2
 """Inside square brackets a bare `|` would start the list's tail."""
 _PLAIN = re.compile(r"\.?[^\W\d_A-Z]\w*(\.[^\W\d_A-Z]\w*)*")
+_SPACED = re.compile(r"[^\W\d_A-Z]\w*::[^\W\d_A-Z]\w*")
 _NAMELESS = "''"
 _RESERVED = {"not", "div", "mod"}
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
@@ -121,7 +123,7 @@ def quoted(text: str) -> str:
 
 def atom_text(name: str) -> str:
     """A functor, in single quotes where it would not be read as one."""
-    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+    if (_PLAIN.fullmatch(name) or _SPACED.fullmatch(name)) and name not in _RESERVED:
         return name
     return f"'{name.translate(_ATOM_ESCAPES)}'"
 
@@ -148,7 +150,9 @@ def _struct(term: Struct, floor: int) -> _Pieces:
     if term.functor == QUOTED_PLAN and not (term.annotations or term.negated):
         return _quoted(term)
     written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
-    if term.functor == VARIABLE_LITERAL and len(term.args) == 1:
+    if term.functor == SPACE_MARK and len(term.args) == 2:
+        written = [(term.args[0], _TIGHT), SPACE_MARK, (term.args[1], _TIGHT)]
+    elif term.functor == VARIABLE_LITERAL and len(term.args) == 1:
         written = [(term.args[0], _TIGHT)]
     elif term.args:
         written += ["(", *_separated(term.args, ",", 1), ")"]
@@ -180,12 +184,34 @@ def _operator(term: Struct) -> tuple[_Pieces, int]:
 
 def _quoted(term: Struct) -> _Pieces:
     """What stands in braces: an event, a plan as its text, or a body."""
+    match term.args:
+        case ("@", label, sign, literal, context, body):
+            return _quoted_plan(label, f"{sign}", literal, context, deref(body))
+        case (":-", head, formula):
+            return ["{ ", (head, 0), " :- ", (formula, 0), " }"]
     if not is_body(term):
         return [f"{{ {term.args[0]}", *((arg, 0) for arg in term.args[1:]), " }"]
     pieces: _Pieces = ["{ "]
     for number, item in enumerate(term.args):
         pieces += ["; ", *_item(deref(item))] if number else _item(deref(item))
     return [*pieces, " }"] if term.args else ["{ }"]
+
+
+def _quoted_plan(label: Term, sign: str, literal: Term, context: Term, body: Term) -> _Pieces:
+    label = deref(label)
+    nameless = isinstance(label, Struct) and not (label.functor or label.annotations)
+    pieces: _Pieces = ["{ "] if nameless else ["{ @", _label(label), " "]
+    pieces += [sign, (literal, _TIGHT)]
+    if deref(context) != TRUE:
+        pieces += [" : ", (context, 0)]
+    if body != _NO_STEPS:
+        steps = _quoted(body)[1:-1] if isinstance(body, Struct) and is_body(body) else [(body, 0)]
+        pieces += [" <- ", *steps]
+    return [*pieces, " }"]
+
+
+def _label(label: Term) -> str:
+    return label_text(label)[1:] if isinstance(label, Struct) else text_of(label)
 
 
 def _item(item: Term) -> _Pieces:

@@ -207,7 +207,7 @@ _OBJECTS = {
 }
 _DERIVED = {"Frame": "code", "Loop": "answers"}
 """Slots that are not kept: a frame's steps are those of its plan, and of a `for` nothing is kept."""
-_ADDED: dict[str, tuple[str, ...]] = {"Pending": ("elapsed",)}
+_ADDED: dict[str, tuple[str, ...]] = {"Failure": ("term",), "Intention": ("joins",), "Pending": ("elapsed",)}
 """Slots that older saved states lack; they stand behind the others, and their default is None."""
 _COUNTS = ("cycles", "now", "numbers", "percepts", "timers", "conditions", "watchers", "suspensions")
 _HELD: dict[str, type] = {

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
-from engine.bdi.errors import EvaluationError
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, normalized, number
-from engine.bdi.syntax import is_body
+from engine.bdi.errors import EvaluationError
+from engine.bdi.syntax import SPACE_MARK, in_space, is_quoted, split_name
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
@@ -250,8 +250,10 @@ def builder(term: Term, scope: Scope) -> Builder:
         return arithmetic(term, scope)
     if term.functor == VARIABLE_LITERAL:
         return _annotated_variable(term, scope)
-    if is_body(term):
+    if is_quoted(term):
         return _body_builder(term, scope)
+    if term.functor == SPACE_MARK:
+        return _space_builder(term, scope)
     return _struct_builder(term, scope)
 
 
@@ -300,6 +302,40 @@ def _body_builder(term: Struct, scope: Scope) -> Builder:
         return rewrite(term, lambda variable: cells[variable] if type(variable) is Var else variable)
 
     return make
+
+
+def _space_builder(term: Struct, scope: Scope) -> Builder:
+    """`N::p(X)`: the literal in the namespace that N stands for."""
+    space, literal = (builder(arg, scope) for arg in term.args)
+
+    def make(env: Env) -> Term:
+        name, bare = deref(space(env)), deref(literal(env))
+        if not isinstance(name, Struct) or not isinstance(bare, Struct) or not bare.functor:
+            return Struct(VARIABLE_LITERAL, (Cell(),))
+        return named_anew(bare, in_space(name.functor, split_name(bare.functor)[1]))
+
+    return make
+
+
+def named_anew(literal: Struct, functor: str) -> Struct:
+    """The literal with another functor."""
+    return Struct(functor, literal.args, literal.annotations, literal.negated)
+
+
+def _space_matcher(term: Struct, scope: Scope) -> Matcher:
+    """`N::p(X)` as a trigger: its namespace and name, each on its own."""
+    space, literal = (builder(arg, scope) for arg in term.args)
+
+    def match(value: Term, env: Env, trail: Trail) -> bool:
+        wanted_space, wanted = space(env), literal(env)
+        found = deref(value)
+        if not isinstance(found, Struct):
+            return False
+        name, functor = split_name(found.functor)
+        fits = unify(wanted_space, Struct(name), trail)
+        return fits and unify(wanted, named_anew(found, functor), trail)
+
+    return match
 
 
 def _list_builder(term: Cons, scope: Scope) -> Builder:
@@ -369,7 +405,9 @@ def matcher(term: Term, scope: Scope) -> Matcher | None:
         return _constant_matcher(term)
     if isinstance(term, Cons) and _cells(term) <= LONG_PATTERN:
         return _pair_matcher(term, scope)
-    if isinstance(term, Struct) and not (term.annotations or is_computed(term) or is_body(term)):
+    if isinstance(term, Struct) and term.functor == SPACE_MARK:
+        return _space_matcher(term, scope)
+    if isinstance(term, Struct) and not (term.annotations or is_computed(term) or is_quoted(term)):
         return _struct_matcher(term, scope)
     make = builder(term, scope)
     if is_computed(term):

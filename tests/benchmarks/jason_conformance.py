@@ -45,12 +45,17 @@ def run_jason(agents: dict[str, str], wait: int, folder: Path) -> dict[str, list
     try:
         for name, text in {**agents, "stopper": STOPPER.format(wait=wait)}.items():
             (place / f"{name}.asl").write_text(text + "\n", "utf-8")
-        (place / "t.mas2j").write_text(f"MAS t {{ agents: {' '.join(f'{name};' for name in agents)} stopper; }}")
+        named = " ".join(f"{name};" for name in agents)
+        (place / "t.mas2j").write_text(f"MAS t {{ agents: {named} stopper; }}")
         (place / "logging.properties").write_text(LOGGING)
         java = ["java", "-Djava.awt.headless=true", "-cp", classpath(folder), "jason.infra.local.RunLocalMAS"]
         done = subprocess.run(
             [*java, "t.mas2j", "--log-conf", "logging.properties", "--no-net"],
-            cwd=place, capture_output=True, text=True, timeout=60 + wait / 1000, check=False,
+            cwd=place,
+            capture_output=True,
+            text=True,
+            timeout=60 + wait / 1000,
+            check=False,
         )
     finally:
         shutil.rmtree(place)

@@ -24,15 +24,17 @@ from engine.bdi import waits as waiting
 from engine.bdi.arithmetic import normalized
 from engine.bdi.beliefs import Answers
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
-from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Appointment, Event, Message, Performative, Society, Waiting
+from engine.bdi.instructions import body_frame, free_cells, fresh_copy
+from engine.bdi.intentions import Appointment, Event, Intention, Message, Performative, Society, Waiting
 from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, is_list, nearest
 from engine.bdi.library.terms import internal
 from engine.bdi.messages import for_sending
 from engine.bdi.parser import parse_trigger
-from engine.bdi.plans import as_term, quoted_text, read_plan
+from engine.bdi.plans import CompiledPlan, as_term, read_plan
+from engine.bdi.printer import text_of
 from engine.bdi.terms import (
     QUOTED_PLAN,
+    Cell,
     Struct,
     Term,
     annotation_set,
@@ -218,11 +220,56 @@ def suspended(call: Call) -> Answers:
 def current_intention(call: Call) -> bool:
     """`intention(number, [im(label, { +!g(1) }), …])` of the one that asks, its innermost plan first."""
     intention = call.step()
-    means = [
+    return call.unify(0, Struct("intention", (intention.id, _means(intention))))
+
+
+def _means(intention: Intention) -> Term:
+    return list_of(
         Struct("im", (atom(frame.plan.name), Struct(QUOTED_PLAN, (frame.sign, frame.literal))))
         for frame in reversed(intention.frames)
-    ]
-    return call.unify(0, Struct("intention", (intention.id, list_of(means))))
+    )
+
+
+@internal(".intention", 2, 4)
+def intentions(call: Call) -> Answers:
+    """`.intention(number, state, [im(label, { +!g(1) }), …])` of each; with `current` behind of this one."""
+    if len(call) == 4:
+        if call.name_of(3) != "current":
+            raise call.wrong(3, "the word current")
+        matches = [call.intention] if call.intention is not None else []
+    else:
+        matches = list(call.agent.intentions.values())
+    for intention in matches:
+        pairs = (0, intention.id, 1, atom(_state(intention, call.intention)), 2, _means(intention))
+        yield from call.each([pairs[: 2 * min(len(call), 3)]])
+
+
+def _state(intention: Intention, current: Intention | None) -> str:
+    if intention.suspended:
+        return "suspended"
+    waits = intention.pending is not None or intention.event is not None
+    return "waiting" if waits and intention is not current else "running"
+
+
+@internal(".fork", 2, ANY_NUMBER)
+def fork(call: Call) -> bool:
+    """`.fork(all, { a }, { b })`, written `a |&| b`, or `any`, written `a ||| b`: bodies at the same time."""
+    intention, mode = call.step(), call.name_of(0)
+    if mode not in ("all", "any"):
+        raise call.wrong(0, "all or any")
+    frame = intention.frames[-1]
+    position = frame.code[frame.pc].item.position
+    frames = [body_frame(call.value(place), frame, position) for place in range(1, len(call))]
+    frames = [inner for inner in frames if inner.code]
+    if not frames or (mode == "any" and len(frames) < len(call) - 1):
+        return True  # a body without steps has ended already
+    branches = [waiting.new_intention(call.agent, intention.tag) for _ in frames]
+    number = waiting.begin(call.agent, intention, Waiting.BRANCHES, atom(mode), reason=mode).number
+    for branch, inner in zip(branches, frames, strict=True):
+        branch.joins = number
+        branch.push(inner)
+        call.agent.go_on(branch)
+    return True
 
 
 def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
@@ -232,13 +279,23 @@ def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
         sign, literal = term.args
     else:
         try:
-            trigger = parse_trigger(quoted_text(term) or "")
+            trigger = parse_trigger(term if isinstance(term, str) else text_of(term))
         except ProgramError as error:
             raise failed(f"{call.name}: not an event: {error.problems[0]}") from None
         sign, literal = f"{trigger.operation}{trigger.kind}", instantiated(trigger.literal)
     if not (isinstance(sign, str) and isinstance(literal, Struct)):
         raise call.wrong(place, "an event")
     return sign, literal
+
+
+def _plans_for(call: Call, place: int) -> list[CompiledPlan]:
+    """The plans for an event, or with `{ +!_ }` for every event of this sign."""
+    term = call.value(place)
+    if isinstance(term, Struct) and term.functor == QUOTED_PLAN and len(term.args) == 2:
+        sign, literal = term.args
+        if isinstance(literal, Cell):
+            return [plan for plan in call.agent.plans if plan.sign == sign]
+    return call.agent.plans.relevant(*trigger_of(call, place))
 
 
 @internal(".add_plan", 1, 3)
@@ -248,7 +305,7 @@ def add_plan(call: Call) -> bool:
     before = len(call) > 2 and call.name_of(2) == "begin"
     for term in call.items(0) if is_list(call.args[0]) else call.args[:1]:
         try:
-            plan = read_plan(quoted_text(resolved(term)) or "", call.agent.name, source)
+            plan = read_plan(resolved(term), call.agent.name, source)
             call.agent.plans.add(plan, before=before)
         except ValueError as error:
             raise failed(f".add_plan: {error}") from None
@@ -271,7 +328,7 @@ def remove_plan(call: Call) -> bool:
 @internal(".relevant_plans", 2, 3)
 def relevant_plans(call: Call) -> bool:
     """Plans for a trigger, as terms, and their labels."""
-    plans = call.agent.plans.relevant(*trigger_of(call, 0))
+    plans = _plans_for(call, 0)
     labels = list_of([atom(plan.name) for plan in plans])
     return call.unify(1, list_of(map(as_term, plans))) and (len(call) == 2 or call.unify(2, labels))
 
@@ -287,7 +344,7 @@ def plan_label(call: Call) -> bool:
 def list_plans(call: Call) -> bool:
     """Say all plans, or those for an event: `.list_plans({ +!g(_) })`."""
     plans = call.agent.plans
-    for plan in plans.relevant(*trigger_of(call, 0)) if len(call) else plans:
+    for plan in _plans_for(call, 0) if len(call) else plans:
         call.agent.say(plan.text)
     return True
 
@@ -307,7 +364,8 @@ def generate_plan(call: Call) -> bool:
 def wait(call: Call) -> bool:
     """`.wait(milliseconds)`, or `.wait({+event})` with or without milliseconds after which it fails.
 
-    A third argument gets the milliseconds that the wait took, and then it does not fail. Waiting for a formula is an instruction of its own, because it asks the formula again and again.
+    A third argument gets the milliseconds that the wait took, and then it does not fail. Waiting for a
+    formula is an instruction of its own, because it asks the formula again and again.
     """
     term = deref(call.args[0])
     if isinstance(term, int | float):
@@ -316,9 +374,7 @@ def wait(call: Call) -> bool:
     sign, literal = trigger_of(call, 0)
     limit = call.number(1) if len(call) > 1 else None
     elapsed = call.args[2] if len(call) > 2 else None
-    waiting.begin(
-        call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign, elapsed=elapsed
-    )
+    waiting.begin(call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign, elapsed=elapsed)
     return True
 
 
@@ -443,6 +499,33 @@ def _known(call: Call, receivers: list[str]) -> None:
         for receiver in receivers:
             if receiver not in names:
                 raise failed(f".send: there is no agent {receiver}{nearest(receiver, names)}")
+
+
+@internal(".df_register", 1, 2)
+def df_register(call: Call) -> bool:
+    """Let the directory say that this agent provides a service."""
+    _society(call).register(call.agent.name, call.value(0))
+    return True
+
+
+@internal(".df_deregister", 1, 2)
+def df_deregister(call: Call) -> bool:
+    """Let the directory no longer say so."""
+    _society(call).register(call.agent.name, call.value(0), remove=True)
+    return True
+
+
+@internal(".df_search", 2, 3)
+def df_search(call: Call) -> bool:
+    """The agents that provide a service: `.df_search("cook", L)`."""
+    return call.unify(len(call) - 1, list_of(map(atom, _society(call).providers(call.value(0)))))
+
+
+@internal(".df_subscribe", 1, 2)
+def df_subscribe(call: Call) -> bool:
+    """Be told `provider(Agent, Service)` of those that provide a service, now and later."""
+    _society(call).subscribe(call.agent.name, call.value(0))
+    return True
 
 
 def _society(call: Call) -> Society:

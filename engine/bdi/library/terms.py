@@ -33,7 +33,7 @@ from engine.bdi.terms import (
     list_of,
     resolved,
 )
-from engine.bdi.unification import Trail, undo, unify
+from engine.bdi.unification import undo, unify
 
 STANDARD = InternalActions()
 internal = STANDARD.register
