@@ -8,7 +8,7 @@ from engine.bdi import instructions as code
 from engine.bdi.compiler import FORMULAS_INSIDE, compile_formula, extract_calls
 from engine.bdi.errors import ErrorId
 from engine.bdi.plans import CompiledPlan, Instruction
-from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body
+from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body, is_internal
 from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
 from engine.bdi.unification import Scope, builder, is_computed
 from engine.value import dataclass
@@ -110,7 +110,8 @@ class _BodyCompiler:
         term, calls = extract_calls(item.term, self.scope)
         for call in calls:
             following = _Label(len(self.code) + 1)
-            self.emit(self.step(Step(StepKind.INTERNAL, call, item.position)), following)
+            kind = StepKind.INTERNAL if is_internal(call.functor) else StepKind.CONSTRAINT
+            self.emit(self.step(Step(kind, call, item.position)), following)
         return replace(item, term=term) if calls else item
 
     def step(self, item: Step) -> Instruction:

@@ -18,7 +18,7 @@ from engine.bdi.intentions import Event, Failure, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction
 from engine.bdi.printer import headline, shown_text
 from engine.bdi.syntax import Step
-from engine.bdi.terms import Cell, Struct, Term, Var, atom, canonical, instantiated, resolved, rewrite
+from engine.bdi.terms import Cell, Struct, Term, Var, atom, canonical, instantiated, rewrite
 from engine.bdi.trace import Change
 from engine.bdi.unification import UNWRITTEN, Trail, undo
 
@@ -126,7 +126,7 @@ def _step_term(frame: Frame, term: Term) -> Term:
 
     def value(variable: Term) -> Term:
         slot = slots.get(variable.name) if isinstance(variable, Var) else None
-        return Cell() if slot is None or env[slot] is UNWRITTEN else resolved(env[slot])
+        return Cell() if slot is None or env[slot] is UNWRITTEN else env[slot]
 
     return rewrite(term, value)
 

@@ -158,6 +158,7 @@ class Parser(ExpressionParser):
         begins = name == "begin"
         if name == "end" and len(self.spaces) > 1:
             self.spaces.pop()
+            self.module = self.spaces[-1]
         elif name == "include":
             self._include(position)
         elif name == "register_function":
@@ -165,7 +166,9 @@ class Parser(ExpressionParser):
         elif name == "namespace" or (begins and self.texts[self.at] == "namespace"):
             self.at += begins
             space = self._namespace()
-            self.spaces += [space] * begins
+            if begins:
+                self.spaces.append(space)
+                self.module = space
         else:
             self.at -= not begins
             raise UnexpectedError("'namespace'" if begins else _DIRECTIVES)
@@ -315,6 +318,13 @@ class Parser(ExpressionParser):
                     return While(self._condition(), self._block(), position)
                 case "for":
                     return For(self._condition(), self._block(), position)
+        if kind == "(" and self.kinds[self.at + 1] in _SIGNS:
+            self.at += 1
+            self.deeper()
+            steps = self.body()
+            self.expect(")")
+            self.depth -= 1
+            return steps[0] if len(steps) == 1 else Step(StepKind.CONSTRAINT, body_term(steps), position)
         if kind in _SIGNS:
             self.at += 1
             if kind in "+-" and self.kinds[self.at] == "{":

@@ -120,8 +120,9 @@ class CompiledPlan:
             return
         scope = Scope()
         literal = self.plan.trigger.literal
-        whole = not isinstance(literal, Struct) or literal.functor == SPACE_MARK
-        args: tuple[Term, ...] = (literal,) if whole else literal.args
+        args: tuple[Term, ...] = (literal,)
+        if isinstance(literal, Struct) and literal.functor != SPACE_MARK:
+            args = literal.args
         self._head = matchers(args, scope)
         annotations = literal.annotations if isinstance(literal, Struct) else ()
         self._notes = annotation_matcher(annotations, scope) if annotations else None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 
+from engine.bdi.errors import EvaluationError
 from engine.bdi.syntax import (
     OPERATORS,
     RELATIONS,
@@ -21,7 +22,19 @@ from engine.bdi.syntax import (
     While,
     is_body,
 )
-from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref, is_tail
+from engine.bdi.terms import (
+    NIL,
+    QUOTED_PLAN,
+    TRUE,
+    VARIABLE_LITERAL,
+    Cons,
+    Struct,
+    Term,
+    Var,
+    canonical,
+    deref,
+    is_tail,
+)
 
 PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
     "*": 6,
@@ -184,7 +197,7 @@ def _operator(term: Struct) -> tuple[_Pieces, int]:
 
 def _quoted(term: Struct) -> _Pieces:
     """What stands in braces: an event, a plan as its text, or a body."""
-    match term.args:
+    match _with_names(term).args:
         case ("@", label, sign, literal, context, body):
             return _quoted_plan(label, f"{sign}", literal, context, deref(body))
         case (":-", head, formula):
@@ -195,6 +208,17 @@ def _quoted(term: Struct) -> _Pieces:
     for number, item in enumerate(term.args):
         pieces += ["; ", *_item(deref(item))] if number else _item(deref(item))
     return [*pieces, " }"] if term.args else ["{ }"]
+
+
+def _with_names(term: Struct) -> Struct:
+    """A quoted plan or rule with names for its variables, so that it can be read again."""
+    if term.args and isinstance(term.args[0], str):
+        try:
+            named = canonical(term)
+        except EvaluationError:  # it is too large for that
+            return term
+        return named if isinstance(named, Struct) else term
+    return term
 
 
 def _quoted_plan(label: Term, sign: str, literal: Term, context: Term, body: Term) -> _Pieces:

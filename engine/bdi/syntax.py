@@ -399,8 +399,10 @@ def body_of(term: Term, position: Position) -> Body:
     if is_body(term):
         return _block(term, position)
     match term:
-        case Struct(functor="{}", args=(("+" | "-") as sign, Struct() as literal)):
-            return (Step(StepKind(sign), literal, position),)
+        case Struct(functor="{}", args=("+", Struct() as literal)):
+            return (Step(StepKind.ADD, literal, position),)
+        case Struct(functor="{}", args=("-", Struct() as literal)):
+            return (Step(StepKind.REMOVE, literal, position),)
     return (Step(step_kind(term), term, position),)
 
 

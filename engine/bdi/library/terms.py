@@ -81,10 +81,10 @@ def univ(call: Call) -> bool:
     """`p(1, 2)[a] =.. [default, p, [1, 2], [a]]`, in both directions; the namespace may be left out."""
     left = deref(call.args[0])
     if isinstance(left, Struct):
-        space, name = split_name(left.functor)
-        parts = [Struct(name, negated=left.negated), list_of(left.args), list_of(left.annotations)]
+        spelled, name = split_name(left.functor)
+        result = [Struct(name, negated=left.negated), list_of(left.args), list_of(left.annotations)]
         short = len(items_of(call.args[1]) or ()) == 3
-        return call.unify(1, list_of(parts if short else [Struct(space), *parts]))
+        return call.unify(1, list_of(result if short else [Struct(spelled), *result]))
     if not isinstance(left, Cell):
         return False
     parts = call.items(1)

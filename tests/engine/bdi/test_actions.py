@@ -28,7 +28,7 @@ from tests.engine.bdi.running import Run, said
         ('.reverse("abc", X)', "cba"),
         (".concat([1], [2, 3], [], X)", "[1,2,3]"),
         ('.concat("a", 1, f(x), X)', "a1f(x)"),
-        (".findall(S, .sublist(S, [1, 2]), X)", "[[1],[1,2],[2],[]]"),
+        (".findall(S, .sublist(S, [1, 2]), X)", "[[1,2],[1],[2],[]]"),
         (".delete(a, [a, b, a], X)", "[b]"),
         (".delete(0, [a, b], X)", "[b]"),
         ('.delete(1, 3, "banana", X)', "bana"),
