@@ -55,7 +55,8 @@ def abolish(call: Call) -> bool:
     pattern = call.literal(0)
     plain = pattern.with_annotations(())
     predicate = call.agent.beliefs.predicates.get(pattern.indicator)
-    for fact in predicate.all.facts() if predicate else ():
+    newest_first = call.agent.beliefs.newest_first
+    for fact in predicate.all.facts(newest_first=newest_first) if predicate else ():
         trail: Trail = []
         fits = unify(plain, fact.pattern, trail)
         gone: tuple[Term, ...] = fact.annotations

@@ -39,14 +39,18 @@ STANDARD = InternalActions()
 internal = STANDARD.register
 
 
+def _is_atom(term: Term) -> bool:
+    return isinstance(term, Struct) and not (term.args or term.annotations or term.negated)
+
+
 _SORTS: dict[str, Callable[[Term], bool]] = {
     ".ground": lambda term: is_ground(resolved(term)),
-    ".atom": lambda term: isinstance(term, Struct) and not (term.args or term.annotations or term.negated),
+    ".atom": _is_atom,
     ".number": lambda term: isinstance(term, int | float),
     ".string": lambda term: isinstance(term, str),
     ".list": is_list,
     ".literal": is_literal,
-    ".structure": lambda term: isinstance(term, Struct) or is_list(term),
+    ".structure": lambda term: (isinstance(term, Struct) and not _is_atom(term)) or is_list(term),
 }
 """What sort of term something is."""
 
