@@ -123,6 +123,12 @@ def _text(path: str) -> str:
     return read_plain(Path(path), LARGEST).decode("utf-8")
 
 
+def _beside(path: str, files: Sequence[str]) -> str:
+    """The path of a program for `.create_agent`: as it is, or in the folder of one of the files."""
+    places = (str(Path(file).parent / path) for file in files)
+    return path if Path(path).is_file() else next(filter(os.path.isfile, places), path)
+
+
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}"
@@ -193,7 +199,7 @@ def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> Agent
     system = System(
         semantics=POLICIES[options.policy],
         seed=options.seed,
-        read=_text,
+        read=lambda path: _text(_beside(path, options.files)),
         say=say,
         warn=warn,
         tracer=_tracer(err) if options.trace else None,

@@ -15,10 +15,11 @@ from typing import TypeAlias
 
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, normalized, number
 from engine.bdi.errors import EvaluationError
-from engine.bdi.syntax import SPACE_MARK, in_space, is_quoted, split_name
+from engine.bdi.syntax import SPACE_MARK, in_space, is_body, is_quoted, split_name
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
+    QUOTED_PLAN,
     VARIABLE_LITERAL,
     WALK,
     Cell,
@@ -89,6 +90,9 @@ def unify(left: Term, right: Term, trail: Trail, notes: NoteWalk | None = None) 
             b.ref = a
             trail.append(b)
         elif type(a) is Struct and type(b) is Struct:
+            if a.functor == QUOTED_PLAN == b.functor and (pairs := steps_and_rest(a, b)):
+                waiting.extend(pairs)
+                continue
             if a.indicator != b.indicator:
                 return False
             if a.annotations and not annotations_within(a.annotations, b.annotations, trail, notes):
@@ -110,6 +114,33 @@ def unify(left: Term, right: Term, trail: Trail, notes: NoteWalk | None = None) 
 
 
 _COMPOUND = (Struct, Cons)
+
+
+def steps_and_rest(left: Struct, right: Struct) -> list[tuple[Term, Term]]:
+    """What to unify of two bodies one of which ends in a variable, `{ H; R }`: steps, and R with the rest.
+
+    A variable for a step is unified with the step alone. Nothing where neither ends so, or the other is
+    shorter.
+    """
+    for pattern, other in ((left, right), (right, left)):
+        steps, rest = pattern.args[:-1], _variable_step(pattern.args[-1] if pattern.args else None)
+        if steps and rest is not None and is_body(other) and len(other.args) >= len(steps):
+            pairs: list[tuple[Term, Term]] = [(rest, Struct(QUOTED_PLAN, other.args[len(steps) :]))]
+            for step, found in zip(steps, other.args, strict=False):
+                variable, sign = _variable_step(step), deref(found)
+                whole = variable is not None and isinstance(sign, Struct) and sign.functor != "{do}"
+                pairs.append((variable or step, Struct(QUOTED_PLAN, (found,))) if whole else (step, found))
+            return pairs
+    return []
+
+
+def _variable_step(item: Term | None) -> Cell | None:
+    """The variable that is all of a step, without a value; None for any other step."""
+    step = deref(item) if item is not None else None
+    if isinstance(step, Struct) and step.functor == "{do}":
+        inside = deref(step.args[0])
+        return inside if isinstance(inside, Cell) else None
+    return None
 
 
 def _makes_circle(cell: Cell, term: Struct | Cons) -> bool:

@@ -25,13 +25,23 @@ from engine.bdi.arithmetic import normalized
 from engine.bdi.beliefs import Answers
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.instructions import body_frame, free_cells, fresh_copy
-from engine.bdi.intentions import Appointment, Event, Intention, Message, Performative, Society, Waiting
+from engine.bdi.intentions import (
+    Appointment,
+    Event,
+    Frame,
+    Intention,
+    Message,
+    Performative,
+    Society,
+    Waiting,
+)
 from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, is_list, nearest
 from engine.bdi.library.terms import internal
 from engine.bdi.messages import for_sending
 from engine.bdi.parser import parse_trigger
 from engine.bdi.plans import CompiledPlan, as_term, read_plan
 from engine.bdi.printer import text_of
+from engine.bdi.syntax import body_term
 from engine.bdi.terms import (
     QUOTED_PLAN,
     Cell,
@@ -39,6 +49,7 @@ from engine.bdi.terms import (
     Term,
     annotation_set,
     atom,
+    canonical,
     deref,
     instantiated,
     items_of,
@@ -219,21 +230,30 @@ def suspended(call: Call) -> Answers:
 
 @internal(".current_intention", 1)
 def current_intention(call: Call) -> bool:
-    """`intention(number, [im(label, { +!g(1) }), …])` of the one that asks, its innermost plan first."""
+    """`intention(number, [im(…), …])` of the one that asks, its innermost plan first; see `_intended`."""
     intention = call.step()
     return call.unify(0, Struct("intention", (intention.id, _means(intention))))
 
 
 def _means(intention: Intention) -> Term:
-    return list_of(
-        Struct("im", (atom(frame.plan.name), Struct(QUOTED_PLAN, (frame.sign, frame.literal))))
-        for frame in reversed(intention.frames)
-    )
+    return list_of(map(_intended, reversed(intention.frames)))
+
+
+def _intended(frame: Frame) -> Struct:
+    """`im(label, { +!g(1) }, { steps of its plan }, [X = 1, …])`."""
+    values = [
+        Struct("=", (name, instantiated(canonical(value))))
+        for name, slot in frame.plan.slots.items()
+        if not isinstance(value := deref(frame.env[slot]), Cell)
+    ]
+    event = Struct(QUOTED_PLAN, (frame.sign, frame.literal))
+    body = instantiated(body_term(frame.plan.plan.body))
+    return Struct("im", (atom(frame.plan.name), event, body, list_of(values)))
 
 
 @internal(".intention", 2, 4)
 def intentions(call: Call) -> Answers:
-    """`.intention(number, state, [im(label, { +!g(1) }), …])` of each; with `current` behind of this one."""
+    """`.intention(number, state, [im(…), …])` of each; with `current` behind it of this one."""
     if len(call) == 4:
         if call.name_of(3) != "current":
             raise call.wrong(3, "the word current")

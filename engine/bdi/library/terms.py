@@ -18,8 +18,9 @@ from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, faile
 from engine.bdi.nodes import as_set
 from engine.bdi.parser import parse_term
 from engine.bdi.printer import unquoted_text
-from engine.bdi.syntax import DEFAULT_SPACE, in_space, is_literal, split_name
+from engine.bdi.syntax import DEFAULT_SPACE, PLAN_MARK, in_space, is_literal, split_name
 from engine.bdi.terms import (
+    QUOTED_PLAN,
     Cell,
     Struct,
     Term,
@@ -84,6 +85,10 @@ def copy_term(call: Call) -> bool:
 def univ(call: Call) -> bool:
     """`p(1, 2)[a] =.. [default, p, [1, 2], [a]]`, in both directions; the namespace may be left out."""
     left = deref(call.args[0])
+    if isinstance(left, Struct) and left.args[:1] == (PLAN_MARK,) and len(left.args) == 6:
+        _, label, sign, literal, context, body = left.args
+        event = Struct(QUOTED_PLAN, (sign, literal))
+        return call.unify(1, list_of([label, event, context, body]))
     if isinstance(left, Struct):
         spelled, name = split_name(left.functor)
         result = [Struct(name, negated=left.negated), list_of(left.args), list_of(left.annotations)]
