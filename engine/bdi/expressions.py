@@ -295,10 +295,11 @@ class ExpressionParser:
 
     def literal(self, expected: str = "a literal") -> Struct:
         """Read `space::~name(arguments)[annotations]`."""
+        begun = self.at
         negated = self.take("~")
         space = self._space()
         negated = self.take("~") or negated
-        if isinstance(space, Var) or (self.kinds[self.at] == VARIABLE and space != self.space):
+        if isinstance(space, Var) or (self.kinds[self.at] == VARIABLE and self.at > begun):
             return self._in_variable_space(space, negated)
         functor = self.expect(NAME, expected)
         args: tuple[Term, ...] = ()
@@ -332,19 +333,19 @@ class ExpressionParser:
         return {DEFAULT_SPACE: "", "this_ns": self.module}.get(text, self.locals.get(text, text))
 
     def _in_variable_space(self, space: str | Var, negated: bool) -> Struct:
-        """A literal whose namespace, or that itself, is what a variable stands for."""
+        """A literal whose namespace, or that itself, is what a variable stands for; or the negation of that.
+
+        Without a namespace the variable's own stays.
+        """
         literal: Term
-        if self.kinds[self.at] == VARIABLE and not negated:
+        if self.kinds[self.at] == VARIABLE:
             literal = self.primary()
         else:
             before, self.space = self.space, ""
             literal = self.literal()
             self.space = before
-            if negated:
-                literal = Struct(literal.functor, literal.args, literal.annotations, True)
-        return Struct(
-            SPACE_MARK, (space if isinstance(space, Var) else Struct(space or DEFAULT_SPACE), literal)
-        )
+        name = space if isinstance(space, Var) else Struct(space)
+        return Struct(SPACE_MARK, (name, literal), (), negated)
 
     def _terms(self, loosest: int = ANY) -> tuple[Term, ...]:
         before, self.space = self.space, ""

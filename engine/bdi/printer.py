@@ -164,7 +164,9 @@ def _struct(term: Struct, floor: int) -> _Pieces:
         return _quoted(term)
     written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
     if term.functor == SPACE_MARK and len(term.args) == 2:
-        written = [(term.args[0], _TIGHT), SPACE_MARK, (term.args[1], _TIGHT)]
+        own = term.args[0] == Struct("")
+        space: _Pieces = [] if own else [(term.args[0], _TIGHT), SPACE_MARK]
+        written = ["~" if term.negated else "", *space, (term.args[1], _TIGHT)]
     elif term.functor == VARIABLE_LITERAL and len(term.args) == 1:
         written = [(term.args[0], _TIGHT)]
     elif term.args:

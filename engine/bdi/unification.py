@@ -343,28 +343,38 @@ def _space_builder(term: Struct, scope: Scope) -> Builder:
         name, bare = deref(space(env)), deref(literal(env))
         if not isinstance(name, Struct) or not isinstance(bare, Struct) or not bare.functor:
             return Struct(VARIABLE_LITERAL, (Cell(),))
-        return named_anew(bare, in_space(name.functor, split_name(bare.functor)[1]))
+        functor = in_space(name.functor, split_name(bare.functor)[1]) if name.functor else bare.functor
+        return named_anew(bare, functor, bare.negated or negated)
 
+    negated = term.negated
     return make
 
 
-def named_anew(literal: Struct, functor: str) -> Struct:
+def named_anew(literal: Struct, functor: str, negated: bool) -> Struct:
     """The literal with another functor."""
-    return Struct(functor, literal.args, literal.annotations, literal.negated)
+    return Struct(functor, literal.args, literal.annotations, negated)
+
+
+_OWN = Struct("")
+"""In place of a namespace: the one that the literal has."""
 
 
 def _space_matcher(term: Struct, scope: Scope) -> Matcher:
-    """`N::p(X)` as a trigger: its namespace and name, each on its own."""
+    """`N::p(X)` or `~P` as a trigger: its namespace and name, each on its own."""
     space, literal = (builder(arg, scope) for arg in term.args)
 
     def match(value: Term, env: Env, trail: Trail) -> bool:
         wanted_space, wanted = space(env), literal(env)
         found = deref(value)
-        if not isinstance(found, Struct):
+        if not isinstance(found, Struct) or (negated and not found.negated):
             return False
+        if wanted_space == _OWN:
+            return unify(wanted, named_anew(found, found.functor, False), trail)
         name, functor = split_name(found.functor)
         fits = unify(wanted_space, Struct(name), trail)
-        return fits and unify(wanted, named_anew(found, functor), trail)
+        return fits and unify(wanted, named_anew(found, functor, found.negated and not negated), trail)
+
+    negated = term.negated
 
     return match
 
