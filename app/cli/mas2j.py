@@ -107,7 +107,8 @@ class _Reader:
         project = Project()
         while not self.take("}"):
             self.section(project)
-        self.expect("the end of the text", END)
+        if self.kinds[self.at] != END:
+            raise self.problem("the end of the text")
         if not project.agents:
             raise self.problem("'agents:' with at least one agent before it")
         return project

@@ -112,6 +112,8 @@ class _BodyCompiler:
             following = _Label(len(self.code) + 1)
             kind = StepKind.INTERNAL if is_internal(call.functor) else StepKind.CONSTRAINT
             self.emit(self.step(Step(kind, call, item.position)), following)
+        if calls and not isinstance(term, Struct) and item.kind is StepKind.INTERNAL:
+            return replace(item, term=term, kind=StepKind.CONSTRAINT)  # the value of a function is no formula
         return replace(item, term=term) if calls else item
 
     def step(self, item: Step) -> Instruction:

@@ -186,7 +186,10 @@ def catch(
     failed = literal.with_annotations((*literal.annotations, *failure.annotations))
     trail: Trail = []
     for plan in agent.plans.candidates(f"-{sign[1:]}", failed):
-        relevant = plan.enter(failed, trail) is not None
+        try:
+            relevant = plan.enter(failed, trail) is not None
+        except EvaluationError:  # arithmetic in its trigger
+            relevant = False
         undo(trail, 0)
         if relevant and (intention is not None or len(agent.events) < agent.limits.events):
             agent.post(Event(f"-{sign[1:]}", failed, intention, cells, failure, tag))

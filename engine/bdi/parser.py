@@ -17,6 +17,7 @@ from engine.bdi.errors import Position, ProgramError, SyntaxProblem
 from engine.bdi.expressions import (
     END,
     NAME,
+    NUMBER,
     RELATION,
     STRING,
     VARIABLE,
@@ -201,11 +202,11 @@ class Parser(ExpressionParser):
         if self.kinds[self.at] == ")":
             raise UnexpectedError("',', a number of arguments and a rule", f"the Java class '{name}'")
         self.expect(",")
-        count = self._number()
+        count = self.expect(NUMBER, "a number of arguments")
         self.expect(",")
         rule = unescaped(self.expect(STRING, "the name of a rule in quotes"))
         self.expect(")")
-        self.functions[name, int(count)] = rule
+        self.functions[name, int(float(count))] = rule
 
     def plan(self) -> Plan:
         """Read a plan, without what ends it."""

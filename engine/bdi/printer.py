@@ -31,9 +31,9 @@ from engine.bdi.terms import (
     Struct,
     Term,
     Var,
-    canonical,
     deref,
     is_tail,
+    rewrite,
 )
 
 PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
@@ -213,14 +213,20 @@ def _quoted(term: Struct) -> _Pieces:
 
 
 def _with_names(term: Struct) -> Struct:
-    """A quoted plan or rule with names for its variables, so that it can be read again."""
-    if term.args and isinstance(term.args[0], str):
-        try:
-            named = canonical(term)
-        except EvaluationError:  # it is too large for that
-            return term
-        return named if isinstance(named, Struct) else term
-    return term
+    """A quoted plan or rule with names for variables without a value, so that it can be read again."""
+    if not (term.args and isinstance(term.args[0], str)):
+        return term
+    names: dict[Term, Term] = {}
+
+    def name(variable: Term) -> Term:
+        return variable if isinstance(variable, Var) else names.setdefault(variable, Var(f"V{len(names)}"))
+
+    try:
+        named = rewrite(term, name)
+    except EvaluationError:  # it is too large for that
+        return term
+    assert isinstance(named, Struct)
+    return named
 
 
 def _quoted_plan(label: Term, sign: str, literal: Term, context: Term, body: Term) -> _Pieces:

@@ -131,7 +131,7 @@ def test_a_mas2j_project_names_agents_counts_beliefs_and_goals(
         ),
         ("MAS t { agents: ann agentArchClass my.Arch; }", "1:21: expected an agent without Java classes, f"),
         ("MAS t { agents: ann #0; }", "1:22: expected a number of agents from 1 to 10000, found '0'"),
-        ('MAS t { agents: ann [beliefs="p("]; }', "the project's beliefs or goals:1:5: expected a term, fo"),
+        ('MAS t { agents: ann [beliefs="p("]; }', "the project's beliefs or goals:1:4: expected a term, fo"),
         (
             "MAS t { agents: ann",
             "1:20: expected '#' and a number, 'at' and a host, or ';', found the end of ",
