@@ -29,6 +29,7 @@ class Agents:
         """Show an agent in all panes, as it is now."""
         self._layout.to_now()
         if agent == self._context.agent:
+            self._context.say(f"{agent} is shown already")
             return
         if not self._context.projector.select(agent):
             known = ", ".join(state.agent_id for state in self._context.projector.states)
