@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from app.cli.mas2j import read_project
 from app.cli.options import filled, flag, positive, print_error
-from engine.bdi.errors import EvaluationError
+from engine.bdi.errors import EvaluationError, ProgramError
 from engine.bdi.parser import load_program
 from engine.bdi.semantics import EventPolicy, Semantics
 from engine.bdi.syntax import Program
@@ -27,6 +28,9 @@ POLICIES = {
 }
 """What `--policy` takes: an event policy with Jason's semantics otherwise, or those of the thesis' engine."""
 
+PROJECT = ".mas2j"
+"""Ending of Jason's project files."""
+
 LARGEST = 20_000_000
 """Bytes of one file."""
 
@@ -36,7 +40,7 @@ class AgentSpeakOptions:
     """What to run and how."""
 
     files: Sequence[str]
-    """`.asl` files, each an agent named as the file; or `.mas` files that list `name = file.asl`."""
+    """`.asl` files, each an agent named as the file; `.mas` files that list `name = file.asl`; `.mas2j`."""
     agents: Sequence[str] = ()
     """More agents, as `name=file.asl`."""
     cycles: int | None = None
@@ -62,6 +66,9 @@ def load_agents(options: AgentSpeakOptions) -> dict[str, Program]:
             problems.append(f"{path}: there is an agent '{name}' already; name it with --agents NAME={path}")
         else:
             agents[name] = _load(path, problems)
+    for given in options.files:
+        if given.endswith(PROJECT):
+            _load_project(Path(given), agents, problems)
     if not (agents or problems):
         problems.append("say at least one file")
     if problems:
@@ -72,6 +79,8 @@ def load_agents(options: AgentSpeakOptions) -> dict[str, Program]:
 def _named(options: AgentSpeakOptions, problems: list[str]) -> Iterable[tuple[str, Path]]:
     for given in options.files:
         path = Path(given)
+        if path.suffix == PROJECT:
+            continue
         if path.suffix == ".mas":
             lines = (line.partition("#")[0].strip() for line in _read(path, problems).splitlines())
             yield from _pairs([line for line in lines if line], path.parent, str(path), problems)
@@ -91,8 +100,33 @@ def _pairs(
             problems.append(f"{where}: expected name=file.asl, found '{clean_line(line, limit=80)}'")
 
 
+def _load_project(path: Path, agents: dict[str, Program], problems: list[str]) -> None:
+    """The agents of one of Jason's project files, whose programs lie in its folders or beside it."""
+    text = _read(path, problems)
+    if not text:
+        return
+    try:
+        project = read_project(text, str(path))
+        for each in project.agents:
+            places = [path.parent / folder / each.file for folder in (*project.paths, "", "src/asl", "asl")]
+            place = next((file for file in places if file.is_file()), path.parent / each.file)
+            program = each.extended(_load(place, problems))
+            for name in each.names:
+                if name in agents:
+                    problems.append(f"{path}: there is an agent '{name}' already")
+                agents[name] = program
+    except ProgramError as error:
+        problems += map(str, error.problems)
+
+
 def _text(path: str) -> str:
     return read_plain(Path(path), LARGEST).decode("utf-8")
+
+
+def _beside(path: str, files: Sequence[str]) -> str:
+    """The path of a program for `.create_agent`: as it is, or in the folder of one of the files."""
+    places = (str(Path(file).parent / path) for file in files)
+    return path if Path(path).is_file() else next(filter(os.path.isfile, places), path)
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -165,7 +199,7 @@ def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> Agent
     system = System(
         semantics=POLICIES[options.policy],
         seed=options.seed,
-        read=_text,
+        read=lambda path: _text(_beside(path, options.files)),
         say=say,
         warn=warn,
         tracer=_tracer(err) if options.trace else None,
@@ -195,7 +229,9 @@ def _tracer(err: TextIO) -> Callable[[TraceEvent], None]:
 
 def add_arguments(asl: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    asl.add_argument("files", nargs="*", metavar="FILE", help=".asl programs, or .mas lists of name=file.asl")
+    asl.add_argument(
+        "files", nargs="*", metavar="FILE", help=".asl programs, .mas lists of name=file.asl, or .mas2j"
+    )
     asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE", help="more agents")
     asl.add_argument("--cycles", type=positive, metavar="N", help="stop after so many cycles of each agent")
     asl.add_argument(

@@ -213,7 +213,9 @@ def _brought_forward(rest: str, flags: Mapping[str, Flag]) -> str:
         return rest
     valued = "|".join(name for name, flag in flags.items() if flag.shown) or "(?!)"
     match = re.match(
-        rf"(?P<front>(?!--)\S.*?)(?P<behind>(?:\s+--(?:(?:{valued})[= ]\S+|\S+))*)\s*\Z", rest, re.S
+        rf"(?!(?:.*\s)?--\s)(?P<front>\S.*?)(?P<behind>(?:\s+--(?:(?:{valued})[= ]\S+|\S+))*)\s*\Z",
+        rest,
+        re.S,
     )
     return f"{match['behind'].strip()} {match['front']}" if match is not None and match["behind"] else rest
 

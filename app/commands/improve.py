@@ -16,7 +16,7 @@ from engine.core.improvement import RESUMABLE, CampaignStatus, ItemStatus
 
 OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
 WAITS = CampaignStatus.NEEDS_OPERATOR
-OF_START = frozenset({"seed", "candidates", "seconds", "usd", "component"})
+OF_START = frozenset({"seed", "candidates", "seconds", "usd", "tokens", "allow", "component"})
 """Options that are fields of the job itself."""
 
 
@@ -143,14 +143,17 @@ CAMPAIGN = args.matching(
 JOB = args.matching("[jJ]?[0-9]{1,9}", "'{}' is no job's id, such as j3", lambda text: text.lstrip("jJ"))
 ONLY_JOB = args.only_choice(_running, "name the job; under way: {}")
 ONLY_CAMPAIGN = args.only_choice(_campaigns(WAITS), "a campaign such as k2 is missing; there are: {}")
+_flag = partial(args.Flag, behind=True)
 OF_CAMPAIGNS = (
-    args.Flag("seed", "N", _seeds),
-    args.Flag("candidates", "N", args.pairs(("12", "at most"), ("3", "at most"))),
-    args.Flag("seconds", "S", args.pairs(("600", "of processor"), ("60", "of processor"))),
-    args.Flag("usd", "X", args.pairs(("1", "for models"), ("0", "no model"))),
-    args.Flag("apply"),
+    _flag("seed", "N", _seeds),
+    _flag("candidates", "N", args.pairs(("12", "at most"), ("3", "at most"))),
+    _flag("seconds", "S", args.pairs(("600", "of processor"), ("60", "of processor"))),
+    _flag("usd", "X", args.pairs(("1", "for models"), ("0", "no model"))),
+    _flag("tokens", "N", args.pairs(("200000", "for a model without a price"))),
+    _flag("allow"),
+    _flag("apply"),
 )
-ON_ONE = (args.Flag("component", "ID", _components), *OF_CAMPAIGNS)
+ON_ONE = (_flag("component", "ID", _components), *OF_CAMPAIGNS)
 ANY = partial(args.Word, "campaign", "a campaign", True)
 WAITING = ANY(parse=_campaign, offers=_campaigns(WAITS), default=ONLY_CAMPAIGN)
 RESUMED = args.Word("argument", "a campaign such as k2", False, "CAMPAIGN", _campaign, _campaigns(*RESUMABLE))

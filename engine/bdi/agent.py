@@ -26,7 +26,7 @@ from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Frame, Intention, Message, Phase, RunningAgent, Waiting
 from engine.bdi.internal_actions import Call, InternalActions
 from engine.bdi.library.terms import STANDARD
-from engine.bdi.plans import CompiledPlan, LoadedProgram
+from engine.bdi.plans import CompiledPlan, LoadedProgram, evaluated
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import FALSE, Struct, Term
@@ -73,7 +73,9 @@ class BdiAgent(RunningAgent):
         self.plans.watch = self._plans_changed
         believing.begin(self, loaded.beliefs)
         for number, goal in enumerate(loaded.program.goals, 1):
-            self.achieve(goal.literal, sign=f"+{goal.kind}", tag=f"goal{number}" if tag_goals else "")
+            self.achieve(
+                evaluated(goal.literal), sign=f"+{goal.kind}", tag=f"goal{number}" if tag_goals else ""
+            )
 
     def save(self) -> saving.Data:
         """Its whole state between two phases, ready for JSON."""
@@ -266,6 +268,8 @@ class BdiAgent(RunningAgent):
     def end(self, intention: Intention, change: Change, reason: str = "") -> None:
         """Forget an intention."""
         waiting.call_off(self, intention)
+        if intention.joins:
+            waiting.branch_done(self, intention, change, reason)
         if intention.question is not None and intention.asked is not None:
             achieved = change is Change.FINISHED
             messages.reply(self, intention.question, intention.asked if achieved else FALSE)

@@ -44,14 +44,14 @@ _ONE_PER_CYCLE = EventPolicy.ONE_PER_CYCLE
 
 
 def begin(agent: RunningAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
-    """Adopt the initial beliefs; queries find them in the order of the program, and so go their events."""
+    """Adopt the initial beliefs, of which queries find the first one first: as in Jason it is added last."""
     newest_first = agent.beliefs.newest_first
     added = [
         BeliefChange("+", plain, new)
         for plain, annotations in (reversed(beliefs) if newest_first else beliefs)
         if (new := agent.beliefs.add(plain, annotations))
     ]
-    for change in reversed(added) if newest_first else added:
+    for change in added:
         announce(agent, change)
 
 

@@ -269,6 +269,13 @@ def is_source(annotation: Term) -> bool:
     return isinstance(annotation, Struct) and annotation.indicator == "source/1"
 
 
+def with_origin(literal: Struct, sender: str) -> Struct:
+    """The literal with its sender as source; earlier sources become sources of that."""
+    earlier = [term for term in literal.annotations if is_source(term)]
+    others = [term for term in literal.annotations if not is_source(term)]
+    return literal.with_annotations((*others, Struct("source", (Struct(sender),), earlier)))
+
+
 def sourced(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
     """These annotations, with `source(self)` where they name no source."""
     if not annotations:

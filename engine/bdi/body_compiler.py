@@ -8,7 +8,7 @@ from engine.bdi import instructions as code
 from engine.bdi.compiler import FORMULAS_INSIDE, compile_formula, extract_calls
 from engine.bdi.errors import ErrorId
 from engine.bdi.plans import CompiledPlan, Instruction
-from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body
+from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body, is_internal
 from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
 from engine.bdi.unification import Scope, builder, is_computed
 from engine.value import dataclass
@@ -110,7 +110,10 @@ class _BodyCompiler:
         term, calls = extract_calls(item.term, self.scope)
         for call in calls:
             following = _Label(len(self.code) + 1)
-            self.emit(self.step(Step(StepKind.INTERNAL, call, item.position)), following)
+            kind = StepKind.INTERNAL if is_internal(call.functor) else StepKind.CONSTRAINT
+            self.emit(self.step(Step(kind, call, item.position)), following)
+        if calls and not isinstance(term, Struct) and item.kind is StepKind.INTERNAL:
+            return replace(item, term=term, kind=StepKind.CONSTRAINT)  # the value of a function is no formula
         return replace(item, term=term) if calls else item
 
     def step(self, item: Step) -> Instruction:
@@ -146,8 +149,8 @@ class _BodyCompiler:
             return code.Constraint(item, compile_formula(term, self.scope), ErrorId.INTERNAL_ACTION_FAILED)
         if term.functor == ".wait" and term.args and _is_formula(term.args[0]):
             formula = compile_formula(term.args[0], self.scope)
-            limit = builder(term.args[1], self.scope) if len(term.args) > 1 else None
-            return code.WaitFor(item, formula, limit)
+            more = [builder(arg, self.scope) for arg in term.args[1:3]]
+            return code.WaitFor(item, formula, *more, *[None] * (2 - len(more)))
         return code.Internal(item, term.functor, [builder(arg, self.scope) for arg in term.args])
 
 

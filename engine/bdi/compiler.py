@@ -31,7 +31,16 @@ from engine.bdi.nodes import (
     as_set,
 )
 from engine.bdi.printer import text_of
-from engine.bdi.syntax import ARITHMETIC, CONNECTIVES, NESTING_LIMIT, Rule, is_body
+from engine.bdi.syntax import (
+    ARITHMETIC,
+    CONNECTIVES,
+    NESTING_LIMIT,
+    SPACE_MARK,
+    Rule,
+    conjunction,
+    is_internal,
+    is_quoted,
+)
 from engine.bdi.terms import (
     FALSE,
     TRUE,
@@ -42,6 +51,7 @@ from engine.bdi.terms import (
     Term,
     Var,
     compare,
+    deref,
     list_of,
     nests_within,
     rewrite,
@@ -50,6 +60,7 @@ from engine.bdi.terms import (
 from engine.bdi.unification import (
     Builder,
     Env,
+    Matcher,
     Scope,
     Trail,
     builder,
@@ -63,7 +74,7 @@ from engine.value import dataclass
 
 
 def extract_calls(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
-    """The term with a variable for each `math.random` and `.count(formula)` in it, and the calls for these.
+    """The term with a variable for each `math.random`, `.count(formula)` and `.value(rule)`, and the calls.
 
     The variables are new in the scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as
     it is: it calls when it is run.
@@ -89,7 +100,7 @@ def _calls(term: Term) -> bool:
 
 
 def _is_call(term: Struct) -> bool:
-    return term.indicator in ("math.random/0", "math.random/1", ".count/1")
+    return term.indicator in ("math.random/0", "math.random/1", ".count/1", ".value/1")
 
 
 def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
@@ -101,12 +112,17 @@ def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
             items.append(_replaced(rest.head, calls, scope))
             rest = rest.tail
         return list_of(items, rest)
-    if not isinstance(term, Struct) or is_body(term):
+    if not isinstance(term, Struct) or is_quoted(term):
         return term
     args = tuple([_replaced(arg, calls, scope) for arg in term.args])
     if _is_call(term):
         # No name of a program's own holds a space, and the size grows with each name that is used.
         value = Var(f"call {scope.size + len(calls)}")
+        if term.functor == ".value":  # a rule as a function: its last argument is the value
+            asked = args[0]
+            if isinstance(asked, Struct):
+                calls.append(Struct(asked.functor, (*asked.args, value), asked.annotations))
+            return value
         if term.functor == ".count":
             calls.append(Struct(".count", (*term.args, value)))
             return value
@@ -178,10 +194,34 @@ def compile_rule(rule: Rule) -> Clause:
     """Compile a rule."""
     scope = Scope()
     args = rule.head.args
-    head = matchers(args, scope)
-    body = _fragment(rule.body, scope).entry
+    late = {place: Var(f"head {place}") for place, arg in enumerate(args) if is_computed(arg)}
+    # Arithmetic in a head is worked out when the body has given its variables their values.
+    plain = tuple([late.get(place, arg) for place, arg in enumerate(args)])
+    head = matchers(plain, scope)
+    head += tuple([(place, _workable(args[place], variable, scope)) for place, variable in late.items()])
+    values = [Struct("=", (variable, args[place])) for place, variable in late.items()]
+    body = _fragment(conjunction([rule.body, *values]) if values else rule.body, scope).entry
     key = key_of(args[0]) if args and not is_computed(args[0]) else None
     return Clause(head, body, scope.size, key)
+
+
+def _workable(expression: Term, variable: Var, scope: Scope) -> Matcher:
+    """Fits where an argument of a head can be worked out at once, or nothing particular is asked for."""
+    slot = scope.slot(variable)
+    fresh = scope.unwritten(expression)
+    scope.written.update(fresh)
+    make = builder(expression, scope)
+
+    def match(value: Term, env: Env, trail: Trail) -> bool:
+        for place in fresh:
+            env[place] = Cell()
+        try:
+            make(env)
+        except EvaluationError:
+            return isinstance(deref(env[slot]), Cell)
+        return True
+
+    return match
 
 
 def _fragment(term: Term, scope: Scope) -> Fragment:
@@ -197,11 +237,11 @@ def _fragment(term: Term, scope: Scope) -> Fragment:
         return _conjunction(term.args, scope)
     if term.functor == "|":
         return _disjunction(term.args, scope)
-    if term.functor == VARIABLE_LITERAL:
+    if term.functor in (VARIABLE_LITERAL, SPACE_MARK):
         return _alone(VariableNode(builder(term, scope), _compile_meant))
     if term in (TRUE, FALSE):
         return _alone(Succeed() if term == TRUE else Test(lambda env: False))
-    make = _SPECIAL.get(term.indicator) or (_internal if term.functor[0] == "." else _held)
+    make = _SPECIAL.get(term.indicator) or (_internal if is_internal(term.functor) else _held)
     return _alone(make(term, scope))
 
 

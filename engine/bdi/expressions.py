@@ -10,7 +10,7 @@ from bisect import bisect_right
 
 from engine.bdi.errors import Position
 from engine.bdi.printer import PRECEDENCE
-from engine.bdi.syntax import NESTING_LIMIT, conjunction
+from engine.bdi.syntax import DEFAULT_SPACE, NESTING_LIMIT, SPACE_MARK, conjunction, in_space, split_name
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
@@ -40,7 +40,7 @@ _TOKEN = re.compile(
     rf"""(?:\s++|//(?!@\s)[^\n]*+|/\*.*?\*/)*+
     (?:(?P<name>\.?{_NAME})
     |(?P<variable>[A-Z_]\w*)
-    |(?P<mark><-|:-|\\==|\\=|==|=\.\.|!=|<=|>=|\*\*|!!|//@(?=\s)|/(?![*/])|[-+*<>=!?@:;,.()\[\]{{}}|&~^])
+    |(?P<mark><-|:-|::|\|&\||\|\|\||\\==|\\=|==|=\.\.|!=|<=|>=|\*\*|!!|//@(?=\s)|/(?![*/])|[-+*<>=!?@:;,.()\[\]{{}}|&~^])
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
     |(?P<string>"(?:[^"\\\n]|\\[^\n])*+")
     |(?P<quoted>'(?:[^'\\\n]|\\[^\n])++')
@@ -158,6 +158,14 @@ class ExpressionParser:
         self.at = 0
         self.depth = 0
         self.anonymous = 0
+        self.module = ""
+        """Namespace of the text; empty for the default one."""
+        self.space = ""
+        """Namespace of literals that name none, which are not the arguments of others."""
+        self.locals: dict[str, str] = {}
+        """What the local namespaces of the text are called outside of it."""
+        self.functions: dict[tuple[str, int], str] = {}
+        """Rules that were registered as functions, by the function's name and number of arguments."""
 
     def found(self) -> str:
         """The present token in the words of an error message."""
@@ -219,12 +227,20 @@ class ExpressionParser:
         self.deeper()
         right = self.expression(level if operator == "**" else level + 1)
         self.depth -= 1
+        if level == RELATION and self.space:  # what is compared are terms
+            left, right = self._bare(left), self._bare(right)
         return Struct("\\=" if operator == "!=" else operator, (left, right))
+
+    def _bare(self, term: Term) -> Term:
+        """The term without the namespace that it was given because it names none."""
+        if isinstance(term, Struct) and split_name(term.functor)[0] == self.space:
+            return Struct(split_name(term.functor)[1], term.args, term.annotations, term.negated)
+        return term
 
     def primary(self, expected: str = "a term") -> Term:
         """Read an operand: a literal, a constant, a variable, a list or something in parentheses."""
         kind = self.kinds[self.at]
-        if kind == NAME or kind == "~":
+        if kind in (NAME, "~", SPACE_MARK) or (kind == VARIABLE and self.kinds[self.at + 1] == SPACE_MARK):
             return self.literal()
         text = self.texts[self.at]
         if kind == NUMBER:
@@ -278,8 +294,13 @@ class ExpressionParser:
         return Struct("-", (operand,))
 
     def literal(self, expected: str = "a literal") -> Struct:
-        """Read `~name(arguments)[annotations]`."""
+        """Read `space::~name(arguments)[annotations]`."""
+        begun = self.at
         negated = self.take("~")
+        space = self._space()
+        negated = self.take("~") or negated
+        if isinstance(space, Var) or (self.kinds[self.at] == VARIABLE and self.at > begun):
+            return self._in_variable_space(space, negated)
         functor = self.expect(NAME, expected)
         args: tuple[Term, ...] = ()
         annotations: tuple[Term, ...] = ()
@@ -291,12 +312,47 @@ class ExpressionParser:
             self.depth -= 1
         if self.kinds[self.at] == "[":
             annotations = self.annotations()
+        if (functor, len(args)) in self.functions:
+            return Struct(".value", (Struct(self.functions[functor, len(args)], args),))
+        if functor == "this_ns":
+            return Struct(self.module or DEFAULT_SPACE)
+        if "." not in functor and functor not in ("true", "false"):
+            functor = in_space(space, functor)
         return Struct(functor, args, annotations, negated)
 
+    def _space(self) -> str | Var:
+        """Read what stands before `::`, and that; the space of what names none."""
+        if self.take(SPACE_MARK):
+            return self.module
+        kind, text = self.kinds[self.at], self.texts[self.at]
+        if kind not in (NAME, VARIABLE) or self.kinds[self.at + 1] != SPACE_MARK:
+            return self.space
+        self.at += 2
+        if kind == VARIABLE:
+            return self._variable(text)
+        return {DEFAULT_SPACE: "", "this_ns": self.module}.get(text, self.locals.get(text, text))
+
+    def _in_variable_space(self, space: str | Var, negated: bool) -> Struct:
+        """A literal whose namespace, or that itself, is what a variable stands for; or the negation of that.
+
+        Without a namespace the variable's own stays.
+        """
+        literal: Term
+        if self.kinds[self.at] == VARIABLE:
+            literal = self.primary()
+        else:
+            before, self.space = self.space, ""
+            literal = self.literal()
+            self.space = before
+        name = space if isinstance(space, Var) else Struct(space)
+        return Struct(SPACE_MARK, (name, literal), (), negated)
+
     def _terms(self, loosest: int = ANY) -> tuple[Term, ...]:
+        before, self.space = self.space, ""
         terms = [self.expression(loosest)]
         while self.take(","):
             terms.append(self.expression(loosest))
+        self.space = before
         return tuple(terms)
 
     def annotations(self) -> tuple[Term, ...]:

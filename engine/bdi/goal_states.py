@@ -16,10 +16,11 @@ from engine.bdi import trace as record
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Event, Failure, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction
-from engine.bdi.printer import shown_text
-from engine.bdi.terms import Cell, Struct, Term, atom, canonical, instantiated
+from engine.bdi.printer import headline, shown_text
+from engine.bdi.syntax import Step
+from engine.bdi.terms import Cell, Struct, Term, Var, atom, canonical, instantiated, rewrite
 from engine.bdi.trace import Change
-from engine.bdi.unification import Trail, undo
+from engine.bdi.unification import UNWRITTEN, Trail, undo
 
 
 class GoalState(StrEnum):
@@ -113,9 +114,21 @@ def _failure(
     if intention is None or not intention.frames:
         return Failure(error_id, message, details=details)
     frame = intention.frames[-1]
-    step = frame.code[min(frame.pc, len(frame.code) - 1)]
-    line = step.item.position.line
-    return Failure(error_id, message, step.text, frame.plan.plan.source, line, details)
+    item = frame.code[min(frame.pc, len(frame.code) - 1)].item
+    term = _step_term(frame, item.term) if isinstance(item, Step) else None
+    source = frame.plan.plan.source
+    return Failure(error_id, message, headline(item), source, item.position.line, details, term)
+
+
+def _step_term(frame: Frame, term: Term) -> Term:
+    """A step with the values that its variables have."""
+    slots, env = frame.plan.slots, frame.env
+
+    def value(variable: Term) -> Term:
+        slot = slots.get(variable.name) if isinstance(variable, Var) else None
+        return Cell() if slot is None or env[slot] is UNWRITTEN else env[slot]
+
+    return rewrite(term, value)
 
 
 def fail_event(agent: RunningAgent, event: Event, error_id: str, message: str) -> None:
@@ -173,7 +186,10 @@ def catch(
     failed = literal.with_annotations((*literal.annotations, *failure.annotations))
     trail: Trail = []
     for plan in agent.plans.candidates(f"-{sign[1:]}", failed):
-        relevant = plan.enter(failed, trail) is not None
+        try:
+            relevant = plan.enter(failed, trail) is not None
+        except EvaluationError:  # arithmetic in its trigger
+            relevant = False
         undo(trail, 0)
         if relevant and (intention is not None or len(agent.events) < agent.limits.events):
             agent.post(Event(f"-{sign[1:]}", failed, intention, cells, failure, tag))

@@ -8,7 +8,7 @@ from engine.bdi import belief_revision as believing
 from engine.bdi import waits as waiting
 from engine.bdi.beliefs import TRIES, Answers
 from engine.bdi.compiler import Formula
-from engine.bdi.errors import ErrorId, EvaluationError, unbound
+from engine.bdi.errors import ErrorId, EvaluationError, Position, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.printer import brief_text
@@ -26,7 +26,7 @@ from engine.bdi.terms import (
     rewrite,
     subterms,
 )
-from engine.bdi.unification import Builder
+from engine.bdi.unification import Builder, unify
 from engine.value import dataclass, field
 
 
@@ -171,27 +171,33 @@ class Perform(Instruction):
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         meant = self.make(frame.env)
-        if isinstance(meant, Cell) or (isinstance(meant, Struct) and not meant.functor):
-            raise unbound("a variable that stands for a step")
         if len(intention.frames) >= agent.limits.frames:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} bodies lie in each other")
-        cells: dict[Term, Var] = {}
-        written = rewrite(meant, lambda cell: cells.setdefault(cell, Var(f"V{len(cells)}")))
-        plan = Plan(
-            Trigger(Operation.ADDED, TriggerKind.BELIEF, Struct("body", tuple(cells.values()))),
-            body=body_of(written, self.item.position),
-            source=frame.plan.plan.source,
-        )
-        compiled = CompiledPlan(plan, f"body of {frame.plan.name}")
-        literal = Struct("body", tuple(cells))
-        env = compiled.enter(literal, [])
-        assert env is not None
-        if not compiled.code:
+        inner = body_frame(meant, frame, self.item.position)
+        if not inner.code:
             frame.pc = self.next
             return True
-        intention.push(Frame(compiled, env, Event("+", literal)))
+        intention.push(inner)
         agent.go_on(intention)
         return False
+
+
+def body_frame(meant: Term, frame: Frame, position: Position) -> Frame:
+    """A frame that runs what a term stands for; it shares its variables with the frame around it."""
+    if isinstance(meant, Cell) or (isinstance(meant, Struct) and not meant.functor):
+        raise unbound("a variable that stands for a step")
+    cells: dict[Term, Var] = {}
+    written = rewrite(meant, lambda cell: cells.setdefault(cell, Var(f"V{len(cells)}")))
+    plan = Plan(
+        Trigger(Operation.ADDED, TriggerKind.BELIEF, Struct("body", tuple(cells.values()))),
+        body=body_of(written, position),
+        source=frame.plan.plan.source,
+    )
+    compiled = CompiledPlan(plan, f"body of {frame.plan.name}")
+    literal = Struct("body", tuple(cells))
+    env = compiled.enter(literal, [])
+    assert env is not None
+    return Frame(compiled, env, Event("+", literal))
 
 
 class External(Literal):
@@ -236,17 +242,21 @@ class Internal(Instruction):
 
 @dataclass(slots=True, eq=False)
 class WaitFor(Instruction):
-    """`.wait(formula)` and `.wait(formula, milliseconds)`: pending until it holds."""
+    """`.wait(formula, milliseconds, elapsed)`: pending until it holds; all but the formula may be missing."""
 
     formula: Formula
     milliseconds: Builder | None
+    elapsed: Builder | None
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if self.formula.holds(frame.env, agent):
+            if self.elapsed is not None:
+                unify(self.elapsed(frame.env), 0, [])
             frame.pc = self.next
             return True
         limit = None if self.milliseconds is None else self.milliseconds(frame.env)
-        waiting.begin(agent, intention, Waiting.CONDITION, self.text, limit=limit)
+        elapsed = None if self.elapsed is None else self.elapsed(frame.env)
+        waiting.begin(agent, intention, Waiting.CONDITION, self.text, limit=limit, elapsed=elapsed)
         return False
 
 

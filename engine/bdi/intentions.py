@@ -66,6 +66,15 @@ class Society(Protocol):
     def stop(self) -> None:
         """End them all behind this cycle."""
 
+    def register(self, name: str, service: Term, *, remove: bool = False) -> None:
+        """Let the directory say that an agent provides a service, or no longer."""
+
+    def subscribe(self, name: str, service: Term) -> None:
+        """Let an agent be told `provider(Agent, Service)` of those that provide it, now and later."""
+
+    def providers(self, service: Term) -> Iterable[str]:
+        """Agents that provide a service, in the order in which they came."""
+
 
 @dataclass(slots=True, eq=False)
 class Event:
@@ -143,6 +152,8 @@ class Waiting(StrEnum):
     ANSWER = "ask"
     GENERATION = "generation"
     """A plan that is being generated."""
+    BRANCHES = "fork"
+    """Its branches, all or the first of them."""
     OPERATOR = "suspended"
     """`.suspend`, until somebody resumes it."""
 
@@ -162,6 +173,8 @@ class Pending:
     since: float = 0.0
     event: Event | None = None
     """The event to try again when a generation is through."""
+    elapsed: Term | None = None
+    """Gets the milliseconds that the wait took; with it a time-out is no failure."""
 
 
 @dataclass(slots=True, eq=False)
@@ -185,6 +198,8 @@ class Intention:
     """A question from elsewhere that it works out; its end is answered."""
     atomic: int = 0
     """Frames whose plan must not be interleaved."""
+    joins: int | None = None
+    """Number of the wait of the intention that it is a branch of."""
 
     def push(self, frame: Frame) -> None:
         """Put a frame on top."""
@@ -213,6 +228,8 @@ class Failure:
     line: int = 0
     details: tuple[Term, ...] = ()
     """More annotations for the failure event."""
+    term: Term | None = None
+    """The step as a term."""
 
     @property
     def annotations(self) -> tuple[Term, ...]:
@@ -220,7 +237,7 @@ class Failure:
         return (
             Struct("error", (Struct(self.id),)),
             Struct("error_msg", (self.message,)),
-            Struct("code", (self.code,)),
+            Struct("code", (self.code if self.term is None else self.term,)),
             Struct("code_src", (self.source,)),
             Struct("code_line", (self.line,)),
             *self.details,

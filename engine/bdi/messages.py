@@ -9,17 +9,19 @@ from engine.bdi import control
 from engine.bdi import goal_states as failures
 from engine.bdi import trace as record
 from engine.bdi import waits as waiting
-from engine.bdi.beliefs import is_source
+from engine.bdi.beliefs import with_origin
 from engine.bdi.compiler import compile_formula
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Intention, Message, Pending, Performative, RunningAgent, Waiting
-from engine.bdi.plans import CompiledPlan, as_term, quoted_text, read_plan
+from engine.bdi.plans import CompiledPlan, as_term, read_plan
 from engine.bdi.printer import brief_text, shown_text
 from engine.bdi.terms import (
+    ANNOTATION_TAIL,
     FALSE,
     QUOTED_PLAN,
     SELF,
+    Cell,
     Struct,
     Term,
     Var,
@@ -27,6 +29,7 @@ from engine.bdi.terms import (
     canonical,
     deref,
     instantiated,
+    is_tail,
     items_of,
     list_of,
     resolved,
@@ -95,8 +98,10 @@ def _perform(agent: RunningAgent, message: Message, effect: _Effect) -> None:
 def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: Message) -> None:
     waiting.over(agent, asker)
     answer = message.content
-    if isinstance(answer, Struct) and answer != FALSE and message.performative is Performative.TELL:
-        answer = with_origin(answer, message.sender)
+    if answer != FALSE and message.performative is Performative.TELL:
+        listed = items_of(answer)
+        told = [_from(agent, message, term) for term in (listed if listed is not None else [answer])]
+        answer = list_of(told) if listed is not None else told[0]
     if unify(pending.what, instantiated(answer), []):
         agent.step_done(asker)
     else:
@@ -104,11 +109,10 @@ def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: 
         failures.fail_step(agent, asker, EvaluationError(ErrorId.ASK_FAILED, why))
 
 
-def with_origin(literal: Struct, sender: str) -> Struct:
-    """The literal with its sender as source; earlier sources become sources of that."""
-    earlier = [term for term in literal.annotations if is_source(term)]
-    others = [term for term in literal.annotations if not is_source(term)]
-    return literal.with_annotations((*others, Struct("source", (atom(sender),), earlier)))
+def _from(agent: RunningAgent, message: Message, term: Term) -> Term:
+    """A literal of a message with who sent it as its source; anything else as it is."""
+    sender = "self" if message.sender == agent.name else message.sender
+    return with_origin(term, sender) if isinstance(term, Struct) else term
 
 
 def for_sending(content: Term) -> Term:
@@ -131,21 +135,23 @@ def reply(
 # ------------------------------------------------------------------ what each kind does
 
 
-def _literals(content: Term) -> list[Struct]:
-    listed = items_of(content)
-    return [term for term in ([content] if listed is None else listed) if isinstance(term, Struct)]
+def _literals(agent: RunningAgent, message: Message) -> list[Struct]:
+    """The literals of a message, with its sender as their source."""
+    listed = items_of(message.content)
+    terms = [message.content] if listed is None else listed
+    return [told for term in terms if isinstance(told := _from(agent, message, term), Struct)]
 
 
 def _tell(agent: RunningAgent, message: Message) -> None:
-    for literal in _literals(message.content):
-        change = believing.believe(agent, with_origin(literal, message.sender))
+    for literal in _literals(agent, message):
+        change = believing.believe(agent, literal)
         if change is not None:
             believing.announce(agent, change)
 
 
 def _untell(agent: RunningAgent, message: Message) -> None:
-    for literal in _literals(message.content):
-        pattern = instantiated(with_origin(literal, message.sender))
+    for literal in _literals(agent, message):
+        pattern = instantiated(literal)
         assert isinstance(pattern, Struct)
         change = believing.forget(agent, pattern)
         if change is not None:
@@ -153,13 +159,15 @@ def _untell(agent: RunningAgent, message: Message) -> None:
 
 
 def _achieve(agent: RunningAgent, message: Message) -> None:
-    for literal in _literals(message.content):
-        agent.achieve(with_origin(literal, message.sender))
+    for literal in _literals(agent, message):
+        agent.achieve(literal)
 
 
 def _unachieve(agent: RunningAgent, message: Message) -> None:
-    for literal in _literals(message.content):
-        control.drop_goal(agent, fresh_copy(literal), events=True)
+    listed = items_of(message.content)
+    for literal in [message.content] if listed is None else listed:
+        if isinstance(literal, Struct):
+            control.drop_goal(agent, fresh_copy(literal), events=True)
 
 
 def _ask_one(agent: RunningAgent, message: Message) -> None:
@@ -171,7 +179,8 @@ def _ask_one(agent: RunningAgent, message: Message) -> None:
         intention = waiting.new_intention(agent)
         intention.question = message
         intention.asked = question
-        agent.post(Event("+?", question, intention, free_cells(question)))
+        asked = with_origin(question, message.sender)
+        agent.post(Event("+?", asked, intention, free_cells(question)))
     else:
         reply(agent, message, FALSE)
 
@@ -182,30 +191,38 @@ def _ask_all(agent: RunningAgent, message: Message) -> None:
 
 
 def _answers(agent: RunningAgent, question: Term, limit: int) -> list[Term]:
-    """Copies of the question for what is believed, facts before rules."""
+    """Copies of the question for what is believed, with the annotations that it does not name.
+
+    Facts come before rules; that a belief is the agent's own is not said.
+    """
+    rest = Cell()
+    asked = question
+    if isinstance(question, Struct) and not any(map(is_tail, question.annotations)):
+        asked = question.with_annotations((*question.annotations, Struct(ANNOTATION_TAIL, (rest,))))
     scope = Scope()
     literal = Var("Question")
     slot = scope.slot(literal)
     scope.written.add(slot)
     formula = compile_formula(literal, scope)
     env = scope.environment()
-    env[slot] = question
+    env[slot] = asked
     query = formula.answers(env, agent)
     terms: list[Term] = []
     while len(terms) < limit and query.advance():
-        terms.append(resolved(question))
+        answer = resolved(question)
+        if isinstance(answer, Struct) and asked is not question:
+            answer = answer.with_annotations([note for note in items_of(rest) or () if note != SELF])
+        terms.append(resolved(answer))
     return terms
 
 
 def _tell_how(agent: RunningAgent, message: Message) -> None:
     listed = items_of(message.content)
     for term in [message.content] if listed is None else listed:
-        text = quoted_text(term)
-        if text is not None:
-            try:
-                agent.plans.add(read_plan(text, message.sender, message.sender))
-            except ValueError:
-                continue  # it has the plan already
+        try:
+            agent.plans.add(read_plan(term, message.sender, message.sender))
+        except ValueError:
+            continue  # it has the plan already
 
 
 def _untell_how(agent: RunningAgent, message: Message) -> None:

@@ -17,6 +17,7 @@ from engine.bdi.errors import Position, ProgramError, SyntaxProblem
 from engine.bdi.expressions import (
     END,
     NAME,
+    NUMBER,
     RELATION,
     STRING,
     VARIABLE,
@@ -26,8 +27,11 @@ from engine.bdi.expressions import (
     UnexpectedError,
     unescaped,
 )
-from engine.bdi.printer import on_one_line, plan_text, text_of
+from engine.bdi.printer import text_of
 from engine.bdi.syntax import (
+    DEFAULT_SPACE,
+    RULE_MARK,
+    SPACE_MARK,
     Belief,
     Body,
     BodyItem,
@@ -48,6 +52,8 @@ from engine.bdi.syntax import (
     TriggerKind,
     While,
     body_term,
+    event_term,
+    plan_term,
     step_kind,
 )
 from engine.bdi.terms import TRUE, Struct, Term, Var
@@ -61,9 +67,14 @@ T = TypeVar("T")
 class Parser(ExpressionParser):
     """Reads clauses."""
 
-    def __init__(self, text: str, source: str, start: int = 0, stop: int | None = None) -> None:
+    def __init__(
+        self, text: str, source: str, start: int = 0, stop: int | None = None, space: str = ""
+    ) -> None:
         super().__init__(Tokens(text, start, stop))
         self.source = source
+        self.module = self.space = space
+        self.spaces = [space]
+        """Namespaces of the blocks around the present clause, the innermost last."""
         self.lines = Lines(text)
         self.problems: list[SyntaxProblem] = []
         self.beliefs: list[Belief] = []
@@ -87,11 +98,14 @@ class Parser(ExpressionParser):
         """Read to the end, going on behind the next full stop after each problem."""
         while not self.at_end() and len(self.problems) < PROBLEM_LIMIT:
             self.anonymous = self.depth = 0
+            self.space = self.spaces[-1]
             try:
                 self._clause()
             except UnexpectedError as error:
                 self.add_problem(error)
                 self._recover(error)
+        if len(self.spaces) > 1:
+            self.add_problem(UnexpectedError("'{end}' behind '{begin namespace(…)}'"))
         for start, stop in self.tokens.docs:
             self._doc(start, stop)
         return Program(
@@ -115,7 +129,7 @@ class Parser(ExpressionParser):
     def _clause(self) -> None:
         kind = self.kinds[self.at]
         position = self.place()
-        if kind in (NAME, "~"):
+        if kind in (NAME, "~", SPACE_MARK):
             literal = self.literal()
             if self.take(":-"):
                 rule = Rule(literal, self.expression(expected="a formula"), position)
@@ -140,27 +154,76 @@ class Parser(ExpressionParser):
 
     def _directive(self, position: Position) -> None:
         self.at += 1
-        if self.expect(NAME, "'include'") != "include":
-            self.at -= 1
-            raise UnexpectedError("'include'")
-        self.expect("(")
-        self.includes.append(Include(unescaped(self.expect(STRING, "a file name in quotes")), position))
-        self.expect(")")
+        self.space = ""
+        name = self.expect(NAME, _DIRECTIVES)
+        begins = name == "begin"
+        if name == "end" and len(self.spaces) > 1:
+            self.spaces.pop()
+            self.module = self.spaces[-1]
+        elif name == "include":
+            self._include(position)
+        elif name == "register_function":
+            self._function()
+        elif name == "namespace" or (begins and self.texts[self.at] == "namespace"):
+            self.at += begins
+            space = self._namespace()
+            if begins:
+                self.spaces.append(space)
+                self.module = space
+        else:
+            self.at -= not begins
+            raise UnexpectedError("'namespace'" if begins else _DIRECTIVES)
         self.expect("}")
         self.take(".")
+
+    def _include(self, position: Position) -> None:
+        self.expect("(")
+        path = unescaped(self.expect(STRING, "a file name in quotes"))
+        space = self.expect(NAME, "a namespace") if self.take(",") else self.spaces[-1]
+        self.expect(")")
+        self.includes.append(Include(path, position, space))
+
+    def _namespace(self) -> str:
+        """Read `(name)` or `(name, local)`; a local one is called otherwise outside of a module."""
+        self.expect("(")
+        name = self.expect(NAME, "a namespace")
+        if self.take(","):
+            if self.texts[self.at] not in ("local", "global"):
+                raise UnexpectedError("'local' or 'global'")
+            if self.expect(NAME) == "local" and self.module:
+                self.locals[name] = f"{self.module}__{name}"
+        self.expect(")")
+        return self.locals.get(name, "" if name == DEFAULT_SPACE else name)
+
+    def _function(self) -> None:
+        """Read `("function", arguments, "rule")`."""
+        self.expect("(")
+        name = unescaped(self.expect(STRING, "the name of a function in quotes"))
+        if self.kinds[self.at] == ")":
+            raise UnexpectedError("',', a number of arguments and a rule", f"the Java class '{name}'")
+        self.expect(",")
+        count = self.expect(NUMBER, "a number of arguments")
+        self.expect(",")
+        rule = unescaped(self.expect(STRING, "the name of a rule in quotes"))
+        self.expect(")")
+        self.functions[name, int(float(count))] = rule
 
     def plan(self) -> Plan:
         """Read a plan, without what ends it."""
         position = self.place()
         label = self._label() if self.take("@") else None
+        return Plan(*self._behind_label(), label, position, self.source)
+
+    def _behind_label(self) -> tuple[Trigger, Term, Body]:
         trigger = self.trigger()
         context = self.expression() if self.take(":") else TRUE
-        body = self.body() if self.take("<-") else ()
-        return Plan(trigger, context, body, label, position, self.source)
+        return trigger, context, self.body() if self.take("<-") else ()
 
     def _label(self) -> Struct:
         start = self.at
+        self.space, before = "", self.space
         label = Struct("", (), self.annotations()) if self.kinds[start] == "[" else self.literal("a label")
+        self.space = before
         for note in label.annotations:
             if not isinstance(note, Struct) or note.functor != "priority":
                 continue
@@ -183,43 +246,67 @@ class Parser(ExpressionParser):
 
     def _target(self, expected: str) -> Struct | Var:
         """A literal, or a variable that stands for one."""
-        if self.kinds[self.at] == VARIABLE:
+        if self.kinds[self.at] in (VARIABLE, SPACE_MARK):
             term = self.primary()
             assert isinstance(term, Var | Struct)
             return term
         return self.literal(expected)
 
     def quoted(self) -> tuple[Term, ...]:
-        """Read the inside of `{ … }`: sign and literal of a trigger, the text of a plan, items of a body."""
+        """Read the inside of `{ … }`: an event, a plan, a body or a rule."""
         start = self.at
         if self.take("}"):
             return ()
         try:
-            plan = self.plan()
+            quoted = self._quoted_plan()
             self.expect("}")
         except UnexpectedError:
             far, self.at = self.at, start
             try:
-                quoted = body_term(self.body())
+                quoted = self._quoted_body()
                 self.expect("}")
             except UnexpectedError:
                 self.at = max(far, self.at)
                 raise
-            return quoted.args
-        if plan == Plan(plan.trigger):
-            return (f"{plan.trigger.operation}{plan.trigger.kind}", plan.trigger.literal)
-        return (on_one_line(plan_text(plan).removesuffix(".")),)
+        return quoted
+
+    def _quoted_plan(self) -> tuple[Term, ...]:
+        label: Struct | Var | None = None
+        if self.take("@"):
+            label = self._target("a label") if self.kinds[self.at] == VARIABLE else self._label()
+        trigger, context, body = self._behind_label()
+        if label is None and context == TRUE and not body:
+            return event_term(trigger).args
+        return plan_term(label, trigger, context, body).args
+
+    def _quoted_body(self) -> tuple[Term, ...]:
+        body = self.body()
+        if len(body) == 1 and isinstance(body[0], Step) and self.take(":-"):
+            return (RULE_MARK, body[0].term, self.expression(expected="a formula"))
+        return body_term(body).args
 
     # ------------------------------------------------------------------ bodies
 
     def body(self) -> Body:
         """Read steps separated by `;`; behind a block it may be left out, and one may stand at the end."""
-        items = [self._item()]
+        items = [self._forked()]
         while self.take(";") or isinstance(items[-1], If | While | For):
             if self.kinds[self.at] in (".", "}", END):
                 break
-            items.append(self._item())
+            items.append(self._forked())
         return tuple(items)
+
+    def _forked(self) -> BodyItem:
+        """An item, or several with `|&|` or `|||` between them."""
+        position = self.place()
+        item = self._item()
+        while (operator := self.kinds[self.at]) in _FORKS:
+            items = [item]
+            while self.take(operator):
+                items.append(self._item())
+            args = (Struct(_FORKS[operator]), *(body_term((item,)) for item in items))
+            item = Step(StepKind.INTERNAL, Struct(".fork", args), position)
+        return item
 
     def _item(self) -> BodyItem:
         position = self.place()
@@ -232,8 +319,18 @@ class Parser(ExpressionParser):
                     return While(self._condition(), self._block(), position)
                 case "for":
                     return For(self._condition(), self._block(), position)
+        if kind == "(" and self.kinds[self.at + 1] in _SIGNS:
+            self.at += 1
+            self.deeper()
+            steps = self.body()
+            self.expect(")")
+            self.depth -= 1
+            return steps[0] if len(steps) == 1 else Step(StepKind.CONSTRAINT, body_term(steps), position)
         if kind in _SIGNS:
             self.at += 1
+            if kind in "+-" and self.kinds[self.at] == "{":
+                action = ".add_plan" if kind == "+" else ".remove_plan"
+                return Step(StepKind.INTERNAL, Struct(action, (self.primary(),)), position)
             if kind == "-" and self.take("+"):
                 return Step(StepKind.UPDATE, self._target("a belief"), position)
             return Step(StepKind(kind), self._operand(kind), position)
@@ -304,11 +401,19 @@ class Parser(ExpressionParser):
 
 
 _SIGNS = {"!", "!!", "?", "+", "-"}
+_FORKS = {"|&|": "all", "|||": "any"}
+_DIRECTIVES = "'include', 'namespace', 'begin namespace', 'end' of one or 'register_function'"
 
 
-def read_program(text: str, source: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:
-    """What can be read of a program, and every problem found in it, in the order of the text."""
-    parser = Parser(text, source)
+def read_program(text: str, source: str = "", space: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:
+    """What can be read of a program, and every problem found in it, in the order of the text.
+
+    Args:
+        text: of the program.
+        source: where it came from.
+        space: namespace of its names.
+    """
+    parser = Parser(text, source, space=space)
     program = parser.program()
     return program, tuple(sorted(parser.problems, key=lambda one: (one.line, one.column)))
 
@@ -375,7 +480,7 @@ def load_program(
         OSError, ValueError: the first file cannot be read.
     """
     loader = _Loader(read, real)
-    loader.seen.add(real(path))
+    loader.seen.add((real(path), ""))
     program = loader.program(path, read(path), (real(path),))
     return program, tuple(loader.problems)
 
@@ -384,13 +489,13 @@ class _Loader:
     def __init__(self, read: Callable[[str], str], real: Callable[[str], str]) -> None:
         self.read = read
         self.real = real
-        self.seen: set[str] = set()
-        """Real paths of the files that were read."""
+        self.seen: set[tuple[str, str]] = set()
+        """Real paths and namespaces of the files that were read."""
         self.problems: list[SyntaxProblem] = []
 
-    def program(self, path: str, text: str, within: tuple[str, ...]) -> Program:
+    def program(self, path: str, text: str, within: tuple[str, ...], space: str = "") -> Program:
         """One file and what it includes; `within` are real paths: those that include it, itself last."""
-        program, problems = read_program(text, path)
+        program, problems = read_program(text, path, space)
         self.problems += problems
         included: list[tuple[Position, Program]] = []
         for include in program.includes:
@@ -404,9 +509,9 @@ class _Loader:
         try:
             real = self.real(file)
             problem = self._refusal(path, include, real, within)
-            if problem is None and real not in self.seen:
-                self.seen.add(real)
-                return self.program(file, self.read(file), (*within, real))
+            if problem is None and (real, include.space) not in self.seen:
+                self.seen.add((real, include.space))
+                return self.program(file, self.read(file), (*within, real), include.space)
         except FileNotFoundError:
             problem = "a file that exists"
         except (OSError, ValueError) as error:

@@ -13,8 +13,8 @@ from engine.bdi.beliefs import Clause, is_source, sourced
 from engine.bdi.compiler import Formula, compile_formula, compile_rule
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.parser import parse_plan
-from engine.bdi.printer import headline, on_one_line, plan_text, text_of
-from engine.bdi.syntax import Body, BodyItem, Plan, Program
+from engine.bdi.printer import headline, plan_text, text_of
+from engine.bdi.syntax import SPACE_MARK, Body, BodyItem, Plan, Program, plan_of, plan_term
 from engine.bdi.terms import (
     QUOTED_PLAN,
     SELF,
@@ -24,7 +24,9 @@ from engine.bdi.terms import (
     Term,
     atom,
     canonical,
+    instantiated,
     is_ground,
+    subterms,
     without_open_tail,
 )
 from engine.bdi.unification import (
@@ -33,6 +35,8 @@ from engine.bdi.unification import (
     Scope,
     Trail,
     annotation_matcher,
+    builder,
+    is_computed,
     is_constant,
     key_of,
     matchers,
@@ -88,7 +92,7 @@ class CompiledPlan:
         self.key: int | float | str | None = None
         """What an event's first argument must be filed under; None when anything fits."""
         literal = plan.trigger.literal
-        if isinstance(literal, Struct) and literal.functor != VARIABLE_LITERAL:
+        if isinstance(literal, Struct) and literal.functor not in (VARIABLE_LITERAL, SPACE_MARK):
             self.indicator = literal.indicator
             if literal.args and is_constant(literal.args[0]):
                 self.key = key_of(literal.args[0])
@@ -116,7 +120,9 @@ class CompiledPlan:
             return
         scope = Scope()
         literal = self.plan.trigger.literal
-        args: tuple[Term, ...] = literal.args if isinstance(literal, Struct) else (literal,)
+        args: tuple[Term, ...] = (literal,)
+        if isinstance(literal, Struct) and literal.functor != SPACE_MARK:
+            args = literal.args
         self._head = matchers(args, scope)
         annotations = literal.annotations if isinstance(literal, Struct) else ()
         self._notes = annotation_matcher(annotations, scope) if annotations else None
@@ -266,9 +272,9 @@ class PlanLibrary:
 
     def _name(self) -> str:
         self.given += 1
-        while f"p__{self.given}" in self._named:
+        while f"{GIVEN}{self.given}" in self._named:
             self.given += 1
-        return f"p__{self.given}"
+        return f"{GIVEN}{self.given}"
 
     def _set(
         self,
@@ -337,6 +343,15 @@ def _by_indicator(plans: list[CompiledPlan]) -> dict[str | None, _Options]:
     return {indicator: _Options(listed) for indicator, listed in sorted_plans.items()}
 
 
+GIVEN = "p__"
+"""Begins the names that are given to plans without a label, which are no labels elsewhere."""
+
+
+def replace_name(label: Struct) -> Struct | None:
+    """A label without its name, None where it has no annotations either."""
+    return Struct("", (), label.annotations) if label.annotations else None
+
+
 class LoadedProgram:
     """A program with its plans and rules compiled and its beliefs in the form in which they are stored."""
 
@@ -348,9 +363,23 @@ class LoadedProgram:
         for rule in program.rules:
             self.rules.setdefault(rule.head.indicator, []).append(compile_rule(rule))
         self.beliefs: list[tuple[Struct, tuple[Term, ...]]] = [
-            (stored_form(belief.literal), sourced(without_open_tail(belief.literal.annotations)))
-            for belief in program.beliefs
+            (stored_form(literal), sourced(without_open_tail(literal.annotations)))
+            for literal in (evaluated(belief.literal) for belief in program.beliefs)
         ]
+
+
+def evaluated(literal: Struct) -> Struct:
+    """A literal of a program with its arithmetic worked out; as it is where that cannot be done."""
+    if any(is_computed(part) for arg in literal.args if type(arg) is Struct for part in subterms(arg)):
+        try:
+            scope = Scope()
+            make = builder(literal, scope)
+            made = canonical(make(scope.environment()))
+        except EvaluationError:
+            return literal
+        assert isinstance(made, Struct)
+        return made
+    return literal
 
 
 def stored_form(literal: Struct) -> Struct:
@@ -364,23 +393,34 @@ def stored_form(literal: Struct) -> Struct:
 
 
 def as_term(plan: CompiledPlan) -> Term:
-    """A plan as a quoted term."""
-    return Struct(QUOTED_PLAN, (on_one_line(plan.text.removesuffix(".")),))
+    """A plan as a quoted term, with variables of its own."""
+    source = plan.plan
+    label = (
+        source.label
+        if source.name
+        else Struct(plan.name, (), source.label.annotations if source.label else ())
+    )
+    return instantiated(plan_term(label, source.trigger, source.context, source.body))
 
 
-def quoted_text(term: Term) -> str | None:
-    """What a term in braces or a string says; None for anything else."""
-    if isinstance(term, Struct) and term.functor == QUOTED_PLAN:
-        return text_of(term)[2:-2]
-    return term if isinstance(term, str) else None
+def read_plan(term: Term, origin: str, source: str) -> Plan:
+    """A plan from a term or text, with the agent that it comes from as an annotation of its label.
 
-
-def read_plan(text: str, origin: str, source: str) -> Plan:
-    """A plan from text, with the agent that it comes from as an annotation of its label."""
-    try:
-        plan = parse_plan(text, origin)
-    except ProgramError as error:
-        raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, f"not a plan: {error.problems[0]}") from None
+    Raises:
+        EvaluationError: it is no plan.
+    """
+    written = canonical(term)
+    if isinstance(written, Struct) and written.functor == QUOTED_PLAN and len(written.args) > 1:
+        plan = plan_of(written, origin)
+    else:
+        text = written.args[0] if isinstance(written, Struct) and written.functor == QUOTED_PLAN else written
+        try:
+            plan = parse_plan(text if isinstance(text, str) else text_of(text), origin)
+        except ProgramError as error:
+            problem = f"not a plan: {error.problems[0]}"
+            raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, problem) from None
+    if plan.label is not None and plan.name.startswith(GIVEN):
+        plan = replace(plan, label=replace_name(plan.label))
     if source == "self":
         return plan
     label = plan.label or Struct("")

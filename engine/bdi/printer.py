@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
+from engine.bdi.errors import EvaluationError
 from engine.bdi.syntax import (
     OPERATORS,
     RELATIONS,
     SIGNED,
+    SPACE_MARK,
     Body,
     BodyItem,
     If,
@@ -19,7 +22,19 @@ from engine.bdi.syntax import (
     While,
     is_body,
 )
-from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref, is_tail
+from engine.bdi.terms import (
+    NIL,
+    QUOTED_PLAN,
+    TRUE,
+    VARIABLE_LITERAL,
+    Cons,
+    Struct,
+    Term,
+    Var,
+    deref,
+    is_tail,
+    rewrite,
+)
 
 PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
     "*": 6,
@@ -35,6 +50,7 @@ _TIGHT = 9
 _NO_BAR = 2
 """Inside square brackets a bare `|` would start the list's tail."""
 _PLAIN = re.compile(r"\.?[^\W\d_A-Z]\w*(\.[^\W\d_A-Z]\w*)*")
+_SPACED = re.compile(r"[^\W\d_A-Z]\w*::[^\W\d_A-Z]\w*")
 _NAMELESS = "''"
 _RESERVED = {"not", "div", "mod"}
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
@@ -99,10 +115,18 @@ def brief_text(term: Term) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number as Jason prints it: whole ones without a fraction."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+    """A number as Jason prints it: whole ones without a fraction, very large and small ones as `1.0E20`."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
         return str(int(value))
-    return repr(value)
+    if isinstance(value, int) or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    written = "".join(map(str, digits))
+    tail = written[1:].rstrip("0") or "0"
+    return f"{'-' * sign}{written[0]}.{tail}E{int(exponent) + len(written) - 1}"
+
+
+_WHOLE = 2.0**63
 
 
 def quoted(text: str) -> str:
@@ -112,7 +136,7 @@ def quoted(text: str) -> str:
 
 def atom_text(name: str) -> str:
     """A functor, in single quotes where it would not be read as one."""
-    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+    if (_PLAIN.fullmatch(name) or _SPACED.fullmatch(name)) and name not in _RESERVED:
         return name
     return f"'{name.translate(_ATOM_ESCAPES)}'"
 
@@ -139,7 +163,11 @@ def _struct(term: Struct, floor: int) -> _Pieces:
     if term.functor == QUOTED_PLAN and not (term.annotations or term.negated):
         return _quoted(term)
     written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
-    if term.functor == VARIABLE_LITERAL and len(term.args) == 1:
+    if term.functor == SPACE_MARK and len(term.args) == 2:
+        own = term.args[0] == Struct("")
+        space: _Pieces = [] if own else [(term.args[0], _TIGHT), SPACE_MARK]
+        written = ["~" if term.negated else "", *space, (term.args[1], _TIGHT)]
+    elif term.functor == VARIABLE_LITERAL and len(term.args) == 1:
         written = [(term.args[0], _TIGHT)]
     elif term.args:
         written += ["(", *_separated(term.args, ",", 1), ")"]
@@ -171,12 +199,51 @@ def _operator(term: Struct) -> tuple[_Pieces, int]:
 
 def _quoted(term: Struct) -> _Pieces:
     """What stands in braces: an event, a plan as its text, or a body."""
+    match _with_names(term).args:
+        case ("@", label, sign, literal, context, body):
+            return _quoted_plan(label, f"{sign}", literal, context, deref(body))
+        case (":-", head, formula):
+            return ["{ ", (head, 0), " :- ", (formula, 0), " }"]
     if not is_body(term):
         return [f"{{ {term.args[0]}", *((arg, 0) for arg in term.args[1:]), " }"]
     pieces: _Pieces = ["{ "]
     for number, item in enumerate(term.args):
         pieces += ["; ", *_item(deref(item))] if number else _item(deref(item))
     return [*pieces, " }"] if term.args else ["{ }"]
+
+
+def _with_names(term: Struct) -> Struct:
+    """A quoted plan or rule with names for variables without a value, so that it can be read again."""
+    if not (term.args and isinstance(term.args[0], str)):
+        return term
+    names: dict[Term, Term] = {}
+
+    def name(variable: Term) -> Term:
+        return variable if isinstance(variable, Var) else names.setdefault(variable, Var(f"V{len(names)}"))
+
+    try:
+        named = rewrite(term, name)
+    except EvaluationError:  # it is too large for that
+        return term
+    assert isinstance(named, Struct)
+    return named
+
+
+def _quoted_plan(label: Term, sign: str, literal: Term, context: Term, body: Term) -> _Pieces:
+    label = deref(label)
+    nameless = isinstance(label, Struct) and not (label.functor or label.annotations)
+    pieces: _Pieces = ["{ "] if nameless else ["{ @", _label(label), " "]
+    pieces += [sign, (literal, _TIGHT)]
+    if deref(context) != TRUE:
+        pieces += [" : ", (context, 0)]
+    if body != _NO_STEPS:
+        steps = _quoted(body)[1:-1] if isinstance(body, Struct) and is_body(body) else [(body, 0)]
+        pieces += [" <- ", *steps]
+    return [*pieces, " }"]
+
+
+def _label(label: Term) -> str:
+    return label_text(label)[1:] if isinstance(label, Struct) else text_of(label)
 
 
 def _item(item: Term) -> _Pieces:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from engine.bdi.beliefs import Fact
@@ -206,6 +207,8 @@ _OBJECTS = {
 }
 _DERIVED = {"Frame": "code", "Loop": "answers"}
 """Slots that are not kept: a frame's steps are those of its plan, and of a `for` nothing is kept."""
+_ADDED: dict[str, tuple[str, ...]] = {"Failure": ("term",), "Intention": ("joins",), "Pending": ("elapsed",)}
+"""Slots that older saved states lack; they stand behind the others, and their default is None."""
 _COUNTS = ("cycles", "now", "numbers", "percepts", "timers", "conditions", "watchers", "suspensions")
 _HELD: dict[str, type] = {
     "events": Event,
@@ -223,7 +226,8 @@ _HELD: dict[str, type] = {
 def _slots(kind: str) -> tuple[str, ...]:
     """The slots of a class that are kept, in a fixed order."""
     names = {name for parent in _OBJECTS[kind].__mro__ for name in vars(parent).get("__slots__", ())}
-    return tuple(sorted(names - {_DERIVED.get(kind)}))
+    added = _ADDED.get(kind, ())
+    return (*sorted(names - {_DERIVED.get(kind), *added}), *added)
 
 
 def save(agent: RunningAgent) -> Data:
@@ -366,7 +370,10 @@ class _Restorer(Decoder):
             self.plans.append(known)
         self._objects: list[Any] = [object.__new__(_OBJECTS[kind]) for kind, *_ in data["objects"]]
         for made, (kind, *kept) in zip(self._objects, data["objects"], strict=True):
-            for name, value in zip(_slots(kind), kept, strict=True):
+            names = _slots(kind)
+            if len(kept) < len(names) - len(_ADDED.get(kind, ())):
+                raise SavedStateError(f"a saved {kind} is incomplete")
+            for name, value in zip_longest(names, kept):
                 object.__setattr__(made, name, self.value(value))
             if isinstance(made, Frame):
                 made.plan.compile()

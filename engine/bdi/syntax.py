@@ -13,6 +13,7 @@ other signs; `{do}` for an action, internal action or formula, since its term sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TypeAlias
@@ -34,6 +35,24 @@ NESTING_LIMIT = 100
 """How deep brackets, arguments and blocks of a program may lie in each other."""
 
 OPERATORS = RELATIONS | ARITHMETIC | CONNECTIVES
+
+
+DEFAULT_SPACE = "default"
+"""The namespace of names that say none."""
+
+SPACE_MARK = "::"
+"""Stands behind a namespace; as a functor, of a namespace that is a variable and the literal."""
+
+
+def split_name(functor: str) -> tuple[str, str]:
+    """Namespace and name of a functor."""
+    space, mark, name = functor.partition(SPACE_MARK)
+    return (space, name) if mark and space and name else (DEFAULT_SPACE, functor)
+
+
+def in_space(space: str, name: str) -> str:
+    """The functor of a name in a namespace."""
+    return name if space in ("", DEFAULT_SPACE) else f"{space}{SPACE_MARK}{name}"
 
 
 def is_literal(term: Term) -> bool:
@@ -247,6 +266,8 @@ class Include:
 
     path: str
     position: Position = field(default=Position(), compare=False)
+    space: str = ""
+    """Namespace of its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +287,59 @@ SIGNED = {f"{{{kind}}}": kind for kind in StepKind if not kind.isalpha()}
 """Functors of steps that begin with a sign."""
 
 
+PLAN_MARK, RULE_MARK = "@", ":-"
+"""First arguments of a quoted plan and rule; what follows is said at `plan_term` and in the parser."""
+
+
+def event_term(trigger: Trigger) -> Struct:
+    """An event as a term: sign and literal."""
+    return Struct(QUOTED_PLAN, (f"{trigger.operation}{trigger.kind}", trigger.literal))
+
+
+def plan_term(label: Struct | Var | None, trigger: Trigger, context: Term, body: Body) -> Struct:
+    """A plan as a term: label, sign, literal, context and body, each of which unifies."""
+    match body:
+        case (Step(kind=StepKind.CONSTRAINT, term=Var() as steps),):
+            whole: Term = steps
+        case _:
+            whole = body_term(body)
+    event = event_term(trigger).args
+    return Struct(QUOTED_PLAN, (PLAN_MARK, label or Struct(""), *event, context, whole))
+
+
+def plan_of(term: Struct, source: str) -> Plan:
+    """The plan that a term stands for, whose variables are written ones.
+
+    Raises:
+        EvaluationError: it is no plan.
+    """
+    if not nests_within(term, NESTING_LIMIT):
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a plan nests deeper than {NESTING_LIMIT} levels")
+    match term.args:
+        case (str(sign), Struct() | Var() as literal):
+            return Plan(_trigger(sign, literal), source=source)
+        case ("@", Struct() as label, str(sign), Struct() | Var() as literal, context, body):
+            name = label if label.functor or label.annotations else None
+            return Plan(_trigger(sign, literal), context, body_of(body, Position()), name, source=source)
+    raise EvaluationError(ErrorId.EVALUATION_FAILED, "a term in braces is not a plan")
+
+
+def _trigger(sign: str, literal: Struct | Var) -> Trigger:
+    try:
+        return Trigger(Operation(sign[:1]), TriggerKind(sign[1:]), literal)
+    except ValueError:
+        raise EvaluationError(ErrorId.EVALUATION_FAILED, f"{sign} begins no event") from None
+
+
+def is_quoted(term: Term) -> bool:
+    """True for a quoted body, plan or rule, whose arithmetic waits until it is run; not for an event."""
+    return isinstance(term, Struct) and term.functor == QUOTED_PLAN and not _is_event(term)
+
+
+def _is_event(term: Struct) -> bool:
+    return len(term.args) == 2 and isinstance(term.args[0], str)
+
+
 def is_body(term: Term) -> bool:
     """True for a quoted body, not for a quoted plan or event."""
     return (
@@ -280,11 +354,19 @@ def step_kind(term: Term) -> StepKind:
     if isinstance(term, Struct) and term.functor not in _NO_ACTIONS:
         if term.functor in ("true", "false") and not term.args:
             return StepKind.CONSTRAINT
-        return StepKind.INTERNAL if term.functor[0] == "." else StepKind.ACTION
+        return StepKind.INTERNAL if is_internal(term.functor) else StepKind.ACTION
     return StepKind.CONSTRAINT
 
 
-_NO_ACTIONS = OPERATORS | {VARIABLE_LITERAL, QUOTED_PLAN}
+_NO_ACTIONS = OPERATORS | {VARIABLE_LITERAL, QUOTED_PLAN, SPACE_MARK}
+
+
+def is_internal(functor: str) -> bool:
+    """True for `.name` and `library.name`."""
+    return "." in functor and _DOTTED.fullmatch(functor) is not None
+
+
+_DOTTED = re.compile(r"\.?[^\W\d_A-Z]\w*(\.\w+)*")
 
 
 def body_term(body: Body) -> Struct:
@@ -316,6 +398,11 @@ def body_of(term: Term, position: Position) -> Body:
         raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a body nests deeper than {NESTING_LIMIT} levels")
     if is_body(term):
         return _block(term, position)
+    match term:
+        case Struct(functor="{}", args=("+", Struct() as literal)):
+            return (Step(StepKind.ADD, literal, position),)
+        case Struct(functor="{}", args=("-", Struct() as literal)):
+            return (Step(StepKind.REMOVE, literal, position),)
     return (Step(step_kind(term), term, position),)
 
 

@@ -11,11 +11,12 @@ from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
 from engine.bdi.errors import ProgramError
+from engine.bdi.intentions import Message, Performative
 from engine.bdi.parser import load_program
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
-from engine.bdi.terms import Struct
+from engine.bdi.terms import Struct, Term, canonical
 from engine.bdi.trace import TraceEvent
 from engine.value import dataclass, field
 
@@ -67,6 +68,10 @@ class System:
     """Gets an agent's name and a line for each goal that failed unhandled."""
     tracer: Callable[[TraceEvent], None] | None = None
     agents: dict[str, BdiAgent] = field(default_factory=dict)
+    directory: list[tuple[str, Term]] = field(default_factory=list)
+    """Agents and the services that they provide."""
+    subscriptions: list[tuple[str, Term]] = field(default_factory=list)
+    """Agents and the services of which they want to know the providers."""
     now: float = 0.0
     rounds: int = 0
     stopped: bool = False
@@ -120,6 +125,33 @@ class System:
     def stop(self) -> None:
         """End the run behind this round."""
         self.stopped = True
+
+    def register(self, name: str, service: Term, *, remove: bool = False) -> None:
+        """Let the directory say that an agent provides a service, or no longer."""
+        row = (name, service)
+        if remove and row in self.directory:
+            self.directory.remove(row)
+        elif not remove and row not in self.directory:
+            self.directory.append(row)
+            for subscriber, sought in self.subscriptions:
+                if sought == service:
+                    self._tell_provider(subscriber, name, service)
+
+    def subscribe(self, name: str, service: Term) -> None:
+        """Let an agent be told of those that provide a service, now and later."""
+        self.subscriptions.append((name, service))
+        for provider in self.providers(service):
+            self._tell_provider(name, provider, service)
+
+    def providers(self, service: Term) -> Iterable[str]:
+        """Agents that provide a service, in the order in which they came."""
+        return [name for name, offered in self.directory if offered == service and name in self.agents]
+
+    def _tell_provider(self, receiver: str, provider: str, service: Term) -> None:
+        if receiver in self.agents and receiver != provider:
+            told = Struct("provider", (Struct(provider), service))
+            message = Message("df", receiver, Performative.TELL, canonical(told), 0)
+            self.agents[receiver].receive(message)
 
     # ------------------------------------------------------------------ running
 

@@ -14,10 +14,12 @@ from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, normalized, number
-from engine.bdi.syntax import is_body
+from engine.bdi.errors import EvaluationError
+from engine.bdi.syntax import SPACE_MARK, in_space, is_body, is_quoted, split_name
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
+    QUOTED_PLAN,
     VARIABLE_LITERAL,
     WALK,
     Cell,
@@ -88,6 +90,9 @@ def unify(left: Term, right: Term, trail: Trail, notes: NoteWalk | None = None) 
             b.ref = a
             trail.append(b)
         elif type(a) is Struct and type(b) is Struct:
+            if a.functor == QUOTED_PLAN == b.functor and (pairs := steps_and_rest(a, b)):
+                waiting.extend(pairs)
+                continue
             if a.indicator != b.indicator:
                 return False
             if a.annotations and not annotations_within(a.annotations, b.annotations, trail, notes):
@@ -109,6 +114,33 @@ def unify(left: Term, right: Term, trail: Trail, notes: NoteWalk | None = None) 
 
 
 _COMPOUND = (Struct, Cons)
+
+
+def steps_and_rest(left: Struct, right: Struct) -> list[tuple[Term, Term]]:
+    """What to unify of two bodies one of which ends in a variable, `{ H; R }`: steps, and R with the rest.
+
+    A variable for a step is unified with the step alone. Nothing where neither ends so, or the other is
+    shorter.
+    """
+    for pattern, other in ((left, right), (right, left)):
+        steps, rest = pattern.args[:-1], _variable_step(pattern.args[-1] if pattern.args else None)
+        if steps and rest is not None and is_body(other) and len(other.args) >= len(steps):
+            pairs: list[tuple[Term, Term]] = [(rest, Struct(QUOTED_PLAN, other.args[len(steps) :]))]
+            for step, found in zip(steps, other.args, strict=False):
+                variable, sign = _variable_step(step), deref(found)
+                whole = variable is not None and isinstance(sign, Struct) and sign.functor != "{do}"
+                pairs.append((variable or step, Struct(QUOTED_PLAN, (found,))) if whole else (step, found))
+            return pairs
+    return []
+
+
+def _variable_step(item: Term | None) -> Cell | None:
+    """The variable that is all of a step, without a value; None for any other step."""
+    step = deref(item) if item is not None else None
+    if isinstance(step, Struct) and step.functor == "{do}":
+        inside = deref(step.args[0])
+        return inside if isinstance(inside, Cell) else None
+    return None
 
 
 def _makes_circle(cell: Cell, term: Struct | Cons) -> bool:
@@ -249,8 +281,10 @@ def builder(term: Term, scope: Scope) -> Builder:
         return arithmetic(term, scope)
     if term.functor == VARIABLE_LITERAL:
         return _annotated_variable(term, scope)
-    if is_body(term):
+    if is_quoted(term):
         return _body_builder(term, scope)
+    if term.functor == SPACE_MARK:
+        return _space_builder(term, scope)
     return _struct_builder(term, scope)
 
 
@@ -299,6 +333,50 @@ def _body_builder(term: Struct, scope: Scope) -> Builder:
         return rewrite(term, lambda variable: cells[variable] if type(variable) is Var else variable)
 
     return make
+
+
+def _space_builder(term: Struct, scope: Scope) -> Builder:
+    """`N::p(X)`: the literal in the namespace that N stands for."""
+    space, literal = (builder(arg, scope) for arg in term.args)
+
+    def make(env: Env) -> Term:
+        name, bare = deref(space(env)), deref(literal(env))
+        if not isinstance(name, Struct) or not isinstance(bare, Struct) or not bare.functor:
+            return Struct(VARIABLE_LITERAL, (Cell(),))
+        functor = in_space(name.functor, split_name(bare.functor)[1]) if name.functor else bare.functor
+        return named_anew(bare, functor, bare.negated or negated)
+
+    negated = term.negated
+    return make
+
+
+def named_anew(literal: Struct, functor: str, negated: bool) -> Struct:
+    """The literal with another functor."""
+    return Struct(functor, literal.args, literal.annotations, negated)
+
+
+_OWN = Struct("")
+"""In place of a namespace: the one that the literal has."""
+
+
+def _space_matcher(term: Struct, scope: Scope) -> Matcher:
+    """`N::p(X)` or `~P` as a trigger: its namespace and name, each on its own."""
+    space, literal = (builder(arg, scope) for arg in term.args)
+
+    def match(value: Term, env: Env, trail: Trail) -> bool:
+        wanted_space, wanted = space(env), literal(env)
+        found = deref(value)
+        if not isinstance(found, Struct) or (negated and not found.negated):
+            return False
+        if wanted_space == _OWN:
+            return unify(wanted, named_anew(found, found.functor, False), trail)
+        name, functor = split_name(found.functor)
+        fits = unify(wanted_space, Struct(name), trail)
+        return fits and unify(wanted, named_anew(found, functor, found.negated and not negated), trail)
+
+    negated = term.negated
+
+    return match
 
 
 def _list_builder(term: Cons, scope: Scope) -> Builder:
@@ -368,10 +446,27 @@ def matcher(term: Term, scope: Scope) -> Matcher | None:
         return _constant_matcher(term)
     if isinstance(term, Cons) and _cells(term) <= LONG_PATTERN:
         return _pair_matcher(term, scope)
-    if isinstance(term, Struct) and not (term.annotations or is_computed(term) or is_body(term)):
+    if isinstance(term, Struct) and term.functor == SPACE_MARK:
+        return _space_matcher(term, scope)
+    if isinstance(term, Struct) and not (term.annotations or is_computed(term) or is_quoted(term)):
         return _struct_matcher(term, scope)
     make = builder(term, scope)
+    if is_computed(term):
+        return _computed_matcher(make)
     return lambda value, env, trail: unify(make(env), value, trail)
+
+
+def _computed_matcher(make: Builder) -> Matcher:
+    """For arithmetic: what cannot be worked out fits nothing."""
+
+    def match(value: Term, env: Env, trail: Trail) -> bool:
+        try:
+            made = make(env)
+        except EvaluationError:
+            return False
+        return unify(made, value, trail)
+
+    return match
 
 
 LONG_PATTERN = 20

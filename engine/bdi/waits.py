@@ -12,7 +12,7 @@ import heapq
 
 from engine.bdi import goal_states as failures
 from engine.bdi import trace as record
-from engine.bdi.arithmetic import number
+from engine.bdi.arithmetic import normalized, number
 from engine.bdi.errors import ErrorId, EvaluationError, Position
 from engine.bdi.intentions import (
     ActionRequest,
@@ -44,12 +44,13 @@ def begin(
     limit: Term | None = None,
     reason: str = "",
     event: Event | None = None,
+    elapsed: Term | None = None,
 ) -> Pending:
     """Let an intention wait, at most `limit` milliseconds where one is given."""
     until = None
     if limit is not None:
         until = agent.now + max(0.0, float(number(limit)))
-    pending = Pending(kind, agent.number(), what, reason, until, agent.now, event)
+    pending = Pending(kind, agent.number(), what, reason, until, agent.now, event, elapsed)
     intention.pending = pending
     agent.pending[pending.number] = intention
     if until is not None:
@@ -67,6 +68,8 @@ def begin(
 def over(agent: RunningAgent, intention: Intention) -> None:
     """The wait has ended, one way or the other."""
     if intention.pending is not None:
+        if intention.pending.elapsed is not None:
+            unify(intention.pending.elapsed, normalized(agent.now - intention.pending.since), [])
         gone = intention.pending.number
         intention.pending = None
         agent.pending.pop(gone, None)
@@ -79,7 +82,11 @@ def call_off(agent: RunningAgent, intention: Intention) -> None:
     event = intention.event or (intention.pending.event if intention.pending is not None else None)
     if event is not None and event.deadline is not None:
         event.deadline.over = True
+    number = intention.pending.number if intention.pending is not None else 0
+    forked = intention.pending is not None and intention.pending.kind is Waiting.BRANCHES
     over(agent, intention)
+    if forked:
+        drop_branches(agent, number)
     if intention.event is not None:
         agent.events.remove(intention.event)
         intention.event = None
@@ -154,8 +161,10 @@ def fire_timers(agent: RunningAgent) -> bool:
 
 def _time_is_up(agent: RunningAgent, intention: Intention, pending: Pending) -> None:
     over(agent, intention)
-    if pending.kind is Waiting.TIME or (
-        pending.kind is Waiting.ANSWER and unify(pending.what, Struct("timeout"), [])
+    if (
+        pending.kind is Waiting.TIME
+        or pending.elapsed is not None
+        or (pending.kind is Waiting.ANSWER and unify(pending.what, Struct("timeout"), []))
     ):
         agent.step_done(intention)
     else:
@@ -200,6 +209,38 @@ def happened(agent: RunningAgent, sign: str, literal: Struct) -> None:
             agent.step_done(intention)
         else:
             undo(trail, 0)
+
+
+# ------------------------------------------------------------------ branches
+
+
+def branch_done(agent: RunningAgent, branch: Intention, change: Change, reason: str) -> None:
+    """A branch of a fork has ended: its intention continues where that was awaited, or fails with it."""
+    number, branch.joins = branch.joins, None
+    parent = agent.pending.get(number or 0)
+    if parent is None or parent.pending is None:
+        return
+    agent.intentions.pop(branch.id, None)
+    others = [item for item in agent.intentions.values() if item.joins == number]
+    if change is Change.FINISHED and others and parent.pending.reason == "all":
+        return
+    over(agent, parent)
+    if change is Change.FINISHED:
+        agent.step_done(parent)
+    else:
+        error_id, _, message = reason.partition(": ")
+        known = error_id if error_id in set(ErrorId) else ErrorId.INTERNAL_ACTION_FAILED
+        failures.fail_step(agent, parent, EvaluationError(ErrorId(known), message or reason))
+    for other in others:
+        other.joins = None
+        agent.end(other, Change.DROPPED, "another branch has ended")
+
+
+def drop_branches(agent: RunningAgent, number: int) -> None:
+    """End the branches of an intention that does not wait for them any more."""
+    for branch in [item for item in agent.intentions.values() if item.joins == number]:
+        branch.joins = None
+        agent.end(branch, Change.DROPPED, "its intention has ended")
 
 
 # ------------------------------------------------------------------ plans being made

@@ -41,6 +41,10 @@ class StartJob(ForMastermind, do="mastermind_start"):
     """Processor time of judging."""
     usd: float | None = Field(default=None, ge=0, le=10_000, allow_inf_nan=False)
     """What models may cost."""
+    tokens: int | None = Field(default=None, ge=0, le=1_000_000_000)
+    """What a model without a price may read and write."""
+    allow: bool | None = None
+    """Whether a change may reach for files, programs, the network and the like that was not reached for."""
     count: int = Field(default=1, ge=1, le=1_000)
     """Items of the backlog that are worked off."""
     auto: bool = False
@@ -210,6 +214,7 @@ class ProposalsKept(Payload, kind="mastermind.proposals_kept"):
     """Of who proposed it and the tree that it builds on."""
     blob: str
     usd: float = 0.0
+    tokens: int = 0
 
 
 class ModelCharged(Payload, kind="mastermind.model_charged"):

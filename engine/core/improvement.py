@@ -99,6 +99,7 @@ class Proposal:
     parent: str = ""
     """The candidate that it was made from."""
     cost_usd: float = 0.0
+    tokens: int = 0
     """What thinking of it cost."""
 
 
@@ -297,7 +298,11 @@ class CampaignBudget:
     seconds: float = 600.0
     """Processor time of judging, in seconds."""
     usd: float = 0.0
-    """What models may cost; 0 asks none."""
+    """What models may cost; 0 asks none, unless tokens are given."""
+    tokens: int = 0
+    """What a model may read and write that has no price; 0 asks none."""
+    allow: bool = False
+    """Whether a change may reach for files, programs, the network and the like that was not reached for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +421,8 @@ class Campaign:
     message: str = ""
     seconds: float = 0.0
     """Processor time that judging has taken."""
+    tokens: int = 0
+    """What models read and wrote for it."""
     usd: float = 0.0
     begun: str = ""
     ended: str = ""

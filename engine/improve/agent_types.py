@@ -14,6 +14,7 @@ from engine.agent.settings import read_recovery, read_settings
 from engine.agent.steering.rules import policy_of
 from engine.bdi.errors import ProgramError
 from engine.core import commands as cmd
+from engine.core.agents import RUN_TYPES
 from engine.core.budgets import check_limits
 from engine.core.reasoner import REASONER
 from engine.core.text import clean_line
@@ -69,6 +70,11 @@ def type_of(text: str) -> AgentType:
     names = {known: kind for kind in TYPES for known in (kind.name, *kind.aliases)}
     if name in names:
         return names[name]
+    if name in RUN_TYPES:
+        made = "as its SKILL.md says" if name == "role" else f"--type {name}"
+        raise CreationError(
+            f"agents of type {name} are built of a folder with a SKILL.md: build FOLDER {made}".rstrip()
+        )
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     known = ", ".join(kind.name for kind in TYPES)

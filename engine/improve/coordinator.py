@@ -142,7 +142,12 @@ class Coordinator:
         if campaign is None:
             return spent
         candidates = spent.candidates + len(campaign.candidates)
-        return CampaignBudget(candidates, spent.seconds + campaign.seconds, spent.usd + campaign.usd)
+        return CampaignBudget(
+            candidates,
+            spent.seconds + campaign.seconds,
+            spent.usd + campaign.usd,
+            spent.tokens + campaign.tokens,
+        )
 
     async def _until_idle(self, asked: JobRequest, progress: Progress, done: int) -> None:
         """Wait while the processor is busier than autonomous work may find it; the log says so once."""
@@ -162,6 +167,7 @@ class Coordinator:
             spent.candidates >= limit.candidates
             or spent.seconds >= limit.seconds
             or (limit.usd > 0 and spent.usd >= limit.usd)
+            or (limit.tokens > 0 and spent.tokens >= limit.tokens)
         )
 
     async def _one(
@@ -183,6 +189,7 @@ class Coordinator:
             "candidates": max(1, limit.candidates - spent.candidates),
             "seconds": max(1.0, limit.seconds - spent.seconds),
             "usd": max(0.0, limit.usd - spent.usd),
+            "tokens": max(0, limit.tokens - spent.tokens),
         }
         within = replace(asked, options={**asked.options, **left})
         reading = ComponentMatch(component, f"{item.id} is on it", 0.0)

@@ -272,7 +272,7 @@ class Mastermind:
         component = reading.component
         self.improver.check_proposers(component)
         budget = self.improver.budget(JobRequest("", "", command.model_dump(), ""))
-        usd = budget.usd if self.host.model is not None else 0.0
+        usd, tokens = (budget.usd, budget.tokens) if self.host.model is not None else (0.0, 0)
         cost = f"at most {budget.candidates} candidates, {budget.seconds:.0f} s of processor"
         return {
             "does": f"looks for something better in {component.title}; nothing is applied without you",
@@ -282,7 +282,9 @@ class Mastermind:
             "paths": list(component.paths),
             "sets": await self.improver.sets(component),
             "forecast": estimate_campaign(self.state, component, budget),
-            "cost": cost + (f", ${usd:.2f} for models" if usd else ", no model"),
+            "cost": cost
+            + (f", ${usd:.2f} for models" if usd else "")
+            + (f", {tokens:,} tokens of models" if tokens else "" if usd else ", no model"),
             "asks": True,
             "reversible": True,
         }
@@ -347,7 +349,7 @@ class Mastermind:
         if command.verb not in self._workers:
             known = ", ".join(self.verbs)
             raise JobRefused(f"there is no job {command.verb}; jobs: {known}")
-        if self.host.model is None and command.usd:
+        if self.host.model is None and (command.usd or command.tokens):
             raise JobRefused(f"nothing can be spent on models: {NO_MODEL}")
         worker, heavy = self._workers[command.verb]
         options = command.model_dump(exclude={*NOT_TOLD, "verb", "argument", "options"})

@@ -148,9 +148,9 @@ class AuditUnavailable(Exception):  # noqa: N818
 class NothingProposed(Exception):  # noqa: N818 - it is an answer, and no fault
     """No change was proposed; the message says why, and `cost_usd` what asking cost."""
 
-    def __init__(self, message: str, cost_usd: float = 0.0) -> None:
+    def __init__(self, message: str, cost_usd: float = 0.0, tokens: int = 0) -> None:
         super().__init__(message)
-        self.cost_usd = cost_usd
+        self.cost_usd, self.tokens = cost_usd, tokens
 
 
 class NotJudged(Exception):  # noqa: N818 - it is an answer, and no fault
@@ -212,6 +212,8 @@ class Call:
     args: tuple[Any, ...] = ()
     """Plain values: None, bool, int, float, complex, str, bytes, tuple, list, set, frozenset, dict."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    again: bool = False
+    """Whether it gets the arguments of the call before it, changed in place, in the place of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,15 @@ class Check:
     ready: int = 0
     """How many of the first calls only make ready what the others need. They are taken as importing is: more
     than it was before counts, and what it costs as it is does not."""
+    drawn: bool = False
+    """Whether it was drawn when the candidate was known: an answer that is another one than before is no
+    breach, but nothing says that it is right."""
+    effects: bool = False
+    """Whether only what calls do besides answering is compared, as the answers before are not trusted."""
+    raises: tuple[str, ...] = ()
+    """Exceptions that are meant; any other one may become another."""
+    cases: int = 1
+    """Inputs that a test asks about, as far as they can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +323,14 @@ class BoxedSuite(Protocol):
 
 
 @runtime_checkable
+class DrawingSuite(Protocol):
+    """A suite that draws questions once a candidate is known."""
+
+    def drawn(self, before: Path, after: Path, seed: str) -> Sequence[Check]:
+        """Sealed checks of what could have changed between two trees; blocking."""
+
+
+@runtime_checkable
 class DataSuite(Protocol):
     """A suite that runs no candidate code, for the candidate is data: it examines the tree by itself."""
 
@@ -356,7 +375,9 @@ class ProposalRequest:
     rng: random.Random
     """All randomness that is used."""
     budget_usd: float = 0.0
-    """What models may cost; 0 asks none."""
+    """What models may cost."""
+    budget_tokens: int = 0
+    """What a model without a price may read and write; 0 for both asks none."""
 
 
 class Proposer(Protocol):

@@ -122,7 +122,9 @@ def _campaign_changes(campaign: Campaign, event: Event, payload: Payload) -> dic
             return {"sets": payload.sets, "suite": payload.suite}
         case me.ProposalsKept(usd=usd):
             kept = {**campaign.kept, payload.key: payload.blob}
-            return {"kept": kept, "usd": campaign.usd + usd, "prepaid": campaign.prepaid + usd}
+            tokens = campaign.tokens + payload.tokens
+            spent = {"usd": campaign.usd + usd, "prepaid": campaign.prepaid + usd, "tokens": tokens}
+            return {"kept": kept, **spent}
         case me.ShadowRun(shadow=shadow):
             shadows = (*campaign.shadows, replace(shadow, at=event.at))
             seconds = campaign.seconds + shadow.verdict.seconds

@@ -226,3 +226,16 @@ def test_un_prefixed_names_of_old_are_aliases_and_no_verb_lost_its_meaning() -> 
         assert find_command(old).name == now
     assert find_command("approve").group == find_command("reject").group == "Approvals"
     assert find_command("jobs").group == "Sandbox"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "coord_improve prompts --usd 5 --tokens 900",
+        "coord_improve --usd 5 prompts --tokens=900",
+        "coord_improve --tokens 900 --usd 5 prompts",
+    ],
+)
+def test_options_of_a_campaign_stand_on_either_side_of_what_it_is_about(line: str) -> None:
+    sent = read_line(line, known()).sends
+    assert sent == mm.StartJob(verb="coord_improve", argument="prompts", usd=5.0, tokens=900)

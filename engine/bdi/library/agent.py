@@ -16,25 +16,40 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import control
 from engine.bdi import waits as waiting
+from engine.bdi.arithmetic import normalized
 from engine.bdi.beliefs import Answers
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
-from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Appointment, Event, Message, Performative, Society, Waiting
-from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, nearest
+from engine.bdi.instructions import body_frame, free_cells, fresh_copy
+from engine.bdi.intentions import (
+    Appointment,
+    Event,
+    Frame,
+    Intention,
+    Message,
+    Performative,
+    Society,
+    Waiting,
+)
+from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, is_list, nearest
 from engine.bdi.library.terms import internal
 from engine.bdi.messages import for_sending
 from engine.bdi.parser import parse_trigger
-from engine.bdi.plans import as_term, quoted_text, read_plan
+from engine.bdi.plans import CompiledPlan, as_term, read_plan
+from engine.bdi.printer import text_of
+from engine.bdi.syntax import body_term
 from engine.bdi.terms import (
     QUOTED_PLAN,
+    Cell,
     Struct,
     Term,
     annotation_set,
     atom,
+    canonical,
     deref,
     instantiated,
     items_of,
@@ -51,7 +66,8 @@ def abolish(call: Call) -> bool:
     pattern = call.literal(0)
     plain = pattern.with_annotations(())
     predicate = call.agent.beliefs.predicates.get(pattern.indicator)
-    for fact in predicate.all.facts() if predicate else ():
+    newest_first = call.agent.beliefs.newest_first
+    for fact in predicate.all.facts(newest_first=newest_first) if predicate else ():
         trail: Trail = []
         fits = unify(plain, fact.pattern, trail)
         gone: tuple[Term, ...] = fact.annotations
@@ -71,14 +87,35 @@ def my_name(call: Call) -> bool:
     return call.unify(0, Struct(call.agent.name))
 
 
-@internal(".random", 1, 2)
-def random(call: Call) -> bool:
-    """A number from 0 up to 1, or an element of a list: `.random(list, X)`."""
+@internal(".random", 1, 3)
+def random(call: Call) -> Answers:
+    """Numbers from 0 up to 1, or elements of a list: `.random(X, many)`, `.random(list, X, many)`.
+
+    There is one answer where it is not said how many; with 0 there is no end of them.
+    """
     chance = call.agent.random
-    if len(call) == 1:
-        return call.unify(0, chance.random())
-    items = call.items(0)
-    return bool(items) and call.unify(1, items[chance.randrange(len(items))])
+    listed = len(call) > 1 and is_list(call.args[0])
+    items = call.items(0) if listed else []
+    said = len(call) > 1 + listed
+    many = call.integer(1 + listed) if said else 1
+    if listed and not items:
+        return
+    for _ in count() if many == 0 else range(many):
+        value: Term = items[chance.randrange(len(items))] if listed else chance.random()
+        yield from call.each([(int(listed), value)])
+
+
+@internal(".set_random_seed", 1)
+def set_random_seed(call: Call) -> bool:
+    """Begin the agent's chance anew from a number."""
+    call.agent.random.seed(call.integer(0))
+    return True
+
+
+@internal(".nano_time", 1)
+def nano_time(call: Call) -> bool:
+    """The agent's time in nanoseconds."""
+    return call.unify(0, normalized(call.agent.now * 1e6))
 
 
 @internal(".fail", 0, ANY_NUMBER)
@@ -128,9 +165,9 @@ def drop_event(call: Call) -> bool:
 
 @internal(".drop_all_intentions", 0)
 def drop_all_intentions(call: Call) -> bool:
-    """Drop every intention, this one too."""
+    """Drop every other intention."""
     for intention in list(call.agent.intentions.values()):
-        if intention.event is None:
+        if intention.event is None and intention is not call.intention:
             control.drop(call.agent, intention, ".drop_all_intentions")
     return True
 
@@ -193,13 +230,67 @@ def suspended(call: Call) -> Answers:
 
 @internal(".current_intention", 1)
 def current_intention(call: Call) -> bool:
-    """`intention(number, [im(label, { +!g(1) }), …])` of the one that asks, its innermost plan first."""
+    """`intention(number, [im(…), …])` of the one that asks, its innermost plan first; see `_intended`."""
     intention = call.step()
-    means = [
-        Struct("im", (atom(frame.plan.name), Struct(QUOTED_PLAN, (frame.sign, frame.literal))))
-        for frame in reversed(intention.frames)
+    return call.unify(0, Struct("intention", (intention.id, _means(intention))))
+
+
+def _means(intention: Intention) -> Term:
+    return list_of(map(_intended, reversed(intention.frames)))
+
+
+def _intended(frame: Frame) -> Struct:
+    """`im(label, { +!g(1) }, { steps of its plan }, [X = 1, …])`."""
+    values = [
+        Struct("=", (name, instantiated(canonical(value))))
+        for name, slot in frame.plan.slots.items()
+        if not isinstance(value := deref(frame.env[slot]), Cell)
     ]
-    return call.unify(0, Struct("intention", (intention.id, list_of(means))))
+    event = Struct(QUOTED_PLAN, (frame.sign, frame.literal))
+    body = instantiated(body_term(frame.plan.plan.body))
+    return Struct("im", (atom(frame.plan.name), event, body, list_of(values)))
+
+
+@internal(".intention", 2, 4)
+def intentions(call: Call) -> Answers:
+    """`.intention(number, state, [im(…), …])` of each; with `current` behind it of this one."""
+    if len(call) == 4:
+        if call.name_of(3) != "current":
+            raise call.wrong(3, "the word current")
+        matches = [call.intention] if call.intention is not None else []
+    else:
+        matches = list(call.agent.intentions.values())
+    for intention in matches:
+        pairs = (0, intention.id, 1, atom(_state(intention, call.intention)), 2, _means(intention))
+        yield from call.each([pairs[: 2 * min(len(call), 3)]])
+
+
+def _state(intention: Intention, current: Intention | None) -> str:
+    if intention.suspended:
+        return "suspended"
+    waits = intention.pending is not None or intention.event is not None
+    return "waiting" if waits and intention is not current else "running"
+
+
+@internal(".fork", 2, ANY_NUMBER)
+def fork(call: Call) -> bool:
+    """`.fork(all, { a }, { b })`, written `a |&| b`, or `any`, written `a ||| b`: bodies at the same time."""
+    intention, mode = call.step(), call.name_of(0)
+    if mode not in ("all", "any"):
+        raise call.wrong(0, "all or any")
+    frame = intention.frames[-1]
+    position = frame.code[frame.pc].item.position
+    frames = [body_frame(call.value(place), frame, position) for place in range(1, len(call))]
+    frames = [inner for inner in frames if inner.code]
+    if not frames or (mode == "any" and len(frames) < len(call) - 1):
+        return True  # a body without steps has ended already
+    branches = [waiting.new_intention(call.agent, intention.tag) for _ in frames]
+    number = waiting.begin(call.agent, intention, Waiting.BRANCHES, atom(mode), reason=mode).number
+    for branch, inner in zip(branches, frames, strict=True):
+        branch.joins = number
+        branch.push(inner)
+        call.agent.go_on(branch)
+    return True
 
 
 def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
@@ -209,7 +300,7 @@ def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
         sign, literal = term.args
     else:
         try:
-            trigger = parse_trigger(quoted_text(term) or "")
+            trigger = parse_trigger(term if isinstance(term, str) else text_of(term))
         except ProgramError as error:
             raise failed(f"{call.name}: not an event: {error.problems[0]}") from None
         sign, literal = f"{trigger.operation}{trigger.kind}", instantiated(trigger.literal)
@@ -218,35 +309,47 @@ def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
     return sign, literal
 
 
+def _plans_for(call: Call, place: int) -> list[CompiledPlan]:
+    """The plans for an event, or with `{ +!_ }` for every event of this sign."""
+    term = call.value(place)
+    if isinstance(term, Struct) and term.functor == QUOTED_PLAN and len(term.args) == 2:
+        sign, literal = term.args
+        if isinstance(literal, Cell):
+            return [plan for plan in call.agent.plans if plan.sign == sign]
+    return call.agent.plans.relevant(*trigger_of(call, place))
+
+
 @internal(".add_plan", 1, 3)
 def add_plan(call: Call) -> bool:
-    """`.add_plan({ +!g <- a }, source, begin)`: behind the other plans unless `begin` is said."""
+    """`.add_plan({ +!g <- a }, source, begin)`: behind the other plans unless `begin` is said; or a list."""
     source = call.name_of(1) if len(call) > 1 else "self"
     before = len(call) > 2 and call.name_of(2) == "begin"
-    try:
-        plan = read_plan(quoted_text(call.value(0)) or "", call.agent.name, source)
-        call.agent.plans.add(plan, before=before)
-    except ValueError as error:
-        raise failed(f".add_plan: {error}") from None
+    for term in call.items(0) if is_list(call.args[0]) else call.args[:1]:
+        try:
+            plan = read_plan(resolved(term), call.agent.name, source)
+            call.agent.plans.add(plan, before=before)
+        except ValueError as error:
+            raise failed(f".add_plan: {error}") from None
     return True
 
 
 @internal(".remove_plan", 1, 2)
 def remove_plan(call: Call) -> bool:
-    """The plan with this label, or each of a list of labels."""
-    term = deref(call.args[0])
-    names = [term] if isinstance(term, Struct) else call.items(0)
-    for name in names:
-        if not isinstance(label := deref(name), Struct) or call.agent.plans.get(label.functor) is None:
-            return False
-        call.agent.plans.remove(label.functor)
+    """The plan with this label, or each of a list of labels; of those that there are."""
+    for name in call.items(0) if is_list(call.args[0]) else call.args[:1]:
+        label = deref(name)
+        if not isinstance(label, Struct | str):
+            raise call.wrong(0, "a label or a list of labels")
+        text = label if isinstance(label, str) else label.functor
+        if call.agent.plans.get(text) is not None:
+            call.agent.plans.remove(text)
     return True
 
 
 @internal(".relevant_plans", 2, 3)
 def relevant_plans(call: Call) -> bool:
     """Plans for a trigger, as terms, and their labels."""
-    plans = call.agent.plans.relevant(*trigger_of(call, 0))
+    plans = _plans_for(call, 0)
     labels = list_of([atom(plan.name) for plan in plans])
     return call.unify(1, list_of(map(as_term, plans))) and (len(call) == 2 or call.unify(2, labels))
 
@@ -262,7 +365,7 @@ def plan_label(call: Call) -> bool:
 def list_plans(call: Call) -> bool:
     """Say all plans, or those for an event: `.list_plans({ +!g(_) })`."""
     plans = call.agent.plans
-    for plan in plans.relevant(*trigger_of(call, 0)) if len(call) else plans:
+    for plan in _plans_for(call, 0) if len(call) else plans:
         call.agent.say(plan.text)
     return True
 
@@ -278,19 +381,21 @@ def generate_plan(call: Call) -> bool:
     return True
 
 
-@internal(".wait", 1, 2)
+@internal(".wait", 1, 3)
 def wait(call: Call) -> bool:
     """`.wait(milliseconds)`, or `.wait({+event})` with or without milliseconds after which it fails.
 
-    Waiting for a formula is an instruction of its own, because it asks the formula again and again.
+    A third argument gets the milliseconds that the wait took, and then it does not fail. Waiting for a
+    formula is an instruction of its own, because it asks the formula again and again.
     """
     term = deref(call.args[0])
     if isinstance(term, int | float):
         waiting.begin(call.agent, call.step(), Waiting.TIME, term, limit=term)
         return True
     sign, literal = trigger_of(call, 0)
-    limit = call.number(1) if len(call) == 2 else None
-    waiting.begin(call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign)
+    limit = call.number(1) if len(call) > 1 else None
+    elapsed = call.args[2] if len(call) > 2 else None
+    waiting.begin(call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign, elapsed=elapsed)
     return True
 
 
@@ -310,7 +415,7 @@ def at(call: Call) -> bool:
 
 _WHEN = re.compile(r"now(?:\s*\+\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*))?", re.ASCII)
 _UNITS = {
-    **dict.fromkeys(("", "ms"), 1.0),
+    **dict.fromkeys(("", "ms", "millisecond", "milliseconds"), 1.0),
     **dict.fromkeys(("s", "second", "seconds"), 1e3),
     **dict.fromkeys(("m", "minute", "minutes"), 6e4),
     **dict.fromkeys(("h", "hour", "hours"), 3.6e6),
@@ -415,6 +520,33 @@ def _known(call: Call, receivers: list[str]) -> None:
         for receiver in receivers:
             if receiver not in names:
                 raise failed(f".send: there is no agent {receiver}{nearest(receiver, names)}")
+
+
+@internal(".df_register", 1, 2)
+def df_register(call: Call) -> bool:
+    """Let the directory say that this agent provides a service."""
+    _society(call).register(call.agent.name, call.value(0))
+    return True
+
+
+@internal(".df_deregister", 1, 2)
+def df_deregister(call: Call) -> bool:
+    """Let the directory no longer say so."""
+    _society(call).register(call.agent.name, call.value(0), remove=True)
+    return True
+
+
+@internal(".df_search", 2, 3)
+def df_search(call: Call) -> bool:
+    """The agents that provide a service: `.df_search("cook", L)`."""
+    return call.unify(len(call) - 1, list_of(map(atom, _society(call).providers(call.value(0)))))
+
+
+@internal(".df_subscribe", 1, 2)
+def df_subscribe(call: Call) -> bool:
+    """Be told `provider(Agent, Service)` of those that provide a service, now and later."""
+    _society(call).subscribe(call.agent.name, call.value(0))
+    return True
 
 
 def _society(call: Call) -> Society:

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from engine.bdi.beliefs import Answers
+from engine.bdi.beliefs import Answers, is_source, with_origin
 from engine.bdi.errors import ProgramError
 from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, failed, is_list
 from engine.bdi.nodes import as_set
 from engine.bdi.parser import parse_term
 from engine.bdi.printer import unquoted_text
-from engine.bdi.syntax import is_literal
+from engine.bdi.syntax import DEFAULT_SPACE, PLAN_MARK, in_space, is_literal, split_name
 from engine.bdi.terms import (
+    QUOTED_PLAN,
     Cell,
     Struct,
     Term,
@@ -33,20 +34,24 @@ from engine.bdi.terms import (
     list_of,
     resolved,
 )
-from engine.bdi.unification import Trail, undo, unify
+from engine.bdi.unification import undo, unify
 
 STANDARD = InternalActions()
 internal = STANDARD.register
 
 
+def _is_atom(term: Term) -> bool:
+    return isinstance(term, Struct) and not (term.args or term.annotations or term.negated)
+
+
 _SORTS: dict[str, Callable[[Term], bool]] = {
     ".ground": lambda term: is_ground(resolved(term)),
-    ".atom": lambda term: isinstance(term, Struct) and not (term.args or term.annotations or term.negated),
+    ".atom": _is_atom,
     ".number": lambda term: isinstance(term, int | float),
     ".string": lambda term: isinstance(term, str),
     ".list": is_list,
     ".literal": is_literal,
-    ".structure": lambda term: isinstance(term, Struct) or is_list(term),
+    ".structure": lambda term: (isinstance(term, Struct) and not _is_atom(term)) or is_list(term),
 }
 """What sort of term something is."""
 
@@ -78,20 +83,30 @@ def copy_term(call: Call) -> bool:
 
 @internal("=..", 2)
 def univ(call: Call) -> bool:
-    """`p(1, 2)[a] =.. [p, [1, 2], [a]]`, in both directions."""
+    """`p(1, 2)[a] =.. [default, p, [1, 2], [a]]`, in both directions; the namespace may be left out."""
     left = deref(call.args[0])
+    if isinstance(left, Struct) and left.args[:1] == (PLAN_MARK,) and len(left.args) == 6:
+        _, label, sign, literal, context, body = left.args
+        event = Struct(QUOTED_PLAN, (sign, literal))
+        return call.unify(1, list_of([label, event, context, body]))
     if isinstance(left, Struct):
-        parts = [Struct(left.functor), list_of(left.args), list_of(left.annotations)]
-        return call.unify(1, list_of(parts))
+        spelled, name = split_name(left.functor)
+        result = [Struct(name, negated=left.negated), list_of(left.args), list_of(left.annotations)]
+        short = len(items_of(call.args[1]) or ()) == 3
+        return call.unify(1, list_of(result if short else [Struct(spelled), *result]))
     if not isinstance(left, Cell):
         return False
     parts = call.items(1)
+    space = deref(parts.pop(0)) if len(parts) == 4 else Struct(DEFAULT_SPACE)
+    if not isinstance(space, Struct):
+        raise call.wrong(1, "a list that begins with a namespace")
     functor = deref(parts[0]) if len(parts) == 3 else None
     args = items_of(parts[1]) if len(parts) == 3 else None
     notes = items_of(parts[2]) if len(parts) == 3 else None
     if not isinstance(functor, Struct) or args is None or notes is None:
         raise call.wrong(1, "a list of functor, arguments and annotations")
-    made = Struct(functor.functor, tuple(args), map(resolved, notes), functor.negated)
+    name = in_space(space.functor, functor.functor)
+    made = Struct(name, tuple(args), map(resolved, notes), functor.negated)
     return call.unify(0, made)
 
 
@@ -200,7 +215,8 @@ def empty(call: Call) -> bool:
 def sublist(call: Call) -> Answers:
     """Each stretch of a list that fits."""
     items = call.items(1)
-    stretches = ((start, stop) for start in range(len(items)) for stop in range(start + 1, len(items) + 1))
+    size = len(items)
+    stretches = ((start, stop) for start in range(size) for stop in range(size, start, -1))
     yield from call.each((0, list_of(items[start:stop])) for start, stop in chain(stretches, ((0, 0),)))
 
 
@@ -215,16 +231,18 @@ def delete(call: Call) -> bool:
         stop = call.integer(1) if len(what) == 2 else start + 1
         kept = items[: max(start, 0)] + items[max(stop, 0) :]
     else:
-        kept = [term for term in items if not _fits(what[0], term)]
+        kept = [term for term in items if not _fits(call, what[0], term)]
     result = "".join(map(str, kept)) if isinstance(match, str) else list_of(kept)
     return call.unify(len(call) - 1, result)
 
 
-def _fits(pattern: Term, item: Term) -> bool:
-    trail: Trail = []
-    fits = unify(pattern, item, trail)
-    undo(trail, 0)
-    return fits
+def _fits(call: Call, pattern: Term, item: Term) -> bool:
+    """Whether an item fits, which binds the pattern: a later one has to be alike."""
+    mark = len(call.trail)
+    if unify(pattern, item, call.trail):
+        return True
+    undo(call.trail, mark)
+    return False
 
 
 @internal(".union", 3)
@@ -297,7 +315,18 @@ def log(call: Call) -> bool:
 
 @internal(".substring", 2, 4)
 def substring(call: Call) -> Answers:
-    """`.substring(part, text, start, end)`: each place where the part stands."""
+    """`.substring(part, text, start, end)`: each place where the part stands, and where its last letter is.
+
+    Without a part it is the one from a start up to, but not with, an end.
+    """
+    if len(call) > 2 and call.is_unbound(0) and not call.is_unbound(2):
+        text = call.text(1)
+        start = call.integer(2)
+        stop = call.integer(3) if len(call) == 4 and not call.is_unbound(3) else len(text)
+        if not 0 <= start <= stop <= len(text):
+            raise failed(f".substring: there are no places {start} to {stop} in {len(text)} characters")
+        yield from call.each([(0, text[start:stop])])
+        return
     part, text = call.text(0), call.text(1)
 
     def places() -> Iterator[int]:
@@ -306,7 +335,7 @@ def substring(call: Call) -> Answers:
             yield start
             start = text.find(part, start + 1)
 
-    yield from call.each((2, start, 3, start + len(part))[: 2 * (len(call) - 2)] for start in places())
+    yield from call.each((2, start, 3, start + len(part) - 1)[: 2 * (len(call) - 2)] for start in places())
 
 
 @internal(".lower_case", 2)
@@ -332,10 +361,43 @@ def replace(call: Call) -> bool:
 
 @internal(".term2string", 2)
 def term2string(call: Call) -> bool:
-    """The text of a term, or the term that a text says."""
+    """The text of a term, or the term that a text says; a text that says none is the term itself."""
     if not call.is_unbound(0):
         return call.unify(1, call.text(0))
+    text = call.text(1)
     try:
-        return call.unify(0, instantiated(parse_term(call.text(1))))
-    except ProgramError as error:
-        raise failed(f".term2string: {error.problems[0]}") from None
+        return call.unify(0, instantiated(parse_term(text)))
+    except ProgramError:
+        return call.unify(0, text)
+
+
+@internal(".add_annot", 3)
+def add_annot(call: Call) -> bool:
+    """A literal with one more annotation, or each of a list."""
+    note = call.value(1)
+    return call.unify(2, _each_literal(call, lambda term: term.with_annotations((*term.annotations, note))))
+
+
+@internal(".add_nested_source", 3)
+def add_nested_source(call: Call) -> bool:
+    """A literal that came from somebody, who had it from its earlier sources; or each of a list."""
+    sender = call.name_of(1)
+    return call.unify(2, _each_literal(call, lambda term: with_origin(term, sender)))
+
+
+@internal(".remove_source_annot", 2)
+def remove_source(call: Call) -> bool:
+    """A literal without its sources, or each of a list."""
+
+    def removed(term: Struct) -> Struct:
+        return term.with_annotations([note for note in term.annotations if not is_source(note)])
+
+    return call.unify(1, _each_literal(call, removed))
+
+
+def _each_literal(call: Call, change: Callable[[Struct], Struct]) -> Term:
+    """The first argument changed; of a list each literal."""
+    listed = items_of(call.args[0])
+    if listed is None:
+        return change(call.literal(0))
+    return list_of([change(term) if isinstance(term, Struct) else term for term in map(resolved, listed)])

@@ -229,8 +229,10 @@ class CampaignRun:
             if not proposer.fits(self._component) or not self._room():
                 continue
             rng = random.Random(f"{self._campaign.seed} {number} {proposer.name}")
-            usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
-            asked = ProposalRequest(self._component, base, findings, rng, usd)
+            budget = self._campaign.budget
+            usd = max(0.0, budget.usd - self._campaign.usd)
+            tokens = max(0, budget.tokens - self._campaign.tokens)
+            asked = ProposalRequest(self._component, base, findings, rng, usd, tokens)
             await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
             try:
                 proposed = await self._proposed(proposer, asked)
@@ -257,7 +259,7 @@ class CampaignRun:
         Raises:
             NothingProposed: nothing is; the message says why.
         """
-        if not self._campaign.budget.usd:
+        if not (self._campaign.budget.usd or self._campaign.budget.tokens):
             return await proposer.propose(asked)
         key = f"{proposer.name} {tree_digest(await asyncio.to_thread(tree_contents, asked.tree))}"
         if (blob := self._campaign.kept.get(key)) is not None:
@@ -266,17 +268,21 @@ class CampaignRun:
         try:
             proposed = await proposer.propose(asked)
         except NothingProposed as nothing:
-            await self._keep(key, (), str(nothing), nothing.cost_usd)
+            await self._keep(key, (), str(nothing), nothing.cost_usd, nothing.tokens)
             raise
         if isinstance(proposed, Sequence):
-            await self._keep(key, proposed, "", sum(proposal.cost_usd for proposal in proposed))
+            usd = sum(proposal.cost_usd for proposal in proposed)
+            await self._keep(key, proposed, "", usd, sum(proposal.tokens for proposal in proposed))
         return proposed
 
-    async def _keep(self, key: str, proposed: Sequence[Proposal], nothing: str, usd: float) -> None:
+    async def _keep(
+        self, key: str, proposed: Sequence[Proposal], nothing: str, usd: float, tokens: int
+    ) -> None:
         """Keep an answer that was paid for."""
-        if usd:
+        if usd or tokens:
             blob = await self._blobs.put(encode_answer(proposed, nothing))
-            await self._write(me.ProposalsKept(campaign=self._id, key=key, blob=blob, usd=usd))
+            kept = me.ProposalsKept(campaign=self._id, key=key, blob=blob, usd=usd, tokens=tokens)
+            await self._write(kept)
 
     async def _unused(self, proposal: Proposal) -> None:
         """Count what a proposal cost that no candidate is made of."""
@@ -346,7 +352,9 @@ class CampaignRun:
         files = {path: await self._kept(data) for path, data in difference.files.items()}
         before = {path: await self._kept(data) for path, data in difference.before.items()}
         seed = self._campaign.seed
-        key = canonical([tree_digest(old), tree_digest(new), suite.key, seed, ""])
+        key = canonical(
+            [tree_digest(old), tree_digest(new), suite.key, seed, "allow" * self._campaign.budget.allow]
+        )
         candidate = replace(
             without_changes(name, self._component, proposal),
             parent=parent.id if parent is not None else "",
@@ -398,8 +406,9 @@ class CampaignRun:
         campaign = self._campaign
         left = max(1.0, campaign.budget.seconds - campaign.seconds)
         return await self._parts.judge.compare(
-            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
-        )
+            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed,
+            allow=campaign.budget.allow,
+        )  # fmt: skip
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         event = me.CandidateJudged(

@@ -54,7 +54,7 @@ from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
 from engine.tools.parameters.paths import references
 
-ASKED = ("seed", "candidates", "seconds", "usd")
+ASKED = ("seed", "candidates", "seconds", "usd", "tokens", "allow")
 """What was asked for besides, and counts once it is known which component is meant."""
 
 
@@ -199,11 +199,7 @@ class CampaignRunner:
     def budget(self, asked: JobRequest) -> CampaignBudget:
         """What a campaign may take: as it was asked for, else as the settings say."""
         usual = self._settings.budget
-        options = {
-            name: asked.options[name]
-            for name in ("candidates", "seconds", "usd")
-            if asked.options.get(name) is not None
-        }
+        options = {name: asked.options[name] for name in ASKED[1:] if asked.options.get(name) is not None}
         return replace(usual, **options)
 
     async def sets(self, component: Component) -> dict[str, str]:
@@ -307,8 +303,9 @@ class CampaignRunner:
             proposal = Proposal(candidate.title, candidate.origin, files, answers=candidate.answers)
             try:
                 verdict = await self._parts.judge.compare(
-                    before, after, component, proposal, suite, seed=seed, seconds=limit, sealed=True
-                )
+                    before, after, component, proposal, suite, seed=seed, seconds=limit, sealed=True,
+                    allow=campaign.budget.allow,
+                )  # fmt: skip
             except NotJudged as lacking:
                 raise JobRefused(f"{candidate.id} cannot be run as a shadow: {lacking}") from None
         sealed, fresh = count_checks(suite)["sealed"], suite.key != campaign.suite

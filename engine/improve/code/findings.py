@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,11 @@ class ExaminedProject:
     work: dict[str, list[int]] = field(default_factory=dict)
     """By benchmark, `file::name`: the work counted at each of `SIZES`, up to the first that is too much."""
 
+    suite_s: float = 0.0
+    """Seconds by the clock that its tests took, while their lines were noted."""
+    problem: str = ""
+    """Why nothing more is known of it by running."""
+
     @property
     def steep(self) -> set[str]:
         """Benchmarks whose work grows steeply; the same on every machine."""
@@ -63,12 +69,16 @@ async def examine_project(boxes: Boxes | None, root: Path, project: Project) -> 
         return seen
     benches = await asyncio.to_thread(bench_functions, root, project)
     driver = {project.path(DRIVER): driver_text(benches)}
-    with suppress(BoxError):
+    try:
         async with project_box(boxes, root, project, driver) as box:
             if project.asked or (project.tests and not project.alone):
+                begun = time.monotonic()
                 seen.tests = await run_tests(box, project.asked, lines=True)
+                seen.suite_s = time.monotonic() - begun
             for number, (path, name) in enumerate(benches):
                 seen.work[f"{path}::{name}"] = await _counted(box, number)
+    except BoxError as error:
+        seen.problem = str(error)
     return seen
 
 
@@ -93,10 +103,10 @@ async def _counted(box: Box, number: int) -> list[int]:
     return counts
 
 
-def bench_calls(number: int, size: int) -> tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...]:
+def bench_calls(number: int, size: int) -> tuple[tuple[str, tuple[Any, ...], dict[str, Any], bool], ...]:
     """The calls that make a benchmark of a size ready and run it, by `driver_text`."""
     module = PurePosixPath(DRIVER).stem
-    return (f"{module}:prepare_{number}", (size,), {}), (f"{module}:run_{number}", (), {})
+    return (f"{module}:prepare_{number}", (size,), {}, False), (f"{module}:run_{number}", (), {}, False)
 
 
 def driver_text(benches: Sequence[tuple[str, str]]) -> bytes:

@@ -10,7 +10,8 @@ import ast
 import random
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from engine.improve.code.source import Function, Source, called_name, parameters
@@ -231,6 +232,107 @@ def vary_value(value: Any, rng: random.Random) -> Any:
             return {key: vary_value(item, rng) for key, item in value.items()}
         case _:
             return value
+
+
+_TEXTS = ("", "ÄßİΩ ŉ ǅ", "a\tb\nc\u00a0d\u2003e a", "ﬁ x-y_z 07", "'\"\\%{0}", "Zoë's  naïve-bayes #!run x")
+_NUMBERS_ODD = (0, 1, -1, 3, 2**60 + 1, 0.1, 1e-7, 1 / 3)
+
+
+def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterator[Any]:
+    """Values in the place of another one: of other sizes, of other contents and of other kinds."""
+    match value:
+        case bool():
+            yield from (not value, None, 1)
+        case int() | float():
+            yield from (
+                *_NUMBERS_ODD,
+                value + 1,
+                value - 1,
+                -value,
+                *(size for size in sizes if size < 2_500),
+            )
+            yield from (None, str(value))
+        case str():
+            yield from (*_TEXTS, value.upper(), value[::-1], None, 0, [value])
+            yield from (" ".join(_stretched(value.split() or [value], size)) for size in sizes)
+        case list() | tuple():
+            kind, items = type(value), list(value)
+            yield from (kind(()), kind(items[:1]), kind(items[::-1]), tuple(items), [*items], None, 0, "ab a")
+            yield from (
+                kind([[item] for item in items] * 2),
+                kind(map(str, items)),
+                kind([*items, None, [1], {2}, 1.5]),
+            )
+            with suppress(TypeError):
+                yield from ({*items}, dict.fromkeys(items))
+            if all(type(item) in (int, float) for item in items):
+                yield from (kind([*filter(_is_whole, _NUMBERS_ODD)]), kind([True, *items, False, True]))
+                yield from (
+                    kind(_NUMBERS_ODD),
+                    kind(rng.sample(_NUMBERS_ODD, 4)),
+                    kind(number / 7 for number in range(8)),
+                )
+            for size in sizes:
+                long = _stretched(items, size)
+                middle = (
+                    long[: size // 2]
+                    + [long[-1:]] * (not long)
+                    + [vary_value(item, rng) for item in long[size // 2 :]]
+                )
+                yield from (kind(long), kind(middle[::-1]), kind(middle))
+                if items and type(items[0]) is int:
+                    yield kind([*range(size // 2), size * 3, *range(size // 3), size + 7])
+                    yield kind(map(str, long))
+        case dict():
+            yield from ({}, None, dict(list(value.items())[::-1]), list(value))
+        case None:
+            yield from (0, "", [])
+        case _:
+            yield None
+
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (int, float), "str": (str,), "bool": (bool,), "bytes": (bytes,),
+    "None": (type(None),), "list": (list,), "tuple": (tuple,), "dict": (dict,), "set": (set,),
+    "Sequence": (list, tuple, str),
+    "Iterable": (list, tuple, set, dict, str), "Mapping": (dict,), "Iterator": (), "Callable": (),
+}  # fmt: skip
+
+
+def allows(annotation: ast.expr | None, value: Any) -> bool:
+    """Whether a value is of the type that an annotation names, as far as that can be told from its words."""
+    if isinstance(annotation, ast.BinOp):
+        return allows(annotation.left, value) or allows(annotation.right, value)
+    name, inner = _parts(annotation)
+    name = name or (str(annotation.value) if isinstance(annotation, ast.Constant) else "")
+    if name not in _CLASSES:
+        return True
+    if not isinstance(value, _CLASSES[name]):
+        return False
+    kinds = [kind for kind in inner if kind is not None]
+    if isinstance(value, dict) and len(kinds) == 2:
+        return all(allows(kinds[0], key) and allows(kinds[1], item) for key, item in value.items())
+    if isinstance(value, (list, tuple, set)) and kinds:
+        if name == "tuple" and not isinstance(kinds[-1], ast.Constant):
+            return len(value) == len(kinds) and all(map(allows, kinds, value))
+        return all(allows(kinds[0], item) for item in value)
+    return True
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _stretched(items: list[Any], size: int) -> list[Any]:
+    """A list of a size, of these items and such as are like them."""
+    if not items:
+        return []
+    repeated = [items[number % len(items)] for number in range(size)]
+    return [
+        item + number // len(items) * (number % 3) if type(item) in (int, float) else
+        f"{item}{number % 7}" if type(item) is str and number % 2 else item
+        for number, item in enumerate(repeated)
+    ]  # fmt: skip
 
 
 def _varied_text(text: str, rng: random.Random) -> str:

@@ -16,14 +16,22 @@ from engine.core.improvement import Component, ComponentKind, Concern, Finding, 
 from engine.core.offload import in_thread
 from engine.core.text import clean_line
 from engine.improve.code.findings import ExaminedProject, examine_project, findings_of_examined
-from engine.improve.code.projects import Project, project_of, projects, tools
+from engine.improve.code.projects import Project, SlowError, project_of, projects, tools
 from engine.improve.code.repair import BAD, repair_test
 from engine.improve.code.ruff_check import StaticError, apply_safe_fixes
 from engine.improve.code.slow_code import fix_slow_place, slow_places
 from engine.improve.code.source import Source, walk_files
 from engine.improve.code.suite import estimate_checks, project_suite
 from engine.improve.judge.box import BoxError, Boxes
-from engine.improve.ports import AuditUnavailable, JobRefused, NotJudged, Progress, ProposalRequest, Suite
+from engine.improve.ports import (
+    AuditUnavailable,
+    JobRefused,
+    NothingProposed,
+    NotJudged,
+    Progress,
+    ProposalRequest,
+    Suite,
+)
 from engine.sandbox.policy import SandboxPolicy
 
 MOST_PER_TEST = 3
@@ -52,7 +60,10 @@ async def mechanical_proposals(
         elif finding.concern is Concern.STYLE:
             proposals += await _tidied(seen.sources, project, finding, may)
     if boxes is not None:
-        proposals = [*await _mended(boxes, asked, seen, may), *proposals]
+        mended, late = await _mended(boxes, asked, seen, may)
+        proposals = [*mended, *proposals]
+        if late and not proposals:
+            raise NothingProposed(late)
     return _once(proposals)
 
 
@@ -91,18 +102,24 @@ async def _tidied(
 
 async def _mended(
     boxes: Boxes, asked: ProposalRequest, seen: ExaminedProject, may: frozenset[str]
-) -> list[Proposal]:
+) -> tuple[list[Proposal], str]:
     project, tests = seen.project, seen.tests
     sources = {path: source for path, source in seen.sources.items() if path in may}
     proposals: list[Proposal] = []
     failing = [finding for finding in asked.findings if finding.concern is Concern.TEST]
     failing = [finding for finding in failing if tests.get(finding.name, {}).get("outcome") in BAD][:_TESTS]
     mended: set[str] = set()
+    late = ""
     for finding in failing:
         if finding.name in mended:
             continue
         try:
-            kept = await repair_test(boxes, asked.tree, project, tests, sources, finding.name, asked.rng)
+            kept = await repair_test(
+                boxes, asked.tree, project, tests, sources, finding.name, asked.rng, seen.suite_s
+            )
+        except SlowError as error:
+            late = f"{finding.name}: {error}"
+            continue
         except BoxError:
             continue
         for change in kept[:MOST_PER_TEST]:
@@ -118,7 +135,7 @@ async def _mended(
                     answers=answers,
                 )
             )
-    return proposals
+    return proposals, late
 
 
 def _once(proposals: Sequence[Proposal]) -> list[Proposal]:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib.metadata import distributions
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,6 +31,7 @@ SANDBOX = "sandbox"
 TOOLS = "tools"
 """The directory below the sandbox whose files of Python are tools, each by itself."""
 _DEEPEST = 6
+SETTINGS = ("pyproject.toml", "setup.cfg", "pytest.ini", "tox.ini", ".coveragerc")
 _TEST_DIRECTORIES = frozenset({"tests", "test", "held_out"})
 
 
@@ -244,7 +246,13 @@ def import_paths(root: Path, project: Project) -> list[str]:
     return list(dict.fromkeys(module_name(project, root, path)[1] for path in project.modules)) or ["."]
 
 
-LIMITS = BoxLimits(check_s=120.0, processor_s=120, whole_s=900.0)
+class SlowError(BoxError):
+    """Tests took longer than they may."""
+
+
+_EMPTY = (0, 5)
+"""How pytest ends where there was nothing to run."""
+LIMITS = BoxLimits(check_s=120.0, processor_s=600, whole_s=900.0)
 """What a box may use in which a project is examined."""
 _LARGEST_FILE = 20_000_000
 _LARGEST_PROJECT = 256_000_000
@@ -266,7 +274,8 @@ class ProjectInBox:
         """How a project below a root is run."""
         imports = dict.fromkeys((".", *import_paths(root, project)))
         packages = map(Path, library_directories(root, project))
-        return cls(project.directory or ".", tuple(imports), tuple(packages))
+        plugins = tuple(_plugins(root, project))
+        return cls(project.directory or ".", tuple(imports), tuple(packages), plugins)
 
     def material(self, split: Split) -> Mapping[str, bytes]:
         """No files beside the project's own."""
@@ -294,8 +303,8 @@ async def project_box(
         BoxError: it cannot be made.
     """
     copied = await asyncio.to_thread(_project_files, root, project)
-    suite = ProjectInBox.of(root, project)
-    async with boxes.opened(None, suite, {**copied, **(files or {})}, limits=limits, autoload=True) as box:
+    suite = await asyncio.to_thread(ProjectInBox.of, root, project)
+    async with boxes.opened(None, suite, {**copied, **(files or {})}, limits=limits) as box:
         yield box
 
 
@@ -318,7 +327,7 @@ async def run_tests(
     *,
     lines: bool = False,
     files: Mapping[str, str] | None = None,
-    limit_s: float = 60.0,
+    limit_s: float = 300.0,
 ) -> Tests:
     """Run tests in a box, all when none is named; their results by id.
 
@@ -330,13 +339,19 @@ async def run_tests(
         limit_s: seconds by the clock.
 
     Raises:
+        SlowError: they took too long.
         BoxError: no test reported anything.
     """
     question = {"tests": list(names), "lines": lines, "files": dict(files) if files else None}
     answer = await box.put(question, limit_s)
+    if answer.late:
+        raise SlowError(f"the tests took longer than {limit_s:.0f} s")
     tests = answer.said.get("tests")
-    if answer.failure or not isinstance(tests, dict):
-        raise BoxError(f"the tests gave nothing: {clean_line(answer.failure, limit=300)}")
+    why = answer.failure or ("" if tests else str(answer.said.get("text", "")))
+    if not tests and answer.said.get("status") not in (*_EMPTY, None):
+        why = why or box.said[-1_000:].strip() or "pytest could not begin"
+    if why or not isinstance(tests, dict):
+        raise BoxError(f"the tests gave nothing: {clean_line(why, limit=300)}")
     return {test: {**entry, "outcome": test_outcome(entry.get("phases"))} for test, entry in tests.items()}
 
 
@@ -347,9 +362,28 @@ async def call_functions(
 
     Each answer has `value` or, as a class's name, `raises`, and the `arguments` as they are afterwards.
     """
-    question = {"calls": [(target, given, {}) for target, given in calls], "call_s": call_s}
+    question = {"calls": [(target, given, {}, False) for target, given in calls], "call_s": call_s}
     answers = (await box.put(question, limit_s)).said.get("answers")
     return answers if isinstance(answers, list) and len(answers) == len(calls) else []
+
+
+_PLUGINS = (("asyncio", "pytest_asyncio.plugin"), ("anyio", "anyio.pytest_plugin"))
+
+
+def _plugins(root: Path, project: Project) -> Iterator[str]:
+    """Plugins of pytest that its tests name where they are installed, and those of its own environment."""
+    texts = []
+    for name in (*SETTINGS, *project.tests):
+        with suppress(OSError):
+            texts.append(read_bytes(root / project.path(name)).decode("utf-8", "replace"))
+    own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in project.modules}
+    for mark, plugin in _PLUGINS:
+        package = plugin.partition(".")[0]
+        named = any(f"mark.{mark}" in text or f"{mark}_mode" in text for text in texts)
+        if named and package not in own and importlib.util.find_spec(package):
+            yield plugin
+    installed = distributions(path=library_directories(root, project)[:-1])
+    yield from {entry.value for each in installed for entry in each.entry_points.select(group="pytest11")}
 
 
 def library_directories(root: Path, project: Project) -> list[str]:

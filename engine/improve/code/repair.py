@@ -14,12 +14,11 @@ import math
 import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from engine.core.offload import in_thread
-from engine.improve.code.projects import Project, Tests, project_box, run_tests
+from engine.improve.code.projects import Project, SlowError, Tests, project_box, run_tests
 from engine.improve.code.source import Edit, Function, Source, called_name, parameters, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
 from engine.value import dataclass
@@ -271,8 +270,9 @@ MOST = 160
 """Changes that are tried for one test."""
 _BOXES = 2
 """Boxes that changes are tried in side by side."""
-_LIMITS = BoxLimits(check_s=120.0, processor_s=10, whole_s=1800.0)
-"""For one change its processor time decides; the limits by the clock are far away."""
+_LEAST_S, _TIMES = 2.0, 4
+"""A run of tests with a change may take so many seconds, and times what all tests took without it."""
+_LIMITS = BoxLimits(processor_s=600, whole_s=1800.0)
 _MODULE_LEVEL = 0.5
 """How suspect a module's own line is, of the most suspect line that uses what it binds."""
 
@@ -301,6 +301,7 @@ async def repair_test(
     sources: Mapping[str, Source],
     failing: str,
     rng: random.Random,
+    suite_s: float,
 ) -> list[Repair]:
     """Changes that make one failing test pass, the most plausible first; empty when none of those tried does.
 
@@ -312,25 +313,34 @@ async def repair_test(
         sources: the modules that may be changed, by path from the project's directory.
         failing: the test's id.
         rng: breaks ties.
+        suite_s: seconds that all tests took.
 
     Raises:
+        SlowError: no change helps, and some took too long to say so.
         BoxError: nothing could be run.
     """
     suspects = suspiciousness(tests, [failing])
     places = {path for path, _ in suspects}
     suspected = {path: source for path, source in sorted(sources.items()) if path in places}
-    mutations = (await in_thread(_ordered, suspected, suspects, rng))[:MOST]
+    mutations = await in_thread(_ordered, suspected, suspects, rng)
     if not mutations:
         return []
     passing: list[set[str]] = [set() for _ in mutations]
+    late: list[int] = []
     waiting = iter(range(len(mutations)))
 
     async def try_some() -> None:
         async with project_box(boxes, root, project, limits=_LIMITS) as box:
             for number in waiting:
-                _, path, _, text = mutations[number]
-                with suppress(BoxError):
-                    passing[number] = await _passing(box, {project.path(path): text}, failing, project.asked)
+                path, _, text = mutations[number]
+                try:
+                    passing[number] = await _passing(
+                        box, {project.path(path): text}, failing, project.asked, suite_s
+                    )
+                except SlowError:
+                    late.append(number)
+                except BoxError:
+                    passing[number] = set()
                 if not box.alive:
                     return
 
@@ -339,40 +349,40 @@ async def repair_test(
     bad = {test for test, entry in tests.items() if entry["outcome"] in BAD} - {failing}
     kept = [
         Repair(failing, path, text, change.line, change.words, len(mutations), tuple(sorted(bad & passes)))
-        for (_, path, change, text), passes in zip(mutations, passing, strict=True)
+        for (path, change, text), passes in zip(mutations, passing, strict=True)
         if failing in passes and held <= passes
     ]
+    if late and not kept:
+        raise SlowError(f"{len(late)} of {len(mutations)} changes that were tried ran out of time")
     return sorted(kept, key=lambda repair: -len(repair.others))
 
 
-async def _passing(box: Box, files: Mapping[str, str], failing: str, asked: Sequence[str]) -> set[str]:
+async def _passing(
+    box: Box, files: Mapping[str, str], failing: str, asked: Sequence[str], suite_s: float
+) -> set[str]:
     """The tests that pass with other contents of files; none where the failing one still fails."""
-    first = await run_tests(box, [failing], files=files, limit_s=_LIMITS.check_s)
+    limit_s = _LEAST_S + _TIMES * suite_s
+    first = await run_tests(box, [failing], files=files, limit_s=limit_s)
     if first.get(failing, {}).get("outcome") != "passed":
         return set()
-    tests = await run_tests(box, asked, files=files, limit_s=_LIMITS.check_s)
+    tests = await run_tests(box, asked, files=files, limit_s=limit_s)
     return {test for test, entry in tests.items() if entry["outcome"] == "passed"}
 
 
 def _ordered(
     sources: Mapping[str, Source], suspects: Suspicion, rng: random.Random
-) -> list[tuple[float, str, Mutation, str]]:
-    """Every change with its text, the most plausible first; those that lead to the same tree once."""
-    ordered: list[tuple[float, str, Mutation, str]] = []
+) -> list[tuple[str, Mutation, str]]:
+    """The most plausible changes with their texts, each once; what is no Python fails where it is tried."""
+    ordered: dict[tuple[str, Edit], tuple[float, Mutation]] = {}
     for path, source in sources.items():
         lines = {line: suspect for (where, line), suspect in suspects.items() if where == path}
         lines |= _module_level(source, lines)
-        shapes = {ast.dump(source.tree)}
         for change in mutations(source, frozenset(lines)):
-            text = source.edited([change.edit])
-            if text is None:
-                continue
-            shape = ast.dump(ast.parse(text))
-            if shape not in shapes:
-                shapes.add(shape)
-                ordered.append((lines.get(change.line, min(lines.values())), path, change, text))
-    rng.shuffle(ordered)
-    return sorted(ordered, key=lambda entry: -entry[0] * entry[2].plausible)
+            ordered.setdefault((path, change.edit), (lines.get(change.line, min(lines.values())), change))
+    entries = [(suspect, path, change) for (path, _), (suspect, change) in ordered.items()]
+    rng.shuffle(entries)
+    entries.sort(key=lambda entry: -entry[0] * entry[2].plausible)
+    return [(path, change, sources[path].with_edit(change.edit)) for _, path, change in entries[:MOST]]
 
 
 def _module_level(source: Source, lines: Mapping[int, float]) -> dict[int, float]:

@@ -1,7 +1,8 @@
 """Finds slow places in a module's text, work that grows faster than its purpose, and mends some by rule.
 
-Fixes are edits of the text around a place. Each refuses where it cannot see every use of the variable; what
-it cannot see, such as values that have no hash, the judge finds. A fix changes no more lines than it needs.
+Fixes are edits of the text around a place. Each refuses where it cannot see every use of the variable. Where
+it cannot see that items have a hash, what takes the list's place answers for those without one, too. A fix
+changes no more lines than it needs.
 """
 
 from __future__ import annotations
@@ -160,17 +161,111 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
     outer = _outer_loop(source, place)
     asked = [node for node in ast.walk(outer) if _asks(node, place.name)]
     edits = [source.replace(node.comparators[-1], beside) for node in asked if isinstance(node, ast.Compare)]
+    appends = [node for node in ast.walk(outer) if _appends(source, node, place.name)]
+    items = [node.left for node in asked if isinstance(node, ast.Compare)]
+    items += [node.value.args[0] for node in appends]  # type: ignore[attr-defined]
+    kind = "set" if all(_has_hash(source, place.owner, item) for item in items) else _MEMBERS
     if place.name not in stored_names(outer):
-        return [*edits, source.before(outer, f"{beside} = set({place.name})")]
-    return _growing_set(source, place, outer, asked, edits, beside)
+        hashed = _item_type(place.owner, place.name) in _HASHED
+        kind = kind if hashed else _MEMBERS
+        edits.append(source.before(outer, f"{beside} = {kind}({place.name})"))
+    elif not (growing := _growing_set(source, place, outer, appends, asked, beside, kind)):
+        return []
+    else:
+        edits += growing
+    return edits + _members_class(source, place, kind)
+
+
+_HASHED = frozenset({"str", "int", "float", "bool", "bytes", "complex"})
+_HASHED_CALLS = _HASHED | {"len", "repr", "ord", "chr", "hash", "id", "lower", "upper", "strip", "casefold"}
+_MEMBERS = "_Members"
+_MEMBERS_CLASS = '''class _Members:
+    """Answers `in` as a list of these items does, at once for those that have a hash."""
+
+    def __init__(self, items=()):
+        self._hashed, self._others = set(), []
+        for item in items:
+            self.add(item)
+
+    def add(self, item):
+        try:
+            self._hashed.add(item)
+        except TypeError:
+            self._others.append(item)
+
+    def __contains__(self, item):
+        try:
+            return item in self._hashed or item in self._others
+        except TypeError:
+            return item in self._others or any(item == other for other in self._hashed)
+
+
+'''
+
+
+def _members_class(source: Source, place: SlowPlace, kind: str) -> list[Edit]:
+    """The class that answers instead of a list, before what uses it first."""
+    defined = {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
+    if kind != _MEMBERS or _MEMBERS in defined:
+        return []
+    top = next(node for node in source.tree.body if place.owner in ast.walk(node))
+    line = min([top.lineno, *(node.lineno for node in getattr(top, "decorator_list", ()))])
+    start = source.offset(line, 0)
+    return [Edit(start, start, _MEMBERS_CLASS)]
+
+
+def _has_hash(source: Source, owner: Function, item: ast.expr) -> bool:
+    """Whether every value of an expression is seen to have a hash."""
+    if isinstance(item, ast.Tuple):
+        return all(_has_hash(source, owner, part) for part in item.elts)
+    if isinstance(item, ast.Call):
+        return called_name(item) in _HASHED_CALLS
+    if isinstance(item, ast.Attribute):
+        kinds = {
+            ast.unparse(node.annotation)
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and node.target.id == item.attr
+        }
+        return bool(kinds) and kinds <= _HASHED
+    if isinstance(item, ast.Name):
+        over = [
+            node.iter
+            for node in ast.walk(owner)
+            if isinstance(node, (ast.For, ast.comprehension)) and getattr(node.target, "id", "") == item.id
+        ]
+        stored = sum(isinstance(use.ctx, ast.Store) for use in _uses(owner, item.id))
+        if stored != len(over):
+            return False
+        if not over:
+            return _kind_of(owner, item.id) in _HASHED
+        return all(isinstance(node, ast.Name) and _item_type(owner, node.id) in _HASHED for node in over)
+    return isinstance(item, (ast.Constant, ast.JoinedStr))
+
+
+def _kind_of(owner: Function, name: str) -> str:
+    """A parameter's annotation as it stands; empty where there is none."""
+    kinds = {node.arg: node.annotation for node in parameters(owner) if node.annotation is not None}
+    return ast.unparse(kinds[name]) if name in kinds else ""
+
+
+def _item_type(owner: Function, name: str) -> str:
+    """What a parameter that is annotated as a list holds; empty where that is not said."""
+    return _kind_of(owner, name).partition("[")[2].removesuffix("]")
 
 
 def _growing_set(
-    source: Source, place: SlowPlace, outer: ast.stmt, asked: list[ast.AST], edits: list[Edit], beside: str
+    source: Source,
+    place: SlowPlace,
+    outer: ast.stmt,
+    appends: list[ast.AST],
+    asked: list[ast.AST],
+    beside: str,
+    kind: str,
 ) -> list[Edit]:
     """The set kept up with a list that grows in the loop; nothing where the list may change otherwise."""
     uses = _uses(place.owner, place.name)
-    appends = [node for node in ast.walk(outer) if _appends(source, node, place.name)]
     starts = [source.parents[use] for use in uses if isinstance(use.ctx, ast.Store)]
     start = starts[0] if len(starts) == 1 else None
     inside = set(ast.walk(outer))
@@ -186,8 +281,8 @@ def _growing_set(
 
     if any(may_change(use) for use in uses):
         return []
-    edits.append(source.after(start, f"{beside} = set({'' if empty else place.name})"))
-    return edits + _additions(source, place, appends, beside)
+    made = source.after(start, f"{beside} = {kind}({'' if empty else place.name})")
+    return [made, *_additions(source, place, appends, beside)]
 
 
 def _additions(source: Source, place: SlowPlace, appends: Sequence[ast.AST], beside: str) -> list[Edit]:

@@ -90,6 +90,10 @@ class Source:
         """A line without the white space around it; numbers count from 1."""
         return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
+    def with_edit(self, edit: Edit) -> str:
+        """The text with an edit in it, whether or not it is a module then."""
+        return self.text[: edit.start] + edit.text + self.text[edit.end :]
+
     def edited(self, edits: Iterable[Edit]) -> str | None:
         """The text with edits in it; None when two of them overlap or it is no module any more."""
         pieces, at = [], 0

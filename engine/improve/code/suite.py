@@ -1,15 +1,13 @@
 """What a changed project is judged by: its tests, tests held out, calls compared, benchmarks of other sizes.
 
-Where the code before is trusted, its answers are right: a function that no failing test runs has to answer
-drawn inputs as before. Inputs on which it failed in its own words are left out, so that a check that was
-missing may be put in. Benchmarks count for the gain where they grow steeply, and all where none does.
+What a candidate could have broken, and the sizes that it is timed at, are drawn once it is known. Benchmarks
+count for the gain where they grow steeply, and all where none does.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import math
 import random
 import re
@@ -21,6 +19,7 @@ from typing import Any
 
 from engine.core.improvement import Component
 from engine.core.offload import in_thread
+from engine.improve.code.differential import drawn_checks
 from engine.improve.code.findings import (
     DRIVER,
     SIZES,
@@ -31,21 +30,20 @@ from engine.improve.code.findings import (
     examine_project,
     growth_of,
 )
-from engine.improve.code.inputs import deliberate_exceptions, draw_arguments, example_arguments
+from engine.improve.code.inputs import example_arguments
 from engine.improve.code.projects import (
+    SETTINGS,
     Project,
     ProjectInBox,
     Tests,
-    call_functions,
     is_bench,
     is_test,
-    module_name,
     project_box,
     project_of,
     run_tests,
 )
 from engine.improve.code.repair import BAD
-from engine.improve.code.source import Function, Source, called_name, parse_source, read_bytes, walk_files
+from engine.improve.code.source import Source, called_name, parse_source, read_bytes, walk_files
 from engine.improve.judge.box import BoxError, Boxes
 from engine.improve.ports import Call, Check, Measure, Split
 
@@ -55,14 +53,6 @@ _NOTHING_BESIDE = (
 )
 HELD_OUT = "held_out"
 """The directory of tests that candidates do not see, in the project or in the workspace's own directory."""
-_SETTINGS = frozenset({"pyproject.toml", "setup.cfg", "pytest.ini", "tox.ini", ".coveragerc"})
-_CALLS = 24
-"""Inputs drawn for one function."""
-_ALL_CALLS = 240
-_TOGETHER = 4
-"""Inputs that one check asks a function, as each check costs a process."""
-_CHOOSE = 0.3
-"""Share of the compared calls by which candidates are chosen; the rest is sealed."""
 _CALL_WORK = 2_000_000
 """Counted work of one timed call: some 30 ms, so that what the machine does besides is small to it."""
 _COUNTED = 0.5
@@ -72,6 +62,8 @@ _SPREAD = (0.7, 1.4)
 _LARGEST = 16_384
 """More takes longer to make ready and to read than to time."""
 _SIZES_EACH = 3
+_FORMAT = "drawn for each candidate 1"
+"""Of what is asked; another one makes verdicts be given anew."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +81,24 @@ class ProjectSuite:
     """Held-out tests, by path from the root that components count from; candidates never see them."""
     driver: Mapping[str, bytes] = field(default_factory=dict)
     owned: frozenset[str] = frozenset()
+    seen: ExaminedProject | None = field(default=None, repr=False, compare=False)
+    """The project as it was examined, from which more is drawn once a candidate is known."""
+    benches: tuple[tuple[str, str], ...] = ()
+
+    def drawn(self, before: Path, after: Path, seed: str) -> list[Check]:
+        """Sealed checks of what changed between two trees, and sizes for benchmarks; blocking."""
+        assert self.seen is not None
+        rng = random.Random(f"sizes {seed}")
+        timings = [
+            check
+            for number, bench in enumerate(self.benches)
+            for check in _timings(number, bench, self.seen, rng, Split.SEALED, _SIZES_EACH)
+        ]
+        known = known_arguments(self.seen)
+        return [
+            *timings,
+            *drawn_checks(before, after, self.seen, untrusted_functions(self.seen), known, seed),
+        ]
 
     def checks(self, split: Split) -> Sequence[Check]:
         """The checks of a split."""
@@ -103,7 +113,7 @@ class ProjectSuite:
         inner = path.removeprefix(f"{self.root}/") if self.root != "." else path
         if path in self.owned or is_test(inner) or is_bench(inner):
             return True
-        return PurePosixPath(inner).name in (*_SETTINGS, DRIVER) or inner.startswith(f"{HELD_OUT}/")
+        return PurePosixPath(inner).name in (*SETTINGS, DRIVER) or inner.startswith(f"{HELD_OUT}/")
 
 
 _NOT_RUN = ("skipped", "xfailed")
@@ -138,16 +148,18 @@ async def project_suite(
         raise BoxError(_NOTHING_BESIDE.format(stem=PurePosixPath(project.modules[0]).stem))
     if seen is None:
         seen = await examine_project(boxes, root, project)
+    if seen.problem:
+        raise BoxError(seen.problem)
     files = await in_thread(_held_out_files, root, project, held_out)
     rng = random.Random(f"suite {seed}")
     families = await in_thread(test_families, seen.test_sources, seen)
-    asked = [Check(test, Split.WORK, test=test, family=_family(families, test)) for test in _tests_run(seen)]
+    asked = [_test_check(seen, test, Split.WORK, families) for test in _tests_run(seen)]
     families = await in_thread(_held_out_families, files, seen)
     held_out_tests = await _held_out_tests(root, project, boxes, files)
-    asked += [Check(test, Split.SEALED, test=test, family=_family(families, test)) for test in held_out_tests]
-    asked += await _compared(root, seen, boxes, rng)
+    asked += [_test_check(seen, test, Split.SEALED, families) for test in held_out_tests]
     benches = await in_thread(bench_functions, root, project)
-    asked += _timings(benches, seen, rng)
+    for number, bench in enumerate(benches):
+        asked += _timings(number, bench, seen, rng, Split.CHOOSE, 1)
     if not asked:
         raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
     inside = ProjectInBox.of(root, project)
@@ -156,12 +168,14 @@ async def project_suite(
         inside.root,
         inside.imports,
         inside.packages,
-        _plugins(root, project, seen),
+        inside.plugins,
         Measure.time() if benches else None,
         tuple(asked),
         {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()},
         {project.path(DRIVER): driver_text(benches)} if benches else {},
         frozenset(project.path(path) for path in (*project.tests, *project.benches)),
+        seen,
+        tuple(benches),
     )
     return await in_thread(_keyed, root, project, suite)
 
@@ -177,18 +191,33 @@ def _tests_run(seen: ExaminedProject) -> list[str]:
     return [test for test, result in sorted(seen.tests.items()) if result["outcome"] not in _NOT_RUN]
 
 
-def _timings(benches: Sequence[tuple[str, str]], seen: ExaminedProject, rng: random.Random) -> list[Check]:
-    timings: list[Check] = []
-    for number, (path, name) in enumerate(benches):
-        counted = f"{path}::{name}" in seen.steep or not seen.steep
-        base = _base(seen.work.get(f"{path}::{name}", [])) if counted else SIZES[-1]
-        timings += [_timing(number, name, size, split, counted) for split, size in _drawn_sizes(base, rng)]
-    return timings
+def _test_check(seen: ExaminedProject, test: str, split: Split, families: Mapping[str, str]) -> Check:
+    family = families.get(test.partition("[")[0], "")
+    source = seen.test_sources.get(test.partition("::")[0])
+    last = test.partition("[")[0].rpartition("::")[2]
+    asks = [node for name, node in (source.functions if source else ()) if name.rpartition(".")[2] == last]
+    calls = {
+        ast.dump(node)
+        for function in asks
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and called_name(node) == family.rpartition(":")[2]
+    }
+    return Check(test, split, test=test, family=family, cases=max(1, len(calls)))
+
+
+def _timings(
+    number: int, bench: tuple[str, str], seen: ExaminedProject, rng: random.Random, split: Split, count: int
+) -> list[Check]:
+    path, name = bench
+    counted = f"{path}::{name}" in seen.steep or not seen.steep
+    base = _base(seen.work.get(f"{path}::{name}", [])) if counted else SIZES[-1]
+    sizes = [max(1, round(base * rng.uniform(*_SPREAD))) for _ in range(count)]
+    return [_timing(number, name, size, split, counted) for size in sizes]
 
 
 def _keyed(root: Path, project: Project, suite: ProjectSuite) -> ProjectSuite:
     """The suite with the hash of all that it is made of, the project's own tests and benchmarks among it."""
-    digest = hashlib.sha256(repr((suite.asked, suite.root, suite.imports, suite.plugins)).encode())
+    digest = hashlib.sha256(repr((_FORMAT, suite.asked, suite.root, suite.imports, suite.plugins)).encode())
     for path, data in sorted({**suite.files, **suite.driver}.items()):
         digest.update(path.encode() + b"\0" + data)
     for path in sorted((*project.tests, *project.benches)):
@@ -218,12 +247,12 @@ def estimate_checks(root: Path, component: Component, held_out: Path | None) -> 
     held = _named(_held_out_files(root, project, held_out).values(), b"test_")
     benches = len(bench_functions(root, project))
     sizes = f" of each of {benches} benchmarks; " if benches else ""
-    calls = f"of up to {_ALL_CALLS} drawn calls, compared with the code before"
+    calls = "calls of what changed, drawn then and compared with the code before"
     return {
         "work": f"{own} test functions of its own",
-        "choose": f"{f'1 drawn size{sizes}' if sizes else ''}some {_CHOOSE:.0%} {calls}",
+        "choose": f"1 drawn size{sizes}".removesuffix("; ") if sizes else "",
         "sealed": f"{held} held-out test functions; "
-        f"{f'{_SIZES_EACH} drawn sizes{sizes}' if sizes else ''}the rest {calls}",
+        f"{f'{_SIZES_EACH} drawn sizes{sizes}' if sizes else ''}{calls}",
     }
 
 
@@ -267,48 +296,18 @@ def test_families(sources: Mapping[str, Source], seen: ExaminedProject) -> dict[
     return families
 
 
-def _family(families: Mapping[str, str], test: str) -> str:
-    return families.get(test.partition("[")[0], "")
+_MOST_KNOWN = 16
 
 
-async def _compared(root: Path, seen: ExaminedProject, boxes: Boxes, rng: random.Random) -> list[Check]:
-    """Calls on which the code before is trusted: it answered, twice the same."""
-    drawn = await in_thread(_drawn_calls, root, seen, rng)
-    if not drawn:
-        return []
-    calls = [(target, given) for target, given, _ in drawn]
-    answers: list[list[dict[str, Any]]] = [[], []]
-    with suppress(BoxError):
-        async with project_box(boxes, root, seen.project) as box:
-            answers = [await call_functions(box, calls, 0.5, 300.0) for _ in range(2)]
-    trusted: dict[str, list[Call]] = {}
-    for (target, given, function), first, second in zip(drawn, *answers, strict=False):
-        if first == second and ("value" in first or first["raises"] in deliberate_exceptions(function)):
-            trusted.setdefault(target, []).append(Call(target, given))
-    compared = []
-    for target, those in trusted.items():
-        for number, start in enumerate(range(0, len(those), _TOGETHER)):
-            split = Split.CHOOSE if rng.random() < _CHOOSE else Split.SEALED
-            some = tuple(those[start : start + _TOGETHER])
-            compared.append(Check(f"{target} compared {number}", split, calls=some, family=target))
-    return compared
-
-
-def _drawn_calls(
-    root: Path, seen: ExaminedProject, rng: random.Random
-) -> list[tuple[str, tuple[Any, ...], Function]]:
-    known, doubted = example_arguments(seen.test_sources.values()), untrusted_functions(seen)
-    calls: list[tuple[str, tuple[Any, ...], Function]] = []
-    for path, source in sorted(seen.sources.items()):
-        module, _ = module_name(seen.project, root, path)
-        for name, function in source.functions:
-            plain = "." not in name and not name.startswith("_") and isinstance(function, ast.FunctionDef)
-            if not plain or name in doubted or name == "main" or function.decorator_list:
-                continue
-            given = [draw_arguments(function, known.get(name, []), rng) for _ in range(_CALLS)]
-            once = {repr(arguments): arguments for arguments in given if arguments is not None}
-            calls += [(f"{module}:{name}", arguments, function) for arguments in once.values()]
-    return rng.sample(calls, _ALL_CALLS) if len(calls) > _ALL_CALLS else calls
+def known_arguments(seen: ExaminedProject) -> dict[str, list[tuple[Any, ...]]]:
+    """Arguments that tests give to functions, by their last names: as they stand there, and as recorded."""
+    known = example_arguments(seen.test_sources.values())
+    for result in seen.tests.values():
+        for name, texts in result.get("inputs", {}).items():
+            for text in texts if len(known.setdefault(name, [])) < _MOST_KNOWN else ():
+                with suppress(ValueError, SyntaxError, TypeError, MemoryError):
+                    known[name].append(ast.literal_eval(text))
+    return known
 
 
 def untrusted_functions(seen: ExaminedProject) -> set[str]:
@@ -344,28 +343,6 @@ def _base(work: Sequence[int]) -> int:
     return round(min(_LARGEST, max(8, size * math.pow(_CALL_WORK / work[-1], 1 / growth))))
 
 
-def _drawn_sizes(base: int, rng: random.Random) -> list[tuple[Split, int]]:
-    sizes = [max(1, round(base * rng.uniform(*_SPREAD))) for _ in range(_SIZES_EACH + 1)]
-    return [(Split.CHOOSE, sizes[0]), *((Split.SEALED, size) for size in sizes[1:])]
-
-
 def _timing(number: int, name: str, size: int, split: Split, counted: bool) -> Check:
     calls = tuple(Call(*call) for call in bench_calls(number, size))
     return Check(f"{name} of {size}", split, calls=calls, family=name, measured=counted, ready=1)
-
-
-_PLUGINS = (("asyncio", "pytest_asyncio", "pytest_asyncio.plugin"), ("anyio", "anyio", "anyio.pytest_plugin"))
-
-
-def _plugins(root: Path, project: Project, seen: ExaminedProject) -> tuple[str, ...]:
-    """Plugins of pytest that its tests name, where they are installed."""
-    words = " ".join(source.text for source in seen.test_sources.values())
-    for name in sorted(_SETTINGS):
-        path = root / project.path(name)
-        if path.is_file() and not path.is_symlink():
-            words += path.read_text(encoding="utf-8", errors="replace")
-    return tuple(
-        plugin
-        for mark, package, plugin in _PLUGINS
-        if (f"mark.{mark}" in words or f"{mark}_mode" in words) and importlib.util.find_spec(package)
-    )

@@ -39,8 +39,11 @@ LEFT_OUT = frozenset(
 )
 """Directories that are never part of a candidate: caches, environments, what versions are kept in."""
 DECOY = "held_out_answers.json"
+PROGRAM, TREE = "work", "src"
+"""Directories of a box; a program that looks at its own path sees nothing that only judging has."""
 _SCRATCH = ("/tmp", "/dev/shm")
 _SAID_BYTES = 256 * 1024
+_DRAWN_CALL_S = 1.0
 _QUESTION: dict[str, Any] = {
     "calls": [],
     "tests": [],
@@ -137,7 +140,7 @@ class Box:
 
     def __init__(self, place: Path, suite: BoxedSuite, jail: Confinement, policy: SandboxPolicy) -> None:
         self.place = place
-        self.given, self.root = place / "given", place / "root"
+        self.given, self.root = place / PROGRAM, place / "run"
         self.jail, self.policy = jail, policy
         self.said = ""
         """What came on its standard output and error, bounded."""
@@ -159,7 +162,7 @@ class Box:
         self, source: Path | None, material: Mapping[str, bytes], decoy: Mapping[str, Any]
     ) -> None:
         """Put everything in its place; blocking."""
-        tree = self.given / "tree"
+        tree = self.given / TREE
         for made in (self.place, self.given, self.root, tree):
             made.mkdir(mode=0o700)
         if source is not None:
@@ -172,8 +175,8 @@ class Box:
             shutil.copyfile(program, self.given / program.name)
         (self.given / DECOY).write_text(json.dumps({"note": self.token, "answers": decoy}), "utf-8")
 
-    async def open(self, seed: int, *, autoload: bool) -> None:
-        """Start the program; `autoload` lets pytest load each plugin that it finds."""
+    async def open(self, seed: int) -> None:
+        """Start the program."""
         names = {name: secrets.token_hex(8) for name in ("asked", "told")}
         for name in names.values():
             os.mkfifo(self.root / name, 0o600)
@@ -182,8 +185,7 @@ class Box:
         for path in (self.policy.home, self.policy.tmp):
             os.makedirs(self.root / path, mode=0o700, exist_ok=True)  # noqa: PTH103
         env = child_environment(self.root, self.policy, None) | {"PYTHONHASHSEED": str(seed % 4294967295)}
-        if not autoload:
-            env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # plugins load modules that a project may have itself
         words = ("-s", "-S", "-B", "-P", str(self.given / "fork_server.py"), str(self.given / "config"))
         launch = Launch(str(BASE_PYTHON), (str(BASE_PYTHON), *words), env)
         await self._connect(names)
@@ -197,16 +199,16 @@ class Box:
     def _config(self) -> dict[str, Any]:
         packages = [str(path) for path in self._suite.packages]
         scratch = list(_SCRATCH) if self.jail.tier is Tier.FULL else []
-        tree = os.path.normpath(self.given / "tree" / self._suite.root)
+        tree = os.path.normpath(self.given / TREE / self._suite.root)
         free = [str(self.root), *scratch, "/dev"]
         sealed = material_of(self._suite, (Split.SEALED,)).keys() - material_of(self._suite, VISIBLE).keys()
         return {
             "given": str(self.given),
             "root": str(self.root),
             "store": str(self.place.parent),
-            "laid": str(self.given / "tree"),
+            "laid": str(self.given / TREE),
             "tree": tree,
-            "sealed": [os.path.realpath(self.given / "tree" / path) for path in sorted(sealed)],
+            "sealed": [os.path.realpath(self.given / TREE / path) for path in sorted(sealed)],
             "imports": list(self._suite.imports),
             "plugins": list(self._suite.plugins),
             "packages": packages,
@@ -236,7 +238,8 @@ class Box:
     async def ask(self, check: Check, limits: BoxLimits, *, seed: int, measured: bool = False) -> BoxAnswer:
         """Put a check as a question."""
         question = {
-            "calls": [(call.target, tuple(call.args), dict(call.kwargs)) for call in check.calls],
+            "calls": [(call.target, tuple(call.args), dict(call.kwargs), call.again) for call in check.calls],
+            "call_s": _DRAWN_CALL_S if check.drawn else 0.0,
             "tests": [check.test] if check.test else [],
             "seed": seed,
             "measured": measured,
@@ -370,20 +373,19 @@ class Boxes:
         *,
         seed: int = 0,
         limits: BoxLimits | None = None,
-        autoload: bool = False,
     ) -> AsyncIterator[Box]:
         """A box on a copy of the tree with the material over it, or on the material alone.
 
         It is removed afterwards.
         """
-        limits, place = limits or self.limits, self.store / f"box-{secrets.token_hex(8)}"
-        readable = tuple(map(str, (place / "given", *suite.packages)))
+        limits, place = limits or self.limits, self.store / f"tmp{secrets.token_hex(4)}"
+        readable = tuple(map(str, (place / PROGRAM, *suite.packages)))
         policy = replace(limits.policy(self.policy, readable), wall_clock_s=limits.whole_s)
         box = Box(place, suite, self.jail, policy)
         placing = asyncio.ensure_future(asyncio.to_thread(box.place_files, tree, material, decoy or {}))
         try:
             await asyncio.shield(placing)
-            await box.open(seed, autoload=autoload)
+            await box.open(seed)
             yield box
         finally:
             await box.close(placing)  # its thread goes on and makes files when this is cancelled

@@ -34,6 +34,8 @@ _CHANGES = {
 }
 """Events that change what stands at a path, and which of their arguments are paths."""
 _ITERATORS = (types.GeneratorType, map, filter, zip, range, enumerate, reversed)
+_HOLDING = frozenset({"pytest", "_pytest"})
+"""What runs tests; it stays as it was loaded."""
 _LONGEST = 200_000
 _ASLEEP = 20
 """Times its processor seconds that a call may take by the clock."""
@@ -110,12 +112,24 @@ class Fork:
             tree = self._trial_tree(tree)
         for name in self.config["imports"]:
             sys.path.insert(0, os.path.normpath(os.path.join(tree, name)))  # noqa: PTH118
+        self._forget(sys.path[: len(self.config["imports"])])
         os.chdir(tree)
+        os.environ.pop("PYTHONHASHSEED", None)  # what only judging has is not to be seen
+        sys.argv[:] = ["main.py"]
         sys.addaudithook(self._hook)
         answer = self._called() if self.ask["calls"] else self._tested(tree)
         answer["clocks"] = [name for name, entry in _CLOCK.items() if getattr(time, name, None) is not entry]
         self.pause("end", answer)
         os._exit(0)
+
+    def _forget(self, places: list[str]) -> None:
+        """Have modules that the project has itself loaded from it, where pytest or a plugin loaded others."""
+        there = filter(os.path.isdir, places)
+        mine = {name.partition(".")[0] for place in there for name in os.listdir(place)}  # noqa: PTH208
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None) or ""
+            if name.partition(".")[0] in mine - _HOLDING and _under(path, self.config["packages"]):
+                del sys.modules[name]
 
     def _trial_tree(self, tree: str) -> str:
         """A copy of the project with other contents of some files; it is cleared after the question."""
@@ -176,7 +190,7 @@ class Fork:
             signal.signal(signal.SIGALRM, _late)
             signal.signal(signal.SIGPROF, _late)
         functions: list[Any] = []
-        for target, _, _ in self.ask["calls"]:
+        for target, *_ in self.ask["calls"]:
             module, _, name = target.partition(":")
             try:
                 value: Any = importlib.import_module(module)
@@ -189,20 +203,27 @@ class Fork:
         keep = not self.ask["measured"]
         first = self.ask["ready"]
         calls = zip(functions, self.ask["calls"], strict=True)
-        for number, (function, (_, args, kwargs)) in enumerate(calls):
+        given: list[Any] = []
+        shares: list[list[Any]] = []
+        for number, (function, (_, args, kwargs, again)) in enumerate(calls):
             if number == first:
                 self.pause("ready")
                 if work is not None:
                     work.begin()
-            results.append(_answer(function, args, kwargs, self.ask["call_s"]))
+            given.append(_changed(given[-1]) if again and given else args)
+            kind, value = _answer(function, given[-1], kwargs, self.ask["call_s"])
+            if keep:
+                shares.append(_shared(value, given[-1], [result for _, result, _ in results]))
+            results.append((kind, value, encode(list(given[-1])) if keep else None))
         if work is not None:
             work.end()
         self.pause("done")
         answers = []
-        for (kind, value), (_, args, kwargs) in zip(results, self.ask["calls"], strict=True):
+        for place, (kind, value, args) in enumerate(results):
             answer: dict[str, Any] = {kind: encode(value) if kind == "value" else value}
             if keep:
-                answer["arguments"] = [encode(list(args)), encode(dict(kwargs))]
+                kwargs = self.ask["calls"][place][2]
+                answer |= {"arguments": [args, encode(dict(kwargs))], "shares": shares[place]}
             answers.append(answer)
         return {"answers": answers, "work": work.done if work is not None else 0}
 
@@ -221,8 +242,31 @@ class Fork:
         return {"tests": results.tests, "text": results.text[-4000:], "status": status}
 
 
+_MUTABLE = (list, dict, set, bytearray, deque)
+
+
+def _changed(given: Any) -> Any:
+    """The same arguments, with each list changed in place."""
+    for value in given:
+        if type(value) is list and value:
+            value[:] = [*value[1:], value[min(1, len(value) - 1)]]
+    return given
+
+
+def _shared(value: Any, given: Any, earlier: list[Any]) -> list[Any]:
+    """Which arguments and which earlier results can be changed by way of a result."""
+    inner = value.values() if type(value) is dict else value if type(value) in (list, tuple, deque) else ()
+    reached = {id(item) for item in (value, *list(inner)[:50]) if isinstance(item, _MUTABLE)}
+    arguments = [place for place, item in enumerate(given) if id(item) in reached]
+    return [arguments, any(id(item) in reached for item in earlier if isinstance(item, _MUTABLE))]
+
+
 def _late(*_: Any) -> None:
     raise TimeoutError
+
+
+_PLAIN = (type(None), bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
+_RECORDED, _RECORDED_TEXT = 6, 600
 
 
 class _Results:
@@ -233,6 +277,7 @@ class _Results:
         self.text = ""
         self._top = top
         self._lines: dict[str, set[int]] = {}
+        self._inputs: dict[str, list[str]] = {}
 
     def _entry(self, node: str) -> dict[str, Any]:
         return self.tests.setdefault(node, {"phases": {}, "message": "", "line": 0, "lines": {}})
@@ -260,7 +305,7 @@ class _Results:
     def pytest_runtest_call(self, item: Any) -> None:
         """Called by pytest before a test runs."""
         if self._top:
-            self._lines = {}
+            self._lines, self._inputs = {}, {}
             sys.settrace(self._trace)
 
     def pytest_runtest_teardown(self, item: Any) -> None:
@@ -268,13 +313,26 @@ class _Results:
         if self._top:
             sys.settrace(None)
             lines = {path.removeprefix(self._top): sorted(numbers) for path, numbers in self._lines.items()}
-            self._entry(item.nodeid)["lines"] = lines
+            inputs = {name: texts for name, texts in self._inputs.items() if texts}
+            self._entry(item.nodeid).update(lines=lines, inputs=inputs)
+
+    def _record(self, frame: Any) -> None:
+        """Note what a function was called with."""
+        code = frame.f_code
+        known = self._inputs.setdefault(code.co_name, [])
+        if len(known) < _RECORDED and code.co_argcount and not code.co_kwonlyargcount:
+            given = tuple(frame.f_locals[name] for name in code.co_varnames[: code.co_argcount])
+            if all(type(value) in _PLAIN for value in given):
+                text = repr(given)
+                if len(text) < _RECORDED_TEXT and text not in known:
+                    known.append(text)
 
     def _trace(self, frame: Any, _event: str, _argument: Any) -> Any:
         path = frame.f_code.co_filename
         if not path.startswith(self._top):
             return None
         lines = self._lines.setdefault(path, set())
+        self._record(frame)
 
         def each(frame: Any, event: str, _argument: Any) -> Any:
             if event == "line":

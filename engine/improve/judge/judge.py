@@ -27,20 +27,24 @@ from engine.improve.judge.box import BoxError, Boxes, BoxLimits, files_of, mater
 from engine.improve.judge.changes import Change, Violation, change_violations, unique_sentences
 from engine.improve.judge.measurement import FEWEST, PairedRounds, hidden_work, measure_pairs, measured_gain
 from engine.improve.judge.questions import RoundResult, SuiteAsker
+from engine.improve.judge.reach import added_reach
 from engine.improve.judge.violations import (
     Canaries,
     canaries,
     detect_violations,
     memorised_families,
     passed_canaries,
+    shown_right,
     used_decoys,
 )
-from engine.improve.ports import VISIBLE, BoxedSuite, Check, DataSuite, Outcome, Split, Suite
+from engine.improve.ports import VISIBLE, BoxedSuite, Check, DataSuite, DrawingSuite, Outcome, Split, Suite
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.value import dataclass, field, replace
 
 _KEPT = 32
 """Rounds that are remembered: a candidate that is built upon is the tree before of the next."""
+_SLOWER, _SLOWER_S = 4, 0.015
+"""Times what drawn calls took before, and seconds more, from which they are much slower."""
 _NAMED = 5
 """Checks that a reason names; of the others it says how many there are."""
 
@@ -70,6 +74,12 @@ class _Case:
     seed: int
     budget: JudgeBudget
     asker: SuiteAsker
+    drawn: list[Check] = field(default_factory=list)
+    """What is asked besides, drawn when the candidate was known."""
+    otherwise: list[str] = field(default_factory=list)
+    """Drawn checks that are answered otherwise than before."""
+    sealed: bool = True
+    allow: bool = False
     digests: dict[Path, str] = field(default_factory=dict)
     """What the trees hold."""
     changes: tuple[Change, ...] = ()
@@ -132,6 +142,7 @@ class Judge:
         seed: int,
         seconds: float | None = None,
         sealed: bool = True,
+        allow: bool = False,
         budget: JudgeBudget | None = None,
     ) -> Verdict:
         """Judge a candidate.
@@ -146,6 +157,7 @@ class Judge:
                 is deterministic.
             seconds: processor time that it may take; None takes the budget's.
             sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
+            allow: whether it may reach for files, programs, the network and the like, more than before.
             budget: what else it may cost.
 
         Raises:
@@ -154,7 +166,8 @@ class Judge:
         budget = budget or JudgeBudget()
         budget = budget if seconds is None else replace(budget, processor_s=seconds)
         await asyncio.to_thread(_made, self.store)
-        case = _Case(before, after, suite, seed, budget, self._asker(suite, budget))
+        asker = self._asker(suite, budget)
+        case = _Case(before, after, suite, seed, budget, asker, sealed=sealed, allow=allow)
         for tree in (before, after):
             case.digests[tree] = await asyncio.to_thread(_digest, tree)
         case.changes, violations = await asyncio.to_thread(
@@ -166,7 +179,7 @@ class Judge:
             verdict = Verdict(Ruling.NO_BETTER, ("it changes nothing",))
         else:
             if not violations:
-                await self._asked(case, sealed)
+                await self._asked(case)
             verdict = _verdict(case)
         verdict = replace(verdict, seconds=round(case.processor_s, 3))
         await asyncio.to_thread(self._log, component, proposal, case, verdict, time.monotonic() - begun)
@@ -179,21 +192,24 @@ class Judge:
             raise BoxError("the suite neither says what belongs into a box nor examines a tree by itself")
         return SuiteAsker(suite, None)
 
-    async def _asked(self, case: _Case, sealed: bool) -> None:
+    async def _asked(self, case: _Case) -> None:
         """Ask both trees, until something is decided."""
         await self._split(case, VISIBLE)
         if case.breaches or case.broken:
             return
-        if sealed:
+        if case.sealed:
+            if isinstance(case.suite, DrawingSuite):
+                seed = f"{case.seed} {case.digests[case.after]}"
+                case.drawn = [*await in_thread(case.suite.drawn, case.before, case.after, seed)]
             await self._split(case, (Split.SEALED,))
             case.breaches += memorised_families(case.old, case.new, case.checks, case.changes)
-        chosen = not sealed and bool(case.mended)
-        if not case.breaches and not case.broken and not chosen:
-            await self._measure(case, (Split.SEALED,) if sealed else VISIBLE, sealed)
+        chosen = not case.sealed and bool(case.mended)
+        if not (case.breaches or case.broken or case.otherwise or chosen):
+            await self._measure(case, (Split.SEALED,) if case.sealed else VISIBLE)
 
     async def _split(self, case: _Case, splits: tuple[Split, ...]) -> None:
         """Ask the checks of some splits, with canaries; ask again where an outcome is another one."""
-        checks = [check for split in splits for check in case.suite.checks(split)]
+        checks = _checks(case, splits)
         if not checks:
             return
         material, birds, decoy = await in_thread(_laid, case, checks, splits)
@@ -209,7 +225,9 @@ class Judge:
             case.old[check.id], case.new[check.id] = old.outcome(check.id), new.outcome(check.id)
             case.texts[check.id] = new.seen[check.id].report.text
         if not case.breaches:
+            await self._disguised(case, [check for check in checks if check.drawn], material, old, new)
             await self._again(case, checks, material, old)
+        _set_apart(case, checks)
 
     async def _both(
         self,
@@ -245,7 +263,7 @@ class Judge:
         decoy: Mapping[str, Any],
     ) -> RoundResult:
         """What a tree says; a tree with the same files is asked the same once."""
-        names = tuple(check.id for check in asked)
+        names = hash(repr(asked))  # drawn checks have the same ids with every candidate
         laid = hash(frozenset(material.items()))
         key = (case.digests[tree], case.suite.key, laid, names, seed, bool(decoy), case.budget.limits)
         done = self._known.pop(key, None)
@@ -256,6 +274,29 @@ class Judge:
         while len(self._known) > _KEPT:
             del self._known[next(iter(self._known))]
         return done
+
+    async def _disguised(
+        self,
+        case: _Case,
+        checks: Sequence[Check],
+        material: Mapping[str, bytes],
+        reference: RoundResult,
+        new: RoundResult,
+    ) -> None:
+        """Ask the candidate what was drawn a second time, elsewhere, at another time and in another order."""
+        if checks:
+            done = await self._round(case, case.after, checks, material, case.seed + 104_729, {})
+            done = case.asker.against(done, checks, reference)
+            for check in checks:
+                was, *now = (_taken(results, check) for results in (reference, new, done))
+                if done.outcome(check.id) is not Outcome.HOLDS:
+                    case.new[check.id] = done.outcome(check.id)
+                    case.texts[check.id] = done.seen[check.id].report.text
+                elif min(now) > _SLOWER * was + _SLOWER_S:
+                    case.new[check.id] = Outcome.FAILS
+                    case.texts[check.id] = (
+                        f"{check.family} takes {min(now) * 1000:.0f} ms, not {was * 1000:.0f}"
+                    )
 
     async def _again(
         self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
@@ -275,16 +316,16 @@ class Judge:
                     case.old.pop(first), case.new.pop(first)
                     changed.remove(check)
 
-    async def _measure(self, case: _Case, splits: tuple[Split, ...], sealed: bool) -> None:
+    async def _measure(self, case: _Case, splits: tuple[Split, ...]) -> None:
         """Take costs in pairs on what the candidate has not seen."""
         measure = case.suite.measure
-        checks = [check for split in splits for check in case.suite.checks(split) if check.measured]
+        checks = [check for check in _checks(case, splits) if check.measured]
         checks = [check for check in checks if case.old.get(check.id) is Outcome.HOLDS]
         if measure is None or not checks:
             return
         material, _, _ = await in_thread(_laid, case, checks, splits)
         reference, rounds, most = case.references[splits], case.budget.rounds, case.budget.most
-        if case.mended or not sealed:  # the gain is reported, and decides little
+        if case.mended or not case.sealed:  # the gain is reported, and decides little
             rounds = most = min(rounds, FEWEST)
         measured = await measure_pairs(
             case.asker, case.before, case.after, checks, material, measure,
@@ -334,6 +375,26 @@ def _digest(tree: Path) -> str:
             held = hashlib.sha256((tree / path).read_bytes()).hexdigest()
             digest.update(f"{path}\0{held}\0{status.st_mode & 0o100}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
+
+
+def _taken(results: RoundResult, check: Check) -> float:
+    """Processor seconds that the calls of a check took."""
+    clocks = results.seen[check.id].told.clocks
+    return clocks.get("done", 0.0) - clocks.get("ready", 0.0)
+
+
+def _checks(case: _Case, splits: tuple[Split, ...]) -> list[Check]:
+    drawn = case.drawn if Split.SEALED in splits else []
+    return [*(check for split in splits for check in case.suite.checks(split)), *drawn]
+
+
+def _set_apart(case: _Case, checks: Sequence[Check]) -> None:
+    """Take drawn comparisons out of what holds and fails: they say that it differs, not what is right."""
+    for check in checks:
+        if check.drawn:
+            old, new = case.old.pop(check.id, None), case.new.pop(check.id, None)
+            if old is Outcome.HOLDS and new is not Outcome.HOLDS:
+                case.otherwise.append(check.id)
 
 
 def _laid(
@@ -404,10 +465,29 @@ def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
     if case.broken:
         text = [case.texts[name] for name in case.broken[:1] if case.texts.get(name)]
         return Ruling.BROKEN, [_listed("what held does not hold with it", case.broken), *text]
+    tests = [check.id for check in case.checks if check.test]
+    if open_ := _unshown(case):
+        return Ruling.NO_BETTER, open_
+    if shown and tests and not any(case.new.get(test) is Outcome.HOLDS for test in tests):
+        return Ruling.NO_BETTER, ["none of its tests passes, so nothing says that it still does the same"]
     if case.mended or shown:
         return Ruling.BETTER, [_listed("mended", case.mended)] if case.mended else []
     why = "nothing that failed holds with it" if case.gain is None else "its gain is not shown"
     return Ruling.NO_BETTER, [why]
+
+
+def _unshown(case: _Case) -> list[str]:
+    """Why a candidate that mends or saves something is not put forward all the same."""
+    if not case.sealed or not isinstance(case.suite, BoxedSuite):
+        return []
+    if case.otherwise:
+        texts = [case.texts[name] for name in case.otherwise[:1]]
+        return [_listed("it does otherwise than before, and nothing says that this is right", texts)]
+    if not case.allow and (added := added_reach(case.changes)):
+        return [f"it newly {words}; --allow lets it" for words in added]
+    if case.mended and not shown_right(case.mended, case.checks, case.old, case.new, case.changes):
+        return ["it mends what is visible, and nothing beyond that shows it to be right"]
+    return []
 
 
 def _known(gain: Gain | None) -> bool:
@@ -422,6 +502,6 @@ def _counted(case: _Case) -> Gain:
     return Gain(more, more, more, len(case.old), "checks passed", float(old), float(new))
 
 
-def _listed(words: str, names: tuple[str, ...]) -> str:
+def _listed(words: str, names: Sequence[str]) -> str:
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{words}: {', '.join(names[:_NAMED])}{rest}"

@@ -220,8 +220,8 @@ def _costs(
 ) -> dict[str, list[float | None]]:
     """Costs by check, round by round.
 
-    The cost of importing and making ready is left out, but for what exceeds that of the tree before: work
-    that is moved there counts, and its own variation does not hide the rest.
+    The cost of importing and making ready is left out, but for work that is moved there: what it took in each
+    round is more than in any round of the tree before. Its variation counts for neither.
     """
     costs: dict[str, list[float | None]] = {}
     for check in checks:
@@ -229,7 +229,8 @@ def _costs(
             [results for round_ in side if (results := _import(round_, check, measure)) is not None]
             for side in (before, rounds)
         )
-        moved = max(0.0, statistics.median(now) - statistics.median(was)) if was and now else 0.0
+        more = bool(was and now) and min(now) > max(was)
+        moved = statistics.median(now) - statistics.median(was) if more else 0.0
         costs[check.id] = [_cost(round_, check, measure, moved) for round_ in rounds]
     return costs
 
@@ -275,18 +276,18 @@ def hidden_work(pairs: PairedRounds, checks: Sequence[Check]) -> list[Violation]
             for results in pairs.before
             if (seen := results.seen.get(check.id)) and "done" in seen.told.clocks
         ]
-        if old is None or new is None or not costs:
+        if not old or not new or not costs:
             continue
-        if new - old > max(_HIDDEN_S, _HIDDEN_SHARE * statistics.median(costs)):
-            what = f"{check.id}: {new * 1000:.0f} ms of work come after it said that it was done"
+        if min(new) - max(old) > max(_HIDDEN_S, _HIDDEN_SHARE * statistics.median(costs)):
+            spent = statistics.median(new) * 1000
+            what = f"{check.id}: {spent:.0f} ms of work come after it said that it was done"
             breaches.append(Violation(Cheat.PATCH_CLOCK, what))
     return breaches
 
 
-def _after_done(rounds: Sequence[RoundResult], check: Check) -> float | None:
-    times = [
+def _after_done(rounds: Sequence[RoundResult], check: Check) -> list[float]:
+    return [
         seen.told.clocks["end"] - seen.told.clocks["done"]
         for results in rounds
         if (seen := results.seen.get(check.id)) and {"done", "end"} <= seen.told.clocks.keys()
     ]
-    return statistics.median(times) if times else None

@@ -19,6 +19,7 @@ from engine.value import dataclass, field, replace
 
 TOLERANCE = 1e-9
 """By how much numbers in answers may differ, relative to the larger."""
+_LATE = "TimeoutError"
 _REOPENED = 8
 """Boxes that one round of questions may cost; after that what is left has failed."""
 
@@ -218,16 +219,49 @@ def _of_calls(check: Check, answer: BoxAnswer, reference: RoundResult | None) ->
         return Report(check.id, Outcome.MISSING, "it gave no answers of the form that is due")
     answers = [item if isinstance(item, dict) else {} for item in answers]
     given, due = _given_and_due(check, answers, reference)
+    if check.drawn:
+        return _compared(check, given, due)
     for number, (mine, right) in enumerate(zip(given, due, strict=False)):
         # What a call did to its arguments is compared where both sides say it.
-        mine_shared = {key: mine[key] for key in mine if key in right or key != "arguments"}
-        right_shared = {key: right[key] for key in right if key in mine or key != "arguments"}
+        beside = ("arguments", "shares")
+        mine_shared = {key: mine[key] for key in mine if key in right or key not in beside}
+        right_shared = {key: right[key] for key in right if key in mine or key not in beside}
         if not same_answer(mine_shared, right_shared):
             text = f"call {number + 1} of {check.calls[number].target}: not the right answer"
             return Report(check.id, Outcome.FAILS, text, tuple(answers))
     if len(due) != len(given):
         return Report(check.id, Outcome.FAILS, "there is nothing to compare its answers with", tuple(answers))
     return Report(check.id, Outcome.HOLDS, "", tuple(answers))
+
+
+_SHOWN = 160
+
+
+def _compared(check: Check, given: list[dict[str, Any]], due: list[dict[str, Any]]) -> Report:
+    """Whether drawn calls did what they did before."""
+    for call, mine, right in zip(check.calls, given, due, strict=False):
+        if _LATE in right.values():
+            continue
+        if check.effects or "raises" in right:
+            meant = right.get("raises") in check.raises
+            same = check.effects or (mine.get("raises") == right["raises"] if meant else "raises" in mine)
+            names: tuple[str, ...] = ("shares", *(("arguments",) if "value" in right else ()))
+        else:
+            same, names = True, ("value", "arguments", "shares", "raises")
+        differ = [name for name in names if not same_behaviour(mine.get(name), right.get(name))]
+        if not same or differ:
+            words = json.dumps([call.args, mine.get("value", mine.get("raises"))], default=repr)[1:-1]
+            what = (
+                "its arguments"
+                if differ == ["arguments"]
+                else "what it shares"
+                if differ == ["shares"]
+                else ""
+            )
+            what = f"{what} changed since".lstrip() if call.again else what
+            text = f"{call.target} with {words[:_SHOWN]} {what}".rstrip()
+            return Report(check.id, Outcome.FAILS, text, tuple(given))
+    return Report(check.id, Outcome.HOLDS, "", tuple(given))
 
 
 def _given_and_due(
@@ -247,6 +281,17 @@ def expected_answer(right: ExpectedAnswer) -> dict[str, Any]:
     if right.raises:
         return {"raises": right.raises}
     return {"value": json.loads(json.dumps(encode(right.value)))}
+
+
+def same_behaviour(given: Any, other: Any) -> bool:
+    """Whether two encoded values are the same and of the same types, floats within a tolerance."""
+    if type(given) is not type(other):
+        return False
+    if isinstance(given, dict):
+        return list(given) == list(other) and all(same_behaviour(given[key], other[key]) for key in given)
+    if isinstance(given, list):
+        return len(given) == len(other) and all(map(same_behaviour, given, other))
+    return same_answer(given, other)
 
 
 def same_answer(given: Any, other: Any) -> bool:

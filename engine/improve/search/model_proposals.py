@@ -96,7 +96,7 @@ class ModelProposer:
                 failed, or no answer could be used.
         """
         component, findings = asked.component, asked.findings
-        if asked.budget_usd <= 0:
+        if asked.budget_usd <= 0 and asked.budget_tokens <= 0:
             return ()
         try:
             texts, beside = await asyncio.to_thread(_texts, asked.tree, component)
@@ -104,7 +104,7 @@ class ModelProposer:
             raise NothingProposed(f"{component.id} cannot be read: {error}") from None
         model = self._model
         request = _request(self._client, model, component, texts, findings, beside)
-        within = _Within(self._client, asked.budget_usd)
+        within = _Within(self._client, asked.budget_usd, asked.budget_tokens)
 
         def check(given: ProposedChanges) -> list[str]:
             return _faults(given, component, texts)
@@ -112,15 +112,17 @@ class ModelProposer:
         try:
             answer = await ask_for(within, request, ProposedChanges, name="propose_changes", check=check)
         except ModelError as error:
-            raise NothingProposed(f"{model}: {error.message}", float(within.cost.usd)) from error
+            spent = float(within.cost.usd), within.cost.tokens
+            raise NothingProposed(f"{model}: {error.message}", *spent) from error
         answers = tuple(finding for finding in findings if finding.target == component.id)
         made = [_proposal(change, model, answers) for change in answer.value.changes]
         cost = float(within.cost.usd)
         if not made:
-            raise NothingProposed("it sees nothing to make better", cost)
+            raise NothingProposed("it sees nothing to make better", cost, within.cost.tokens)
         refused = "; ".join(problem for problems in answer.problems for problem in problems)
         why = f"{made[0].why} (an answer before was refused: {refused})" if refused else made[0].why
-        made[0] = replace(made[0], cost_usd=cost, why=clean_line(why, limit=2_000))
+        tokens, why = within.cost.tokens, clean_line(why, limit=2_000)
+        made[0] = replace(made[0], cost_usd=cost, tokens=tokens, why=why)
         return tuple(made)
 
 
@@ -150,9 +152,9 @@ def _text(path: Path) -> str | None:
 class _Within:
     """A client that makes no call which could cost more than what is left."""
 
-    def __init__(self, client: ModelClient, budget_usd: float) -> None:
+    def __init__(self, client: ModelClient, budget_usd: float, tokens: int) -> None:
         self._client = client
-        self._budget = budget_usd
+        self._budget, self._tokens = budget_usd, tokens
         self.cost = Cost()
         self.capabilities = client.capabilities
 
@@ -177,8 +179,13 @@ class _Within:
 
     def _check(self, request: ModelRequest) -> None:
         most = maximum_cost(request, self.capabilities(request.model))
-        if most.unpriced:
-            why = "its price is not known, so it cannot be kept within a budget"
+        if most.unpriced or not self._budget:
+            tokens = self._tokens - self.cost.tokens
+            if most.tokens <= tokens:
+                return
+            why = f"a call may take {most.tokens:,} tokens, and {tokens:,} are left of the budget"
+            if not self._tokens:
+                why = "its price is not known, so no dollars can hold it; give it --tokens"
             raise ModelError(ModelErrorKind.BUDGET, why)
         left = self._budget - float(self.cost.usd)
         if float(most.usd) > left:

@@ -98,3 +98,50 @@ def test_files_that_include_each_other_are_an_error_with_its_place(
         f"pilothouse: {files / 'facts.asl'}:2:1: expected a file that does not include this one, "
         "found 'ann.asl'\n"
     )
+
+
+PROJECT = """// two of one, and one with more to know
+MAS team {
+  infrastructure: Local
+  agents:
+    ann [beliefs="friend(bob1), friend(bob2)", goals="s", verbose=2];
+    bob "programs/bob.asl" #2 at "here";
+}
+"""
+
+
+def test_a_mas2j_project_names_agents_counts_beliefs_and_goals(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "ann.asl").write_text("+!s : friend(bob2) <- .send(bob2, achieve, greet).")
+    (files / "programs").mkdir()
+    (files / "bob.asl").rename(files / "programs" / "bob.asl")
+    (files / "team.mas2j").write_text(PROJECT)
+    assert main(["asl", str(files / "team.mas2j"), "--quiet"]) == 0
+    assert capsys.readouterr().out == "[bob2] hello ann\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("agents: ann;", "1:1: expected 'MAS', found 'agents'"),
+        (
+            "MAS t { environment: my.World(3) agents: ann; }",
+            "1:22: expected no 'environment', which names a ",
+        ),
+        ("MAS t { agents: ann agentArchClass my.Arch; }", "1:21: expected an agent without Java classes, f"),
+        ("MAS t { agents: ann #0; }", "1:22: expected a number of agents from 1 to 10000, found '0'"),
+        ('MAS t { agents: ann [beliefs="p("]; }', "the project's beliefs or goals:1:4: expected a term, fo"),
+        (
+            "MAS t { agents: ann",
+            "1:20: expected '#' and a number, 'at' and a host, or ';', found the end of ",
+        ),
+        ("MAS t { }", "1:10: expected 'agents:' with at least one agent before it"),
+    ],
+)
+def test_what_a_project_cannot_have_is_refused_by_name_and_place(
+    files: Path, capsys: pytest.CaptureFixture[str], text: str, problem: str
+) -> None:
+    (files / "bad.mas2j").write_text(text)
+    assert main(["asl", str(files / "bad.mas2j")]) == 2
+    assert problem in capsys.readouterr().err

@@ -36,7 +36,7 @@ def test_only_what_changes_something_raises_an_event() -> None:
 
 def test_initial_beliefs_raise_events_before_initial_goals() -> None:
     """Checklist 10."""
-    assert said("b(1). b(2). !s. +!s <- .print(goal). +b(X) <- .print(X).") == ["1", "2", "goal"]
+    assert said("b(1). b(2). !s. +!s <- .print(goal). +b(X) <- .print(X).") == ["2", "1", "goal"]
 
 
 def test_a_plain_removal_leaves_the_copies_of_others() -> None:

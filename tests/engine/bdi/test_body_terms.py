@@ -66,7 +66,7 @@ def test_a_step_that_runs_a_body_is_through_when_the_body_is() -> None:
 
 
 def test_two_bodies_unify_as_terms() -> None:
-    assert said("!s. +!s : { !g(1); a } = { !g(X); A } <- .print(X, A).") == ["1a"]
+    assert said("!s. +!s : { !g(1); a } = { !g(X); A } <- .print(X, A).") == ["1{ a }"]
     assert said("!s. +!s : { !g(1) ; a } \\= { ?g(1) ; a } <- .print(other).") == ["other"]
 
 

@@ -20,7 +20,7 @@ from tests.engine.bdi.running import said
         (".print(.count(b(_)) + .count(b(1)));", "3"),
         (".print(math.sum([1, 2, 3]), math.mean([1, 2]), math.median([1, 3]), math.average([4]))", "61.524"),
         (".print(math.std_dev([5]), math.sin(0), math.floor(math.pi))", "003"),
-        (".findall(T, .type(a, T), L); .print(L)", "[atom,literal,structure,ground]"),
+        (".findall(T, .type(a, T), L); .print(L)", "[atom,literal,ground]"),
         (".findall(T, .type(X, T), L); .print(L)", "[free]"),
         (".findall(P, .prefix(P, [a, b]), L); .print(L)", "[[a,b],[a],[]]"),
         ('.findall(S, .suffix(S, "ab"), L); .print(L)', '["ab","b",""]'),

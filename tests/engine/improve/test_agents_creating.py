@@ -17,7 +17,7 @@ from engine.core.agents import RUN_TYPES, Mode
 from engine.core.journal import of_agent
 from engine.improve.agent_creation import RemovalError
 from engine.improve.agent_specification import Specification, settings_in, specify
-from engine.improve.agent_types import TYPES, CheckContext, CreationError
+from engine.improve.agent_types import TYPES, CheckContext, CreationError, type_of
 from engine.planning.library.plan_library import PlanLibrary
 from tests.engine.agent.engine_flight import act
 from tests.engine.improve.agents_flight import desk_flight
@@ -314,3 +314,10 @@ async def test_an_asl_agent_of_json_runs_its_program(tmp_path: Path) -> None:
         await flight.do(cmd.Run, agent="robot")
         state = await flight.until(lambda s: not s.open_goals, "robot")
         assert any("greeted(you)" in one.text for one in state.held_beliefs.values())
+
+
+@pytest.mark.parametrize("kind", ["operator", "collaborative", "pipeline", "guided", "role"])
+def test_a_type_that_only_skills_have_is_answered_by_what_to_type(kind: str) -> None:
+    with pytest.raises(CreationError, match=r"build FOLDER( --type \w+)?") as refused:
+        type_of(kind)
+    assert (f"--type {kind}" in str(refused.value)) is (kind != "role")

@@ -39,7 +39,8 @@ def value(text: str, *arguments: object) -> object:
         ),
         (
             Slowness.MEMBERSHIP,
-            "def work(xs, known: list[int]):\n    known_set = 0\n    return [x for x in xs if x in known]\n",
+            "def work(xs: list[int], known: list[int]):\n    known_set = 0\n"
+            "    return [x for x in xs if x in known]\n",
             ([3, 1, 9], [1, 3]),
             "known_set2 = set(known)",
         ),
@@ -85,6 +86,19 @@ def test_a_slow_place_is_mended_and_does_the_same(
 )
 def test_what_cannot_be_seen_through_is_left_alone(kind: Slowness, text: str) -> None:
     assert mended(text, kind) is None
+
+
+def test_a_list_is_asked_faster_and_still_has_items_without_a_hash() -> None:
+    text = (
+        "import os\n\n@staticmethod\ndef other(): ...\n\ndef work(xs):\n    seen = []\n    for x in xs:\n"
+        "        if x not in seen:\n            seen.append(x)\n    return seen\n"
+    )
+    after = mended(text, Slowness.MEMBERSHIP)
+    assert after is not None
+    for items in ([[1], [1], 1, {2}, frozenset({2}), frozenset({3}), {3}, 1.0], [3, 1, 3], []):
+        assert value(after, items) == value(text, items)
+    many = list(range(2_000))
+    assert value(after, many + many) == many
 
 
 def test_only_what_repeats_is_slow() -> None:

@@ -142,13 +142,13 @@ async def test_a_suite_may_examine_what_is_no_code(tmp_path: Path) -> None:
 async def test_a_judgement_can_be_cancelled_and_leaves_nothing_behind(ground: Grounds) -> None:
     code = f"{SUMS}\n\ndef squares(count):\n    while True:\n        pass\n"
     judging = asyncio.create_task(ground.judged({MODULE: code}, UNMEASURED))
-    while not list(ground.judge.store.glob("box-*/given/config")):
+    while not list(ground.judge.store.glob("tmp*/work/config")):
         await asyncio.sleep(0.01)
     judging.cancel()
     async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(asyncio.CancelledError):
             await judging
-    assert not list(ground.judge.store.glob("box-*"))
+    assert not list(ground.judge.store.glob("tmp*"))
 
 
 async def test_a_box_has_no_network_no_secret_and_no_way_out(

@@ -55,6 +55,10 @@ def test_one():
 
 def test_two():
     assert largest([1, 2]) == 2
+
+
+def test_three():
+    assert largest([3, 9, 4]) == 9
 """
 FILES = {
     "once.py": SLOW,
@@ -130,5 +134,6 @@ async def test_tools_are_mended_by_their_tests_and_made_faster_by_their_benchmar
         assert chosen.verdict is not None
         assert chosen.verdict.ruling is Ruling.BETTER
         assert set(chosen.files) == {f"sandbox/{ident}.py"}
-        assert chosen.verdict.mended == (("test_largest.py::test_two",) if mark == "tests" else ())
+        mended = ("test_largest.py::test_three", "test_largest.py::test_two") if mark == "tests" else ()
+        assert chosen.verdict.mended == mended
         print(job.message)

@@ -70,7 +70,7 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         while True:
-            for tree in pathlib.Path("STORE").glob("box-*/given/tree/SUMSPATH"):
+            for tree in pathlib.Path("STORE").glob("tmp*/work/src/SUMSPATH"):
                 try:
                     tree.write_text(tree.read_text() + "\\nimport time; time.sleep(1)\\n")
                 except OSError:

@@ -155,6 +155,7 @@ class WordComparer:
         seed: int,
         seconds: float,
         sealed: bool = True,
+        allow: bool = False,
     ) -> Verdict:
         self.asked.append((proposal.title, sealed))
         if self.wait is not None:
