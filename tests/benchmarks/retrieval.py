@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from engine.core.memory import MemoryType
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
@@ -124,7 +125,7 @@ async def _stored_in(
         every = list(stack.texts.items())
         for at in range(0, len(every), TOGETHER):
             asked = [
-                memory.do(StoreMemory(workflow_id=workflow, content=text, memory_type="fact"))
+                memory.do(StoreMemory(workflow_id=workflow, content=text, memory_type=MemoryType.FACT))
                 for _, text in every[at : at + TOGETHER]
             ]
             stored = await asyncio.gather(*asked)

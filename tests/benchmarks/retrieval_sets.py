@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PAIRS = Path(__file__).parents[1] / "engine" / "memory" / "retrieval_pairs.toml"
 
@@ -81,7 +81,7 @@ _UNANSWERABLE = 5
 """Category of LoCoMo's questions that are about the wrong speaker."""
 
 
-def _conversation(name: str, talk: dict[str, object], asked: list[dict[str, object]]) -> Haystack:
+def _conversation(name: str, talk: dict[str, object], asked: list[dict[str, Any]]) -> Haystack:
     texts = {}
     for key, turns in talk.items():
         if re.fullmatch(r"session_\d+", key) and isinstance(turns, list):
