@@ -349,7 +349,7 @@ async def run_tests(
     tests = answer.said.get("tests")
     why = answer.failure or ("" if tests else str(answer.said.get("text", "")))
     if not tests and answer.said.get("status") not in (*_EMPTY, None):
-        why = why or box.said[-1_000:].strip() or "pytest could not begin"
+        why = why or "pytest could not begin"
     if why or not isinstance(tests, dict):
         raise BoxError(f"the tests gave nothing: {clean_line(why, limit=300)}")
     return {test: {**entry, "outcome": test_outcome(entry.get("phases"))} for test, entry in tests.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import io
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import sys
 import time
 import types
 from collections import deque
+from contextlib import redirect_stderr
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
@@ -234,9 +236,12 @@ class Fork:
         words = ["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts="]
         words += [f"--rootdir={tree}", "-q", "--tb=short", *self.ask["tests"]]
         words += [word for name in self.config["plugins"] for word in ("-p", name)]
-        status = 0
+        status, said = 0, io.StringIO()
         try:
-            status = int(pytest.main(words, plugins=[results]))
+            with redirect_stderr(said):
+                status = int(pytest.main(words, plugins=[results]))
+            if status > 1 and status != pytest.ExitCode.NO_TESTS_COLLECTED:
+                results.text = results.text or said.getvalue()
         except BaseException as error:  # noqa: BLE001 - likewise
             results.text = f"{type(error).__name__}: {error}"
         return {"tests": results.tests, "text": results.text[-4000:], "status": status}
