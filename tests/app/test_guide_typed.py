@@ -187,7 +187,10 @@ class Reader:
         typed = self._answer()
         self.cockpit.press(b"\r")
         self.cockpit.until(
-            lambda text: self._answers(("", "") if again else before, typed) or OPEN.search(text),
+            lambda text: (
+                self._answers(*((("", ""), (typed[0], "")) if again else (before, typed)))
+                or OPEN.search(text)
+            ),
             f"{line} is answered",
         )
         return self.cockpit.steady()
