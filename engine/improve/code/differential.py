@@ -164,17 +164,17 @@ def _otherwise_called(target: str, function: Function, calls: Sequence[Call]) ->
 
 def _compared(target: str, calls: Sequence[Call], effects: bool, raises: tuple[str, ...]) -> Iterator[Check]:
     for number, start in enumerate(range(0, len(calls), _TOGETHER)):
-        some = [part for call in calls[start : start + _TOGETHER] for part in (call, *_again(call))]
+        some = [part for call in calls[start : start + _TOGETHER] for part in (call, _again(call))]
         yield Check(
             f"{target} drawn {number}", Split.SEALED, tuple(some), family=target, drawn=True,
             effects=effects, raises=raises,
         )  # fmt: skip
 
 
-def _again(call: Call) -> list[Call]:
+def _again(call: Call) -> Call:
     """The same call once more, with lists among its arguments changed in place since."""
     short = any(isinstance(value, list) and 1 < len(value) < 100 for value in call.args)
-    return [Call(call.target, call.args, again=short)]
+    return Call(call.target, call.args, again=short)
 
 
 _SAYS = r"\s*(?:is|are|gives|returns|->|=>|==|→)\s*"
