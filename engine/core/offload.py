@@ -80,12 +80,15 @@ class Slice:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self._worker.ident or 0), ctypes.py_object(CutOffError)
             )
+            self._worker.work.put(None)
 
     def run(self) -> None:
         """Do the work; in its thread."""
         error: BaseException | None = None
         try:
             self._work()
+        except CutOffError:
+            raise
         except BaseException as raised:  # noqa: BLE001  whatever it is, it is for whoever waits
             error = raised
         self.end(error)
@@ -105,21 +108,28 @@ class _Worker(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="work", daemon=True)
-        self.work: SimpleQueue[Slice] = SimpleQueue()
+        self.work: SimpleQueue[Slice | None] = SimpleQueue()
+        """Nothing wakes a thread that waits, so that the exception reaches it."""
         self.current: Slice | None = None
         self.retired = False
         """Whether an exception may still come into it, so that it must do nothing else."""
+        ready = self._ready = threading.Lock()
+        ready.acquire()
         self.start()
+        ready.acquire()  # before this the exception would meet code of the standard library
 
     def run(self) -> None:
-        while not self.retired:
-            try:
-                self.work.get().run()
-            except CutOffError as error:  # before it began, or when it had just ended
-                if self.current is not None:
-                    self.current.end(error)
-            self.current = None
-            _IDLE.append(self)
+        try:
+            self._ready.release()
+            while True:  # only the exception ends it: one that came later would have nobody to catch it
+                current = self.work.get()
+                if current is not None:
+                    current.run()
+                    self.current = None
+                    _IDLE.append(self)
+        except CutOffError as error:
+            if self.current is not None:  # cut off before it began, or when it had just ended
+                self.current.end(error)
 
 
 _IDLE: list[_Worker] = []
