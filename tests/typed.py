@@ -38,6 +38,7 @@ class TypedCockpit(Cockpit):
         self._shown = pyte.Screen(COLUMNS, LINES)
         self._stream = pyte.ByteStream(self._shown)
         self._rest = b""
+        self._rows = [""] * LINES
         super().__init__(workspace, *arguments, columns=COLUMNS, lines=LINES)
 
     def take(self, piece: bytes) -> None:
@@ -51,7 +52,11 @@ class TypedCockpit(Cockpit):
     def text(self) -> str:
         """The screen as text."""
         with self._came:
-            return "\n".join(self._shown.display)
+            for row in self._shown.dirty:  # pyte's own `display` draws all rows each time, which is slow
+                line = self._shown.buffer[row]
+                self._rows[row] = "".join(line[column].data for column in range(COLUMNS))
+            self._shown.dirty.clear()
+            return "\n".join(self._rows)
 
     def until(self, holds: Callable[[str], object], what: str) -> str:
         """Wait until something holds of the screen; the screen.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from engine.core.improvement import (
     Ruling,
 )
 from engine.improve.code.projects import find_projects, project_box, run_tests
-from engine.improve.judge import judge
 from engine.improve.judge.box import Boxes
 from engine.models.choice import ModelChoice
 from engine.sandbox.policy import SandboxPolicy
@@ -123,14 +121,6 @@ async def _fly(workspace: Path) -> None:
         assert job.status is JobStatus.NEEDS_OPERATOR, job.message
     finally:
         await ground.engine.close()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _asked_again_once() -> Iterator[None]:
-    """What comes out otherwise with a candidate is asked again once and not three times."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "JudgeBudget", functools.partial(judge.JudgeBudget, again=1))
-        yield
 
 
 @pytest.fixture(scope="module")
