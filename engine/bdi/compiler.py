@@ -74,9 +74,9 @@ from engine.value import dataclass
 
 
 def extract_calls(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
-    """The term with a variable for each `math.random`, `.count(formula)` and `.value(rule)`, and the calls.
+    """The term with a variable for each call that is written as a value, and the calls.
 
-    The variables are new in the scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as
+    These are `math.random`, `system.time`, `.count(formula)` and `.value(rule)`. The variables are new in the scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as
     it is: it calls when it is run.
     """
     if not _calls(term):
@@ -100,7 +100,10 @@ def _calls(term: Term) -> bool:
 
 
 def _is_call(term: Struct) -> bool:
-    return term.indicator in ("math.random/0", "math.random/1", ".count/1", ".value/1")
+    return term.indicator in _CALLED
+
+
+_CALLED = frozenset({"math.random/0", "math.random/1", "system.time/0", ".count/1", ".value/1"})
 
 
 def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
@@ -126,6 +129,9 @@ def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
         if term.functor == ".count":
             calls.append(Struct(".count", (*term.args, value)))
             return value
+        if term.functor == "system.time":
+            calls.append(Struct(".nano_time", (value,)))
+            return Struct("div", (value, 1_000_000))
         calls.append(Struct(".random", (value,)))
         return Struct("*", (value, *args)) if args else value
     notes = [_replaced(annotation, calls, scope) for annotation in term.annotations]

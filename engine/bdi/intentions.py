@@ -35,6 +35,7 @@ class Performative(StrEnum):
     TELL_HOW = "tellHow"
     UNTELL_HOW = "untellHow"
     ASK_HOW = "askHow"
+    SIGNAL = "signal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,12 @@ def _tell(agent: RunningAgent, message: Message) -> None:
             believing.announce(agent, change)
 
 
+def _signal(agent: RunningAgent, message: Message) -> None:
+    """The event of a new belief, with nothing believed."""
+    for literal in _literals(agent, message):
+        agent.post(Event("+", literal, None, free_cells(literal)))
+
+
 def _untell(agent: RunningAgent, message: Message) -> None:
     for literal in _literals(agent, message):
         pattern = instantiated(literal)
@@ -254,4 +260,5 @@ _EFFECTS: dict[Performative, _Effect] = {
     Performative.TELL_HOW: _tell_how,
     Performative.UNTELL_HOW: _untell_how,
     Performative.ASK_HOW: _ask_how,
+    Performative.SIGNAL: _signal,
 }

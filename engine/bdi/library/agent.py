@@ -577,8 +577,8 @@ def kill_agent(call: Call) -> bool:
     return _society(call).kill(call.name_of(0))
 
 
-@internal(".stopMAS", 0, 1)
+@internal(".stopMAS", 0, 2)
 def stop_all(call: Call) -> bool:
-    """End all agents behind this cycle."""
+    """End all agents behind this cycle; how long Jason would wait, and its exit code, have no meaning here."""
     _society(call).stop()
     return True

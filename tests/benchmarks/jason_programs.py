@@ -1,0 +1,244 @@
+"""Public AgentSpeak programs read and run here and by Jason: how many are read, and whose output is alike.
+
+    JASON=folder python -m tests.benchmarks.jason_programs CHECKOUTS [--run] [--show]
+
+CHECKOUTS holds a folder for each repository. A program counts once, however many copies there are. Jason says
+which of them it reads itself. With `--run` every project (`.mas2j`) that needs no Java of its own is run by
+both, and what its agents print is compared line by line, agent by agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.cli.asl import AgentSpeakOptions, ProgramsError, load_agents
+from app.cli.mas2j import read_project
+from engine.bdi.errors import ProgramError
+from engine.bdi.parser import read_program
+from tests.benchmarks.jason_conformance import LOGGING, classpath
+
+READER = r"""
+import jason.asSyntax.parser.as2j;
+public class ReadAll {
+    public static void main(String[] files) throws Exception {
+        for (String file : files) {
+            String said = "read";
+            try (var in = new java.io.FileInputStream(file)) {
+                jason.asSemantics.Agent agent = new jason.asSemantics.Agent();
+                agent.initAg();
+                as2j parser = new as2j(in);
+                parser.agent(agent);
+            } catch (Throwable error) {
+                String text = String.valueOf(error.getMessage());
+                // The include is not here; up to there it was read.
+                boolean lacks = text.contains("not found") || text.contains("include");
+                said = lacks ? "read" : "refused " + text.replace('\n', ' ');
+            }
+            System.out.println("READ|" + file + "|" + said);
+        }
+        System.exit(0);
+    }
+}
+"""
+HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+SECONDS = 8
+"""How long a project may run."""
+OF_JASON = ("RunLocalMAS", "LocalRuntimeServices")
+VARIABLE = re.compile(r"\b_\d+\b|,?url\(\"[^\"]*\"\)")
+"""What an output may have otherwise each time: how a variable is called, and where a plan stands."""
+KNOWN = ("jason", "math", "system")
+JAVA_ACTION = re.compile(r"(?<![\w.])([a-z]\w*)\.(\w+)\s*\(")
+"""An internal action of a library of its own."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A program of a repository."""
+
+    repository: str
+    path: Path
+    problem: str = ""
+
+
+def read_all(checkouts: Path) -> list[Read]:
+    """Each program once."""
+    seen: set[str] = set()
+    found = []
+    for path in sorted(checkouts.glob("*/**/*.asl")):
+        data = path.read_bytes() if path.is_file() else b""
+        digest = hashlib.sha256(data).hexdigest()
+        if not data.strip() or digest in seen:
+            continue
+        seen.add(digest)
+        _, problems = read_program(data.decode("utf-8", "replace"), path.name)
+        repository = path.relative_to(checkouts).parts[0]
+        found.append(Read(repository, path, str(problems[0]) if problems else ""))
+    return found
+
+
+def read_by_jason(files: Sequence[Path], jason: Path) -> dict[str, str]:
+    """What Jason says of each file: `read`, or why not."""
+    said = {}
+    with tempfile.TemporaryDirectory() as place:
+        program = Path(place) / "ReadAll.java"
+        program.write_text(READER)
+        for start in range(0, len(files), 200):
+            words = ["java", "-Djava.awt.headless=true", "-cp", classpath(jason), str(program)]
+            chunk = list(map(str, files[start : start + 200]))
+            done = subprocess.run([*words, *chunk], capture_output=True, text=True, check=False)
+            for line in done.stdout.splitlines():
+                if line.startswith("READ|"):
+                    _, file, text = line.split("|", 2)
+                    said[file] = text
+    return said
+
+
+# ------------------------------------------------------------------ running
+
+
+def lacks(project: Path) -> str:
+    """Why a project cannot be run here, or nothing."""
+    text = project.read_text("utf-8", "replace")
+    if re.search(r"environment\s*:", text):
+        return "an environment in Java"
+    if re.search(r"agentArchClass|agentClass|beliefBaseClass|ontology|jade|aslSourcePath.*http", text):
+        return "classes in Java"
+    try:
+        load_agents(AgentSpeakOptions([str(project)]))
+        files = {agent.file for agent in read_project(text, str(project)).agents}
+    except (ProgramsError, ProgramError) as error:
+        return f"not read: {str(error).splitlines()[0]}"
+    places = [path for path in project.parent.rglob("*.asl") if path.name in files]
+    return next((f"the action {name} in Java" for path in places if (name := _foreign(path))), "")
+
+
+def _foreign(path: Path) -> str:
+    """An internal action of a library of its own that a program names."""
+    text = re.sub(r"\"[^\"]*\"|//.*|/\*(?s:.*?)\*/", "", path.read_text("utf-8", "replace"))
+    names = JAVA_ACTION.findall(text)
+    return next((f"{library}.{name}" for library, name in names if library not in KNOWN), "")
+
+
+def run_here(project: Path) -> dict[str, list[str]]:
+    """What each agent prints here."""
+    words = [sys.executable, "-m", "app.cli.main", "asl", str(project)]
+    return _printed(words, project.parent, re.compile(r"\[(\w+)\] (.*)"), HERE, subprocess.DEVNULL)
+
+
+def run_jason(project: Path, jason: Path) -> dict[str, list[str]]:
+    """What each agent prints under Jason."""
+    with tempfile.TemporaryDirectory() as place:
+        logging = Path(place) / "logging.properties"
+        logging.write_text(LOGGING)
+        words = ["java", "-Djava.awt.headless=true", "-cp", f"{classpath(jason)}:{project.parent}"]
+        words += ["jason.infra.local.RunLocalMAS", project.name, "--log-conf", str(logging), "--no-net"]
+        return _printed(
+            words,
+            project.parent,
+            re.compile(r"INFO\|[\w.]*?\.?(\w+)\|(.*)"),
+            dict(os.environ),
+            subprocess.STDOUT,
+        )
+
+
+def _printed(
+    words: Sequence[str], folder: Path, line: re.Pattern[str], env: dict[str, str], stderr: int
+) -> dict[str, list[str]]:
+    streams = {"stdout": subprocess.PIPE, "stderr": stderr, "stdin": subprocess.DEVNULL}
+    process = subprocess.Popen(words, cwd=folder, env=env, **streams)
+    try:
+        text, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        text, _ = process.communicate()
+    printed: dict[str, list[str]] = {}
+    for each in text.decode("utf-8", "replace").splitlines():
+        if match := line.fullmatch(each):
+            printed.setdefault(match[1], []).append(VARIABLE.sub("_", match[2]).strip())
+    return printed
+
+
+def compared(here: dict[str, list[str]], there: dict[str, list[str]]) -> str:
+    """How what was printed here compares with what Jason printed: `alike`, `alike as far as both went`, …"""
+    there = {name: lines for name, lines in there.items() if name in here or lines}
+    there = {
+        name: lines for name, lines in there.items() if name not in ("RunLocalMAS", "LocalRuntimeServices")
+    }
+    if not any(there.values()):
+        return "prints nothing under Jason"
+    if here == there:
+        return "alike"
+    names = here.keys() | there.keys()
+    if all(_begins(here.get(name, []), there.get(name, [])) for name in names):
+        return "alike as far as both went"
+    if all(Counter(here.get(name, [])) == Counter(there.get(name, [])) for name in names):
+        return "alike but for the order"
+    return "differs"
+
+
+def _begins(one: list[str], other: list[str]) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter] and shorter > 0
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkouts", type=Path)
+    parser.add_argument("--run", action="store_true", help="run the projects, too")
+    parser.add_argument("--show", action="store_true", help="name what is not read and what differs")
+    options = parser.parse_args()
+    jason = Path(os.environ["JASON"]) if os.environ.get("JASON") else None
+    reads = read_all(options.checkouts)
+    said = read_by_jason([each.path for each in reads], jason) if jason else {}
+    print(f"{'repository':<60} programs  read here  by Jason")
+    for repository in (*sorted({each.repository for each in reads}), ""):
+        its = [each for each in reads if repository in ("", each.repository)]
+        here = sum(not each.problem for each in its)
+        theirs = sum(said.get(str(each.path)) == "read" for each in its) if jason else "-"
+        print(f"{repository or 'all':<60} {len(its):8}  {here:9}  {theirs:>8}")
+    if options.show:
+        for each in reads:
+            if each.problem:
+                print(f"{each.path.relative_to(options.checkouts)}: {each.problem}")
+                print(f"    Jason: {said.get(str(each.path), '-')[:200]}")
+    if options.run and jason:
+        _run(options.checkouts, jason, show=options.show)
+    return 0
+
+
+def _run(checkouts: Path, jason: Path, *, show: bool) -> None:
+    projects = sorted(checkouts.glob("*/**/*.mas2j"))
+    why = {project: lacks(project) for project in projects}
+    able = [project for project in projects if not why[project]]
+    with ThreadPoolExecutor(2) as pool:
+        here = dict(zip(able, pool.map(run_here, able), strict=True))
+        there = dict(zip(able, pool.map(lambda project: run_jason(project, jason), able), strict=True))
+    found = {project: compared(here[project], there[project]) for project in able}
+    left = Counter(re.sub(r"(action|not read).*", r"\1", reason) for reason in why.values() if reason)
+    print(f"\n{len(projects)} projects; left out: {dict(left)}; run: {len(able)}")
+    for verdict, count in Counter(found.values()).most_common():
+        print(f"{verdict:<30} {count}")
+    for project, verdict in found.items():
+        if show and verdict == "differs":
+            print(
+                f"{project.relative_to(checkouts)}\n  here  {here[project]}\n  Jason {there[project]}"[:1500]
+            )
+    for project, reason in why.items():
+        if show and reason.startswith("not read"):
+            print(f"{project.relative_to(checkouts)}: {reason}"[:300])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
