@@ -12,7 +12,7 @@ from textual.widgets import Static
 from engine.core.reasoner import ProposedPlan
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey, WriteDialog
+from widgets.base.dialog import BoxDialog, WriteDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -71,16 +71,6 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
     """Gives the operator's choice, or None: then the plans wait in the background."""
 
     HINT = "esc leaves them waiting in the background"
-    KEYS = (
-        DialogKey("y", "offer('approve')", "install"),
-        DialogKey("e", "offer('edit')", "edit"),
-        DialogKey("r", "offer('ask_again')", "ask again"),
-        DialogKey("d", "offer('reject')", "reject"),
-    )
-    DEFAULT_CSS = """
-    GeneratedPlansDialog > Vertical { height: 96%; }
-    GeneratedPlansDialog #head { height: 1; color: $foreground-muted; }
-    """
 
     def __init__(self, model: GeneratedPlansModel, check: PlansCheck, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from engine.core.journal import of_agent
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey, ListDialog
+from widgets.base.dialog import BoxDialog, ListDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.line_pane import LinePane, Notice, RowChosen
 from widgets.base.rows import Row, blank
@@ -87,17 +87,6 @@ class WhyDialog(ListDialog[WhyModel]):
     """A chain; enter asks on from the event under the cursor, backspace goes back to the last question."""
 
     LIST_TITLE, EMPTY = "Why", "Nothing is recorded of it."
-    KEYS = (
-        DialogKey("", "ask", "why this", shown="enter"),
-        DialogKey("b", "way('backward')", "causes"),
-        DialogKey("f", "way('forward')", "effects"),
-        DialogKey("i", "way('wrong')", "if it is wrong"),
-        DialogKey("w", "event('mark')", "mark wrong"),
-        DialogKey("D", "event('retract')", "retract"),
-        DialogKey("backspace", "back", "back"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = "WhyDialog > Vertical { height: 96%; max-width: 140; }"
 
     def __init__(self, model: WhyModel) -> None:
         super().__init__(model)
@@ -164,20 +153,6 @@ class SearchDialog(BoxDialog[None]):
     """Posts `SearchRequested` and `OpenRequested`; its opener answers by `show` and `show_whole`."""
 
     TITLE_TEXT = "Search everything"
-    KEYS = (
-        DialogKey("slash", "search", "search"),
-        DialogKey("", "", "go there", shown="enter"),
-        DialogKey("v", "view", "read it whole"),
-        DialogKey("backspace,left", "back", "back to the list", shown="←"),
-        DialogKey("", "", "copy", shown="Y"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = """
-    SearchDialog > Vertical { height: 96%; max-width: 180; }
-    SearchDialog LongText { display: none; }
-    SearchDialog.-reading LongText { display: block; }
-    SearchDialog.-reading #results { display: none; }
-    """
 
     def __init__(self, words: str = "") -> None:
         super().__init__()

@@ -223,10 +223,10 @@ class Approvals:
     def _without_jail(self, choice: NoJailChoice | None) -> None:
         if self.context.engine is None:
             return
-        if choice is NoJailChoice.ACCEPT:
+        if choice == "accept":
             accept = cmd.AcceptTier.model_validate({"tier": self.context.engine.sandbox().tier})
             self.context.send(accept)
-        elif choice is NoJailChoice.LEAVE:
+        elif choice == "leave":
             self.leave()
         else:
             self.context.say(
