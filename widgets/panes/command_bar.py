@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 from rich.cells import cell_len, set_cell_size
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Requested, RowChosen
+from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, width_of
 
@@ -71,21 +72,9 @@ class CommandBar(Vertical):
     """
 
     BINDING_GROUP_TITLE = "Command"
-    HELP = """## Command bar
-Type a command or a goal and press enter: the keys are the pane's again; a refused line stays to be mended.
-Tab completes, up and down go through what you typed before, escape leaves the line to these. ctrl+o, or enter
-with a blank and `?` behind the line, shows what it would do.
-"""
+    HELP = pane_help("Command bar")
     DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "do it", id="command.enter", priority=True),
-        Binding("tab", "complete(1)", "complete", id="command.complete"),
-        Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
-        Binding("up", "older", "history", id="command.older"),
-        Binding("down", "newer", "Newer", show=False, id="command.newer"),
-        Binding("ctrl+o", "preview", "what would it do?", id="command.preview"),
-        Binding("escape", "leave", "leave", id="command.leave"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("CommandBar")
 
     def __init__(
         self,

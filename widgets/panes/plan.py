@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -19,6 +19,7 @@ from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHighlighted
+from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap
 
@@ -126,23 +127,9 @@ class PlanPane(Vertical):
 
     BORDER_TITLE = "2 Plan"
     BINDING_GROUP_TITLE = "Plan"
-    HELP = """## Plan
-· planned, ▷ next, ▶ running, ✓ completed, ✗ failed, » skipped, ✎ result by hand,
-! outcome unknown after a crash.
-`● break` stops before the step, `held` waits for you. Enter or e edits a step, b sets a breakpoint.
-The part below shows the selected step's tool, arguments, where it came from, and its result.
-"""
+    HELP = pane_help("Plan")
     DEFAULT_CSS = Path(__file__).with_name("plan.tcss").read_text()
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "v",
-            "toggle_detail",
-            "Detail",
-            show=False,
-            id="plan.detail",
-            tooltip="Show or hide the step's detail",
-        )
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("PlanPane")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)
