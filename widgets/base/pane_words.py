@@ -1,13 +1,15 @@
-"""What panes say of themselves and which keys they have, as tables for all of them."""
+"""What panes say of themselves, which keys they have and how they look, as tables for all of them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from textual.binding import Binding, BindingType
 
 _HERE = Path(__file__)
 _HELP = _HERE.with_name("pane_help.md").read_text("utf-8").split("\n\n")
+_STYLES = _HERE.with_name("panes.tcss").read_text("utf-8").split("\n\n")
 _KEYS = [
     [part.strip() for part in line.split("|")]
     for line in _HERE.with_name("pane_keys.txt").read_text("utf-8").splitlines()[1:]
@@ -26,3 +28,8 @@ def pane_bindings(pane: str) -> list[BindingType]:
 def pane_help(title: str) -> str:
     """What a pane says about itself, below its title."""
     return next(text for text in _HELP if text.startswith(f"## {title}\n"))
+
+
+def pane_style(pane: str) -> str:
+    """How a pane looks, by the name of its class, with which its rules begin."""
+    return next(rules for rules in _STYLES if re.match(rf"{pane}\b", rules))

@@ -157,7 +157,8 @@ class SearchDialog(BoxDialog[None]):
     def __init__(self, words: str = "") -> None:
         super().__init__()
         self._model = SearchModel(words)
-        self._words = words
+        self.words = words
+        """What is looked for now."""
         self._reads = ""
         self._input = Input(words, placeholder='words, or "words together"', max_length=WORDS_LIMIT)
         empty = "Type words and press enter: events, outputs, thoughts, prompts and memories are searched."
@@ -171,19 +172,14 @@ class SearchDialog(BoxDialog[None]):
 
     def on_mount(self) -> None:
         """Words come first; where there are some, they are looked for."""
-        if self._words:
-            self._ask(self._words)
+        if self.words:
+            self._ask(self.words)
         else:
             self._input.focus()
 
-    @property
-    def words(self) -> str:
-        """What is looked for now."""
-        return self._words
-
     def show(self, model: SearchModel) -> None:
         """Show these, unless they answer older words."""
-        if model.words == self._words:
+        if model.words == self.words:
             self._model = model
             self._list.set_notice(model.notice)
             self._list.set_rows(model.found)
@@ -203,7 +199,7 @@ class SearchDialog(BoxDialog[None]):
         self._ask(event.value.strip())
 
     def _ask(self, words: str) -> None:
-        self._words = words
+        self.words = words
         self.action_back()
         self.show(SearchModel(words, notice=Notice("searching …", "loading") if words else None))
         self.request("search", words)

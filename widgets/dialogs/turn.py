@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from engine.core.sandbox import OfferedBelief
 from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
 from widgets.base.dialog import BoxDialog, ConfirmDialog
@@ -233,18 +234,10 @@ CHANGE_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeLine:
-    """A change as the agent would believe it."""
-
-    key: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class HandoverModel:
     """What is put to the operator."""
 
-    changes: tuple[ChangeLine, ...] = ()
+    changes: tuple[OfferedBelief, ...] = ()
     goes_on: str = ""
     """Where the shell ended, such as `./shop with .venv`; empty when the agent continues where it was."""
     stays: str = ""

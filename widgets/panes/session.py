@@ -14,7 +14,7 @@ from textual.strip import Strip
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Notice
-from widgets.base.pane_words import pane_bindings, pane_help
+from widgets.base.pane_words import pane_bindings, pane_help, pane_style
 from widgets.base.text_layout import Piece, Pieces
 from widgets.terminal.ansi_stream import AnsiLine, AnsiStream, segments
 
@@ -70,10 +70,7 @@ class SandboxPane(LinePane):
     )
     HELP = pane_help("Sandbox session")
     BINDINGS: ClassVar[list[BindingType]] = pane_bindings("SandboxPane")
-    DEFAULT_CSS = """
-    SandboxPane.-held { border: double $warning; }
-    SandboxPane.-held:focus { border: double $warning; }
-    """
+    DEFAULT_CSS = pane_style("SandboxPane")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)

@@ -202,7 +202,8 @@ class Approvals:
         if state is None or held is None or self.context.in_past or not self.context.no_dialog:
             return False
         check = partial(check_plans, goal=held.goal)
-        dialog = GeneratedPlansDialog(mind_views.generated_plans(state, held), check, unasked=unasked)
+        attempts = mind_views.attempts_of(state, held)
+        dialog = GeneratedPlansDialog(held, attempts, check, unasked=unasked)
         self.context.push(dialog, partial(self._plans_decided, self.context.agent, held.id))
         return True
 
