@@ -13,11 +13,11 @@ LINES = {"build": "build", "list": "agents", "remove": "agent_remove"}
 
 def add_arguments(agent: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    agent.add_argument("verb", choices=tuple(LINES), help="see `build`, `agents` and `agent_remove` of `do`")
-    agent.add_argument("of", nargs="?", default="", metavar="PATH|ID", help="what is built or removed")
-    agent.add_argument("--type", default="", help="its type, where the text does not tell")
-    agent.add_argument("--trust", dest="trusted", action="store_true", help="also where agents can write")
-    agent.add_argument("--dry-run", dest="tried", action="store_true", help="everything but registering")
+    agent.add_argument("verb", choices=tuple(LINES))
+    agent.add_argument("of", nargs="?", default="", metavar="PATH|ID")
+    agent.add_argument("--type", default="")
+    agent.add_argument("--trust", dest="trusted", action="store_true")
+    agent.add_argument("--dry-run", dest="tried", action="store_true")
     add_tier_option(agent)
 
 

@@ -10,9 +10,9 @@ from app.cli import cockpit
 
 def add_arguments(attach: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    attach.add_argument("place", nargs="?", type=Path, metavar="WORKSPACE", help="its directory")
-    attach.add_argument("--read-only", action="store_true", help="only watch: nothing is sent to the engine")
-    attach.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    attach.add_argument("place", nargs="?", type=Path, metavar="WORKSPACE")
+    attach.add_argument("--read-only", action="store_true")
+    attach.add_argument("--theme", metavar="NAME")
     attach.set_defaults(mission=None, trust="")
 
 

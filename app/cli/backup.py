@@ -13,8 +13,8 @@ from app.commands.settings import Settings
 
 def add_arguments(backup: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    backup.add_argument("file", type=Path, metavar="FILE", help="a new file, such as monday.tar.gz")
-    backup.add_argument("--restore", action="store_true", help="make the workspace from it, verified first")
+    backup.add_argument("file", type=Path, metavar="FILE")
+    backup.add_argument("--restore", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

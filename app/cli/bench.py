@@ -12,21 +12,10 @@ from app.cli.options import positive, print_error
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    bench.add_argument("name", nargs="?", default="", metavar="NAME", help="without one: all names")
-    bench.add_argument(
-        "--sets", type=Path, metavar="FOLDER", help="with memory: recall on the public sets in FOLDER instead"
-    )
-    bench.add_argument(
-        "--choose", action="store_true", help="with --sets: which weights do best on the training half"
-    )
-    bench.add_argument(
-        "--model",
-        type=positive,
-        nargs="?",
-        const=40,
-        metavar="N",
-        help="with --sets: what rewriting and ordering by the model gain and cost; N questions a set",
-    )
+    bench.add_argument("name", nargs="?", default="", metavar="NAME")
+    bench.add_argument("--sets", type=Path, metavar="FOLDER")
+    bench.add_argument("--choose", action="store_true")
+    bench.add_argument("--model", type=positive, nargs="?", const=40, metavar="N")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,9 +13,7 @@ from engine.api.workspace_engine import SANDBOX_DIRECTORY
 
 def add_arguments(coder: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    coder.add_argument(
-        "-c", dest="commands", action="append", metavar="COMMAND", help="run this and end; repeatable"
-    )
+    coder.add_argument("-c", dest="commands", action="append", metavar="COMMAND")
     add_tier_option(coder)
 
 

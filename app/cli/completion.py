@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 def add_arguments(completion: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    completion.add_argument("shell", choices=SHELLS, help="the script is printed")
+    completion.add_argument("shell", choices=SHELLS)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,6 +18,7 @@ def run(options: argparse.Namespace) -> int:
 
     from app import guide
     from app.cli.main import parser
+    from app.cli.options import parsers
     from app.commands.registry import all_commands
     from engine.planning.library.missions import load_missions
     from themes.loading import load_themes
@@ -38,14 +38,3 @@ def run(options: argparse.Namespace) -> int:
                 action.complete = place  # type: ignore[attr-defined]  # shtab's
     print(shtab.complete(whole, options.shell))
     return 0
-
-
-def parsers(top: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """A parser and those of its subcommands, in order."""
-    found = [top]
-    for action in top._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            choices: dict[str, Any] = action.choices
-            for each in choices.values():
-                found += parsers(each)
-    return found

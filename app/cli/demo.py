@@ -36,8 +36,8 @@ def add_arguments(demo: Parser) -> None:
     """Declare what it takes."""
     names = ", ".join((*scenes(), ALL))
     demo.add_argument("scene", nargs="?", default="", help=f"one of {names}; without it you are asked")
-    demo.add_argument("--pace", type=_pace, metavar="N", help="characters a second of answers; 0: at once")
-    demo.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    demo.add_argument("--pace", type=_pace, metavar="N")
+    demo.add_argument("--theme", metavar="NAME")
 
 
 def _pace(text: str) -> int:

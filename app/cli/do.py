@@ -22,9 +22,9 @@ from app.gateways.engine_client import EngineClient
 
 def add_arguments(do: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    do.add_argument("line", nargs="+", metavar="LINE", help="the line; pilothouse help commands lists them")
-    do.add_argument("--agent", default="", metavar="ID", help="whom it concerns; the first agent")
-    do.add_argument("--dry-run", action="store_true", help="tell what the line would do, and do nothing")
+    do.add_argument("line", nargs="+", metavar="LINE")
+    do.add_argument("--agent", default="", metavar="ID")
+    do.add_argument("--dry-run", action="store_true")
     add_tier_option(do)
     add_trust_option(do)
 

@@ -280,7 +280,7 @@ def _text(answer: dict[str, Any], report: SandboxReport) -> str:
 
 def add_arguments(doctor: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    doctor.add_argument("--model", action="store_true", help="ask the model for one word")
+    doctor.add_argument("--model", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

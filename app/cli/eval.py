@@ -83,29 +83,15 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
         metavar="SUITE",
         help=f"a shipped suite (the usual one: {USUAL}), a suite's file, or: compare A B, two results",
     )
-    evaluate.add_argument("--model", default="", metavar="NAME", help="who is asked; procedural: nobody")
-    evaluate.add_argument(
-        "--style",
-        default=STYLES[0],
-        choices=STYLES,
-        help="a whole plan at once, or one decision after the other",
-    )
-    evaluate.add_argument(
-        "-n", dest="rounds", type=positive, default=1, metavar="K", help="how often each task is run; 1"
-    )
-    evaluate.add_argument(
-        "--task", default="*", metavar="GLOB", help="only tasks whose id, kind or level is of this form"
-    )
-    evaluate.add_argument("--list", action="store_true", help="list the tasks, and run none")
+    evaluate.add_argument("--model", default="", metavar="NAME")
+    evaluate.add_argument("--style", default=STYLES[0], choices=STYLES)
+    evaluate.add_argument("-n", dest="rounds", type=positive, default=1, metavar="K")
+    evaluate.add_argument("--task", default="*", metavar="GLOB")
+    evaluate.add_argument("--list", action="store_true")
     evaluate.add_argument(
         "--timeout", type=seconds, default=TASK_S, metavar="S", help=f"seconds a task may take; {TASK_S:g}"
     )
-    evaluate.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="where results and the journal of each run are kept; what is there already is not run again",
-    )
+    evaluate.add_argument("--out", type=Path, metavar="DIR")
     add_tier_option(evaluate)
 
 

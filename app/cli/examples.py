@@ -91,19 +91,10 @@ def copy_example(name: str, workspace: Path, *, force: bool = False) -> Example:
 
 def add_arguments(examples: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    examples.add_argument(
-        "what",
-        nargs="?",
-        default="list",
-        choices=("list", "copy"),
-        metavar="list | copy",
-        help="show what there is, or copy one",
-    )
-    examples.add_argument("name", nargs="?", default="", metavar="NAME", help="the example to copy")
-    examples.add_argument(
-        "directory", nargs="?", type=Path, metavar="DIR", help="a workspace, new or not; default: --workspace"
-    )
-    examples.add_argument("--force", action="store_true", help="overwrite files that exist")
+    examples.add_argument("what", nargs="?", default="list", choices=("list", "copy"), metavar="list | copy")
+    examples.add_argument("name", nargs="?", default="", metavar="NAME")
+    examples.add_argument("directory", nargs="?", type=Path, metavar="DIR")
+    examples.add_argument("--force", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,45 +15,18 @@ from engine.planning.pgp.requests import AskError
 def add_arguments(explorer: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     tried = explorer.add_mutually_exclusive_group()
-    tried.add_argument(
-        "--plans", default="", metavar="P", help="baseline (the default), an .asl program, or as --answer"
-    )
-    tried.add_argument(
-        "--answer", default="", metavar="FILE", help="a model's raw answer; 5.8 to 5.11 are shipped ones"
-    )
-    tried.add_argument(
-        "--thinker", default="", metavar="NAME", help="who is asked for plans, such as recorded:FILE"
-    )
-    tried.add_argument(
-        "--tables",
-        type=Path,
-        metavar="FOLDER",
-        help="tables 5.2 to 5.5 of answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt",
-    )
-    explorer.add_argument(
-        "--seeds", default="7", metavar="LIST", help="7 (the thesis' own, the default), 1-100 or 7,20-25"
-    )
-    explorer.add_argument(
-        "--compat",
-        dest="main",
-        action="store_const",
-        const="ref_cycles",
-        default="cycles",
-        help="success and moves by the thesis' cycle; both are always run",
-    )
-    explorer.add_argument("--native", dest="main", action="store_const", const="cycles", help="by our own")
-    explorer.add_argument(
-        "--pgp",
-        dest="generated",
-        action="store_true",
-        help="a program's plans come when the goal finds none, as answers do",
-    )
-    explorer.add_argument("--judge", default="", metavar="NAME", help="who scores the plans (PRAS)")
-    explorer.add_argument(
-        "--prompt", choices=("no-hints", "hints", "hints-and-remarks"), help="what a thinker is told"
-    )
-    explorer.add_argument("--temperature", type=float, metavar="T", help="of a thinker, from 0 to 2")
-    explorer.add_argument("--keep", type=Path, metavar="FILE", help="where a thinker's answer is written")
+    tried.add_argument("--plans", default="", metavar="P")
+    tried.add_argument("--answer", default="", metavar="FILE")
+    tried.add_argument("--thinker", default="", metavar="NAME")
+    tried.add_argument("--tables", type=Path, metavar="FOLDER")
+    explorer.add_argument("--seeds", default="7", metavar="LIST")
+    explorer.add_argument("--compat", dest="main", action="store_const", const="ref_cycles", default="cycles")
+    explorer.add_argument("--native", dest="main", action="store_const", const="cycles")
+    explorer.add_argument("--pgp", dest="generated", action="store_true")
+    explorer.add_argument("--judge", default="", metavar="NAME")
+    explorer.add_argument("--prompt", choices=("no-hints", "hints", "hints-and-remarks"))
+    explorer.add_argument("--temperature", type=float, metavar="T")
+    explorer.add_argument("--keep", type=Path, metavar="FILE")
 
 
 async def _answer(options: argparse.Namespace) -> Answer:

@@ -68,7 +68,7 @@ def draw(text: str, out: TextIO) -> None:
 
 def add_arguments(help_: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    help_.add_argument("topic", nargs="?", default="", metavar="TOPIC", help="without one: all topics")
+    help_.add_argument("topic", nargs="?", default="", metavar="TOPIC")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,14 +13,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from app.cli.options import Parser, add_tier_option, add_trust_option, common_options, imported, print_error
+from app.cli.options import (
+    Parser,
+    add_tier_option,
+    add_trust_option,
+    common_options,
+    explain,
+    imported,
+    print_error,
+    words_of,
+)
 from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
 
-SUBCOMMANDS = dict(
-    line.split(" = ", 1)
-    for line in Path(__file__).with_name("subcommands.txt").read_text("utf-8").splitlines()
-)
+SUBCOMMANDS = words_of("subcommands.txt")
 """What each is for; its module in `app.cli` declares its arguments and runs it."""
 EXAMPLES = Path(__file__).with_name("examples.txt")
 """Lines to try, each beginning with its subcommand."""
@@ -47,6 +53,7 @@ class LateParser(Parser):
         if name := self.subcommand:
             self.subcommand = ""
             _module(name).add_arguments(self)
+            explain(self)
             self.formatter_class = argparse.RawDescriptionHelpFormatter
             lines = [line for line in EXAMPLES.read_text().splitlines() if line.split()[0] == name]
             self.epilog = "\n".join(["examples:", *(f"  pilothouse {line}" for line in lines)])
@@ -78,10 +85,11 @@ def parser(only: str = "", *, whole: bool = False) -> Parser:
     common: Any = common_options()
     top = Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[common])
     top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
-    top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
-    top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    top.add_argument("--mission", metavar="NAME")
+    top.add_argument("--theme", metavar="NAME")
     add_tier_option(top)
     add_trust_option(top)
+    explain(top)
     top.set_defaults(command="cockpit", trust="")
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
     for name in (only,) if only in SUBCOMMANDS else SUBCOMMANDS:

@@ -8,8 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from app.cli.completion import parsers
-from app.cli.options import common_options
+from app.cli.options import common_options, parsers
 from engine import __version__
 
 

@@ -77,14 +77,8 @@ def _port(text: str) -> int:
 
 def add_arguments(mcp: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    mcp.add_argument(
-        "--http",
-        type=_port,
-        metavar="PORT",
-        help="over HTTP on this machine only, with a token (PILOTHOUSE_MCP_TOKEN, or one that is shown); "
-        "0 takes any free port; without it over standard input and output",
-    )
-    mcp.add_argument("--read-only", action="store_true", help="only what changes nothing")
+    mcp.add_argument("--http", type=_port, metavar="PORT")
+    mcp.add_argument("--read-only", action="store_true")
     add_tier_option(mcp)
 
 

@@ -290,35 +290,23 @@ def add_arguments(memory: argparse.ArgumentParser) -> None:
     add = what.add_parser("add", parents=[common], help="remember something as the operator")
     search = what.add_parser("search", parents=[common], help="find memories")
     embedder = what.add_parser("embedder", parents=[common], help="how memories are embedded, or who does it")
-    embedder.add_argument(
-        "text", nargs="?", default="", metavar="minilm|none|URL", help="from now on, in all your workspaces"
-    )
-    embedder.add_argument(
-        "--model", default="", metavar="NAME", help="the model that the endpoint is asked for"
-    )
+    embedder.add_argument("text", nargs="?", default="", metavar="minilm|none|URL")
+    embedder.add_argument("--model", default="", metavar="NAME")
     stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
     judge = what.add_parser("judge", parents=[common], help="how well search does on what was judged")
-    add.add_argument("text", metavar="TEXT", help="what is remembered")
-    add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
-    add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
-    search.add_argument(
-        "text",
-        metavar="QUERY",
-        help='words, "phrases", -word, level: type: agent: since:2w until:2026-11-01; yesterday, last week',
-    )
-    search.add_argument("--limit", type=positive, default=10, metavar="N", help="memories at most; 10")
+    add.add_argument("text", metavar="TEXT")
+    add.add_argument("--agent", default="", metavar="ID")
+    add.add_argument("--importance", type=float, metavar="N")
+    search.add_argument("text", metavar="QUERY")
+    search.add_argument("--limit", type=positive, default=10, metavar="N")
     for parser in (add, search):
-        parser.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")
-        parser.add_argument("--type", metavar="TYPE", help="such as fact, insight, procedure, warning")
-        parser.add_argument(
-            "--tag", dest="tags", action="append", default=[], metavar="TAG", help="repeatable"
-        )
+        parser.add_argument("--level", metavar="LEVEL")
+        parser.add_argument("--type", metavar="TYPE")
+        parser.add_argument("--tag", dest="tags", action="append", default=[], metavar="TAG")
     for parser in (search, stats, judge):
-        parser.add_argument(
-            "--as-of", type=positive, metavar="SEQ", help="as it was at this place of the journal"
-        )
+        parser.add_argument("--as-of", type=positive, metavar="SEQ")
     for parser in (add, search, stats):
-        parser.add_argument("--workflow", default="", metavar="ID", help="of this piece of work only")
+        parser.add_argument("--workflow", default="", metavar="ID")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -49,13 +49,9 @@ def add_arguments(models: argparse.ArgumentParser) -> None:
     common = [common_options()]
     what.add_parser("list", parents=common, help="the models, what is known of each, and from where")
     test = what.add_parser("test", parents=common, help="try one: streaming, tools, schema, cancel, usage")
-    test.add_argument("name", nargs="?", default="", metavar="NAME", help="the model; the one that thinks")
-    test.add_argument(
-        "--context", action="store_true", help="try the context length where prompts cost money, too"
-    )
-    test.add_argument(
-        "--timeout", dest="timeout_s", type=seconds, default=180.0, metavar="S", help="for each part; 180"
-    )
+    test.add_argument("name", nargs="?", default="", metavar="NAME")
+    test.add_argument("--context", action="store_true")
+    test.add_argument("--timeout", dest="timeout_s", type=seconds, default=180.0, metavar="S")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,9 +19,9 @@ from app.commands.settings import Settings
 
 def add_arguments(opening: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    opening.add_argument("file", type=Path, metavar="FILE", help="a file of pilothouse sessions export")
-    opening.add_argument("--into", type=Path, metavar="DIR", help="make a workspace of it: a new directory")
-    opening.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    opening.add_argument("file", type=Path, metavar="FILE")
+    opening.add_argument("--into", type=Path, metavar="DIR")
+    opening.add_argument("--theme", metavar="NAME")
 
 
 def run(options: argparse.Namespace) -> int:

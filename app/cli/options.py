@@ -46,22 +46,43 @@ def imported(name: str) -> Any:
         gc.enable()
 
 
+def words_of(file: str) -> dict[str, str]:
+    """The texts of a file beside this one, by their names: a line each, `NAME = TEXT`."""
+    lines = Path(__file__).with_name(file).read_text("utf-8").splitlines()
+    return dict(line.split(" = ", 1) for line in lines)
+
+
+def parsers(top: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """A parser and those of its subcommands, in order."""
+    found = [top]
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            choices: dict[str, Any] = action.choices
+            for each in choices.values():
+                found += parsers(each)
+    return found
+
+
+def explain(top: argparse.ArgumentParser) -> None:
+    """Give each option without a help its line of `options.txt`: that of its subcommand, or of all."""
+    helps = words_of("options.txt")
+    for parser in parsers(top):
+        for action in parser._actions:
+            option = (action.option_strings or [action.dest])[-1]
+            own = f"{parser.prog.partition(' ')[2]} {option}".strip()
+            action.help = action.help or helps.get(own, helps.get(option))
+
+
 # ------------------------------------------------------------------ options
 
 
 def common_options() -> Parser:
     """Options that every level takes; a sub-command's value wins."""
     common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument(
-        "--workspace", type=Path, metavar="DIR", help="default: ./workspace if it exists, else ."
-    )
-    common.add_argument(
-        "--json", action="store_true", help="one JSON object as the last line of standard output"
-    )
-    common.add_argument(
-        "--operator", type=_operator, metavar="NAME", help="in whose name you give commands; else the user's"
-    )
-    common.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    common.add_argument("--workspace", type=Path, metavar="DIR")
+    common.add_argument("--json", action="store_true")
+    common.add_argument("--operator", type=_operator, metavar="NAME")
+    common.add_argument("--quiet", action="store_true")
     return common
 
 
@@ -74,28 +95,13 @@ def _operator(text: str) -> str:
 
 def add_tier_option(parser: argparse.ArgumentParser) -> None:
     """Add the options for the weakest jail and for the network."""
-    parser.add_argument(
-        "--accept-tier",
-        choices=("full", "kernel", "paths"),
-        default=argparse.SUPPRESS,
-        help="the weakest jail in which programs may run; paths: unconfined where there is none",
-    )
-    parser.add_argument(
-        "--network",
-        choices=("off", "ports", "on"),
-        default=argparse.SUPPRESS,
-        help="what programs may reach; ports: HTTP, HTTPS and name look-up; else the settings say it",
-    )
+    parser.add_argument("--accept-tier", choices=("full", "kernel", "paths"), default=argparse.SUPPRESS)
+    parser.add_argument("--network", choices=("off", "ports", "on"), default=argparse.SUPPRESS)
 
 
 def add_trust_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that trusts what is in the workspace."""
-    parser.add_argument(
-        "--trust",
-        default=argparse.SUPPRESS,
-        metavar="DIGEST",
-        help="trust exactly what is in the workspace's folder, as `pilothouse trust` shows it",
-    )
+    parser.add_argument("--trust", default=argparse.SUPPRESS, metavar="DIGEST")
 
 
 def positive(text: str) -> int:

@@ -43,48 +43,23 @@ RECORDED = "recorded:"
 
 def add_arguments(run: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
+    run.add_argument("goal", nargs="?", default="", metavar="GOAL")
+    run.add_argument("--mission", metavar="NAME")
+    run.add_argument("--fleet", type=Path, metavar="FILE")
+    run.add_argument("--agent", default="pilot-1", metavar="ID")
+    run.add_argument("--max-loops", type=positive, metavar="N")
     run.add_argument(
-        "goal", nargs="?", default="", metavar="GOAL", help="what is to be done, in plain English"
+        "--thinker", type=_thinker, default="auto", metavar="auto|procedural|claude|recorded:FILE"
     )
-    run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
-    run.add_argument("--fleet", type=Path, metavar="FILE", help="many agents at once, as a TOML file says")
-    run.add_argument("--agent", default="pilot-1", metavar="ID", help="who does it; pilot-1")
-    run.add_argument("--max-loops", type=positive, metavar="N", help="ticks after which the run ends")
-    run.add_argument(
-        "--thinker",
-        type=_thinker,
-        default="auto",
-        metavar="auto|procedural|claude|recorded:FILE",
-        help="who plans; recorded: an exported run once more, with no model and no network",
-    )
-    run.add_argument(
-        "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
-    )
-    run.add_argument("--budget-tokens", type=positive, metavar="N", help="tokens that models may take")
-    run.add_argument("--budget-actions", type=positive, metavar="N", help="actions that may be started")
-    run.add_argument("--budget-seconds", type=seconds, metavar="S", help="time at work")
-    run.add_argument(
-        "--approve",
-        type=_approval,
-        action="append",
-        default=[],
-        metavar="ask|never-ask|RULE",
-        help="never-ask: where the operator would be asked, the goal fails instead; a rule such as "
-        "'write paths=src/**' lets these calls run unasked; repeatable",
-    )
-    run.add_argument(
-        "--break",
-        action="append",
-        default=[],
-        dest="breaks",
-        metavar="BREAKPOINT",
-        help="hold there and end the run, such as: 'tool write path=*.toml'; may be given more than once",
-    )
-    run.add_argument("--step", action="store_true", help="wait for Enter before each action")
-    run.add_argument(
-        "--timeout", dest="timeout_s", type=seconds, metavar="S", help="seconds after which it ends, with 5"
-    )
-    run.add_argument("--events", action="store_true", help="print every event as one JSON line")
+    run.add_argument("--budget-usd", type=_dollars, metavar="X")
+    run.add_argument("--budget-tokens", type=positive, metavar="N")
+    run.add_argument("--budget-actions", type=positive, metavar="N")
+    run.add_argument("--budget-seconds", type=seconds, metavar="S")
+    run.add_argument("--approve", type=_approval, action="append", default=[], metavar="ask|never-ask|RULE")
+    run.add_argument("--break", action="append", default=[], dest="breaks", metavar="BREAKPOINT")
+    run.add_argument("--step", action="store_true")
+    run.add_argument("--timeout", dest="timeout_s", type=seconds, metavar="S")
+    run.add_argument("--events", action="store_true")
     add_tier_option(run)
     add_trust_option(run)
 

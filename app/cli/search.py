@@ -10,12 +10,10 @@ from app.commands.search import search_workspace
 
 def add_arguments(search: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    search.add_argument("words", nargs="+", metavar="WORDS", help="each must occur")
-    search.add_argument("--agent", default="", metavar="ID", help="of this agent only")
-    search.add_argument(
-        "--kind", default="", metavar="KIND", help="a kind of event such as action, or event, memory, file"
-    )
-    search.add_argument("--limit", type=positive, default=100, metavar="N", help="of each source; 100")
+    search.add_argument("words", nargs="+", metavar="WORDS")
+    search.add_argument("--agent", default="", metavar="ID")
+    search.add_argument("--kind", default="", metavar="KIND")
+    search.add_argument("--limit", type=positive, default=100, metavar="N")
 
 
 def run(options: argparse.Namespace) -> int:

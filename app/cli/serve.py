@@ -63,13 +63,7 @@ def add_arguments(serve: argparse.ArgumentParser) -> None:
     ):
         what.add_argument(f"--{name}", dest="what", action="store_const", const=name, help=words)
     serve.set_defaults(what="")
-    serve.add_argument(
-        "--web",
-        nargs="?",
-        const="",
-        metavar="ADDRESS:PORT",
-        help="also to browsers: the cockpit, and a page for a phone; 127.0.0.1:8765 without an address",
-    )
+    serve.add_argument("--web", nargs="?", const="", metavar="ADDRESS:PORT")
     for name, words in (("cert", "the certificate for HTTPS, PEM"), ("key", "its key, PEM")):
         serve.add_argument(f"--tls-{name}", type=Path, metavar="FILE", help=words)
     add_tier_option(serve)

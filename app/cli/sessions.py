@@ -392,42 +392,28 @@ def add_arguments(sessions: argparse.ArgumentParser) -> None:
     ):
         parser = what.add_parser(name, parents=[common], help=words)
         if name in ("show", "replay"):
-            parser.add_argument(
-                "name", nargs="?", default="", metavar="NAME", help="a session or an agent; all by default"
-            )
+            parser.add_argument("name", nargs="?", default="", metavar="NAME")
     report = what.add_parser("report", parents=[common], help="a session or an agent as a file to be read")
-    report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
-    report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md")
+    report.add_argument("name", metavar="NAME")
+    report.add_argument("target", type=Path, metavar="FILE")
     mend = what.add_parser(
         "repair", parents=[common], help="what can be done about a journal that is not sound"
     )
     ways = mend.add_mutually_exclusive_group()
-    ways.add_argument("--restore", action="store_true", help="go back to the newest sound event")
-    ways.add_argument(
-        "--accept-break",
-        action="store_true",
-        help="go on with all that can be read, and answer for the break",
-    )
+    ways.add_argument("--restore", action="store_true")
+    ways.add_argument("--accept-break", action="store_true")
     erase = what.add_parser("redact", parents=[common], help="replace contents by their digest everywhere")
-    erase.add_argument(
-        "pattern", metavar="PATTERN", help="a text; * stands for letters up to a space or quote"
-    )
-    erase.add_argument("--dry-run", action="store_true", help="only say how much there is")
+    erase.add_argument("pattern", metavar="PATTERN")
+    erase.add_argument("--dry-run", action="store_true")
     keep = what.add_parser("archive", parents=[common], help="old and bulky contents into one file")
     keep.add_argument("--older-than", type=days, metavar="DAYS", help=f"by default {ARCHIVE_DAYS}")
-    keep.add_argument("--to", type=Path, metavar="FILE", help="a new .zip; by default in the data directory")
-    keep.add_argument("--dry-run", action="store_true", help="only say how much there is")
-    keep.add_argument("--restore", type=Path, metavar="FILE", help="bring the contents of an archive back")
+    keep.add_argument("--to", type=Path, metavar="FILE")
+    keep.add_argument("--dry-run", action="store_true")
+    keep.add_argument("--restore", type=Path, metavar="FILE")
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
-    out.add_argument("name", metavar="FILE", help="a new file that ends in .pilot, for `open`")
-    out.add_argument("--agent", default="", metavar="ID", help="only this agent")
-    out.add_argument(
-        "--redact",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="replace contents by their digest in the file, as `sessions redact` does",
-    )
+    out.add_argument("name", metavar="FILE")
+    out.add_argument("--agent", default="", metavar="ID")
+    out.add_argument("--redact", action="append", default=[], metavar="PATTERN")
 
 
 def run(options: argparse.Namespace) -> int:

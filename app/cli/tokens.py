@@ -19,17 +19,12 @@ def add_arguments(tokens: argparse.ArgumentParser) -> None:
     what = tokens.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=Parser)
     common = [common_options()]
     add = what.add_parser("add", parents=common, help="make a token; it is shown this once")
-    add.add_argument("name", metavar="NAME", help="in whose name its answers are recorded")
-    add.add_argument(
-        "--scope",
-        choices=[scope.value for scope in Scope],
-        default=Scope.ANSWER.value,
-        help="watch: look; answer: also answer what waits and stop agents (the usual); control: the cockpit",
-    )
-    add.add_argument("--days", type=days, default=0, metavar="N", help="until it expires; never without it")
+    add.add_argument("name", metavar="NAME")
+    add.add_argument("--scope", choices=[scope.value for scope in Scope], default=Scope.ANSWER.value)
+    add.add_argument("--days", type=days, default=0, metavar="N")
     what.add_parser("list", parents=common, help="the tokens of this workspace")
     revoke = what.add_parser("revoke", parents=common, help="take a token back; its open pages end")
-    revoke.add_argument("name", metavar="NAME", help="as `tokens list` has it")
+    revoke.add_argument("name", metavar="NAME")
 
 
 def run(options: argparse.Namespace) -> int:

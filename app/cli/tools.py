@@ -93,7 +93,7 @@ def _question(entry: Entry) -> list[str]:
 
 def add_arguments(tools: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    tools.add_argument("--log", action="store_true", help="the last lines of servers' standard error, too")
+    tools.add_argument("--log", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

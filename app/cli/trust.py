@@ -12,8 +12,8 @@ from app.commands.trust import REVOKE, change, shown
 def add_arguments(trust: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
     how = trust.add_mutually_exclusive_group()
-    how.add_argument("--digest", default="", metavar="DIGEST", help="trust exactly what is shown under it")
-    how.add_argument("--revoke", action="store_true", help="trust nothing of the folder any more")
+    how.add_argument("--digest", default="", metavar="DIGEST")
+    how.add_argument("--revoke", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ class TrustApp(TerminalApp[TrustChoice]):
         """Ask; a signal leaves."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            loop.add_signal_handler(number, partial(self.exit, TrustChoice.LEAVE))
+            loop.add_signal_handler(number, partial(self.exit, "leave"))
         self.push_screen(self.dialog, self.exit)
 
 
@@ -40,9 +40,9 @@ def trusted_settings(workspace: Path, settings: Settings, theme: str | None) -> 
     said = ""
     while (trust := settings.trust) is not None and untrusted_line(trust):
         choice = TrustApp(trust, said).run()
-        if choice is TrustChoice.RESTRICTED:
+        if choice == "restricted":
             break
-        if choice is not TrustChoice.TRUST:
+        if choice != "trust":
             return None
         try:
             # Exactly what was shown: what changed meanwhile is shown first.

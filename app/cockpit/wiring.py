@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.app import App
@@ -27,7 +28,7 @@ from app.cockpit.controllers.run import RunControl
 from app.cockpit.controllers.turn import Turn
 from app.cockpit.input_history import InputHistory, UnsentInputStore
 from app.cockpit.keymap import LINES
-from engine.core.reasons import Reason
+from engine.core.reasons import Reason, read_words
 from widgets.base.line_pane import Requested
 
 if TYPE_CHECKING:
@@ -90,46 +91,7 @@ LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
 }
 """Controllers that are made when they are first needed: the class, what it is handed, and its actions."""
 _OWNERS = {action: name for name, (_, _, actions) in LATE.items() for action in actions.split()}
-VIEWS = {
-    "quit": "run.action_leave",
-    "help": "review.show_help",
-    "notices": "context.show_notices",
-    "theme": "layout.choose_theme",
-    "agent": "agents.select",
-    "new_agent": "agents.select_soon",
-    "session": "layout.show_session",
-    "edit_step": "turn.edit_step",
-    "plans": "approvals.show_plans",
-    "budgets": "limits.open_budgets",
-    "breakpoints": "limits.action_breakpoints",
-    "inbox": "inbox.action_inbox",
-    "memories": "mind.open_memories",
-    "meta": "mind.open_meta",
-    "context": "mind.open_context",
-    "world": "layout.action_world",
-    "past": "time.go_to_place",
-    "compare": "time.compare",
-    "rewind": "time.rewind",
-    "fork": "time.fork",
-    "adopt": "time.adopt",
-    "undo": "time.undo",
-    "tour": "tour.show",
-    "search": "review.open_search",
-    "why": "review.answer",
-    "mark": "review.mark",
-    "retract": "review.retract",
-    "play": "turn.play",
-    "fleet": "fleet.action_fleet",
-    "handoffs": "fleet.action_handoffs",
-    "handoff": "fleet.show_handoff",
-    "takeover": "fleet.take_over",
-    "select": "fleet.select",
-    "resumed": "sessions.shows_resumed",
-    "build": "builds.build",
-    "backlog": "campaigns.action_backlog",
-    "jobs": "campaigns.action_mastermind_jobs",
-    "campaign": "campaigns.open_campaign",
-}
+VIEWS = read_words(Path(__file__).with_name("views.txt"))
 """What a key or a line of the bar may show, ask or select, by name: the controller and its method."""
 
 

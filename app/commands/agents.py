@@ -60,16 +60,9 @@ def _service(what: str) -> Run:
 PREVIEW = late("agent_service:preview_service")
 command = Group("Agents", "improve", PREVIEW)
 COMMANDS = (
-    command(
-        "build",
-        "build an agent of a folder with a SKILL.md and register it",
-        Submit(build_command),
-        *BUILD,
-        examples=("build skills/minto --dry-run",),
-    ),
+    command("build", Submit(build_command), *BUILD),
     command(
         "agent_create",
-        "create an agent, or build one of a skill's folder",
         _service("create_agent"),
         Rest(
             "specification",
@@ -80,12 +73,10 @@ COMMANDS = (
         ),
         *(Prefix("id", "(?!)", ""), Prefix("setting", "(?!)", "", offers=_settings)),
         forms=(Form(Submit(build_command), BUILD, when=SKILL),),
-        examples=("agent_create bdi_agent clerk", "agent_create asl_agent robot file=robot.asl"),
         in_engine=True,
     ),
     command(
         "agent_delete",
-        "remove an agent with all that it started; its history stays",
         _service("delete_agent"),
         Word("agent", "an agent id", shown="ID", offers=agent_names),
         in_engine=True,

@@ -121,10 +121,9 @@ ALL = "what is allowed, such as: approve all [once|session|always] write paths=s
 UNASKED = "what is allowed unasked, such as: allow [session|always] write paths=src/**,"
 ARGUMENTS = Rest("args", "arguments", shown="{ARGUMENTS}", parse=json_object)
 COMMANDS = (
-    command("inbox", "everything that needs you, of all agents", Show(late("inbox:show_inbox"), "inbox")),
+    command("inbox", Show(late("inbox:show_inbox"), "inbox")),
     command(
         "approve",
-        "let what waits run; of all agents what the rule covers; or run it with other arguments",
         Submit(cmd.AnswerApproval, {"allow": True}),
         *(ACTION, SCOPE, RULE("a rule", optional=True)),
         forms=(
@@ -132,25 +131,11 @@ COMMANDS = (
             Form(Submit(cmd.AnswerApproval, {"allow": True}), (ACTION, ARGUMENTS), when=r"(a\d+\s+)?\{"),
         ),
         choices=_waiting,
-        examples=("approve a3 always", "approve session write paths=src/**", 'approve a3 {"path": "x"}'),
     ),
-    command(
-        "deny",
-        "what waits may not run; the agent sees the reason",
-        Submit(cmd.AnswerApproval, {"allow": False}),
-        *(ACTION, REASON),
-        choices=_waiting,
-    ),
-    command(
-        "allow",
-        "let calls run unasked: allow always write paths=src/**",
-        cmd.GrantRule,
-        *(KEPT, RULE(UNASKED)),
-        examples=("allow always run command='git *'",),
-    ),
+    command("deny", Submit(cmd.AnswerApproval, {"allow": False}), *(ACTION, REASON), choices=_waiting),
+    command("allow", cmd.GrantRule, *(KEPT, RULE(UNASKED))),
     command(
         "approvals",
-        "what is asked and granted; or ask more of this agent",
         cmd.SetApprovals,
         Word("policy", "a preset", shown="[PRESET|JSON]", parse=PRESET, offers=lambda _c: ABOUT.items()),
         forms=(
@@ -158,15 +143,9 @@ COMMANDS = (
             Form(Submit(cmd.SetApprovals), (POLICY,), when=r"\{"),
         ),
     ),
-    command(
-        "revoke",
-        "ask again about what was granted, or what an envelope covers",
-        cmd.RevokeRule,
-        Word("grant", "a grant", shown="GRANT|GOAL", offers=_grants),
-    ),
+    command("revoke", cmd.RevokeRule, Word("grant", "a grant", shown="GRANT|GOAL", offers=_grants)),
     command(
         "rules",
-        "rules learned from your answers: propose them, take one up, or decline it",
         Show(late("inbox:show_rules")),
         forms=(
             Form(Show(late("inbox:propose_rules"), changes=True), (NEEDED,), word="propose"),
@@ -174,22 +153,18 @@ COMMANDS = (
             Form(Submit(cmd.DeclineRule), (PROPOSAL,), word="decline"),
         ),
         choices=_rules,
-        examples=("rules propose 5", "rules take l1 session"),
     ),
     command(
         "accept",
-        "accept a plan, and what may be done for it unasked",
         Submit(accepted_plan),
         *(GOAL, Flag("yes", behind=True, hidden=True)),
         *(Rest("parts", "parts", optional=True, shown="[PART=VALUE …]"),),
         asks_first=late("inbox:show_accepted"),
-        examples=("accept g1 hosts=none spend=2",),
     ),
     command(
         "envelope",
-        "what may be done for a goal unasked, or what would be proposed",
         Show(late("inbox:show_envelope")),
         Rest("goal", "a goal", optional=True, parse=_named_goal, offers=open_goals, default=_goal_at_hand),
     ),
-    command("reject", "refuse a re-plan that waits", Submit(_reject), GOAL, REASON),
+    command("reject", Submit(_reject), GOAL, REASON),
 )

@@ -94,7 +94,6 @@ DRY = "what to try, such as: break dry error *, break dry belief tests_green tru
 COMMANDS = (
     command(
         "break",
-        "hold the agent there; dry: how often that would have been",
         Submit(_break),
         Rest("where", "a step or a kind", optional=True, shown=WHERE, offers=_breakable),
         forms=(
@@ -105,20 +104,10 @@ COMMANDS = (
             ),
             *(Form(Submit(_switch, {"how": how}), (BREAKPOINT,), word=how) for how in SWITCHES),
         ),
-        examples=(
-            "break s4",
-            "break tool write path=*.toml when errors > 2 once",
-            "break dry error * last 500",
-        ),
     ),
-    command(
-        "breaks",
-        "the breakpoints: what they watch for, how often they came",
-        Show(late("inbox:show_breakpoints"), "breakpoints"),
-    ),
+    command("breaks", Show(late("inbox:show_breakpoints"), "breakpoints")),
     command(
         "unbreak",
-        "clear a breakpoint",
         Submit(cmd.SetBreakpoint, {"on": False}),
         Word("step", "a step", True, "[STEP|ID]", read_step_id, open_steps, lambda c: read_step_id("", c)),
         forms=(Form(Submit(_switch, {"how": "clear"}), (BREAKPOINT,), when=r"b\d+\Z"),),

@@ -120,11 +120,8 @@ ASKED = r"(agent|workspace|goal(\s+[gG]?[0-9]+)?)?\s*\Z"
 COMMANDS = (
     command(
         "budget",
-        "what may be taken over all sessions; a breach holds, more of it resumes; "
-        "without a kind: spent, left, forecast",
         Submit(budget_command),
         Rest("amounts", "an amount", shown=USAGE, offers=_choices),
         forms=(Form(Show(late("inbox:show_budgets"), "budgets"), (GOAL,), when=ASKED),),
-        examples=("budget usd 5 tokens +100000", "budget goal g1 actions +10", "budget workspace usual"),
     ),
 )

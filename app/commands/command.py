@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,7 @@ from engine.core.agents import ForServers
 from engine.core.campaigns import ForMastermind
 from engine.core.command import Command as EngineCommand
 from engine.core.crew_commands import ForCrew
+from engine.core.reasons import read_words
 from engine.core.sandbox import AcceptTier, GrantNetwork
 from engine.value import dataclass, field
 
@@ -293,27 +295,36 @@ class Command:
         return " | ".join(f"{self.name} {form}".rstrip() for form in forms)
 
 
+@cache
+def _helps() -> dict[str, str]:
+    """What each command of ours is for, by its name."""
+    return read_words(Path(__file__).with_name("help.txt"))
+
+
+@cache
+def _examples() -> list[str]:
+    """Lines to try, each beginning with its command."""
+    return Path(__file__).with_name("examples.txt").read_text("utf-8").splitlines()
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Declares the commands of one heading of the help."""
+    """Declares the commands of one heading of the help; `help.txt` and `examples.txt` have their words."""
 
     name: str
     needs: str = ""
     preview: PreviewRequest | None = None
 
     def __call__(
-        self,
-        names: str,
-        help: str,  # noqa: A002 - as the field
-        run: Run | type[EngineCommand],
-        *arguments: Argument,
-        **more: Any,
+        self, names: str, run: Run | type[EngineCommand], *arguments: Argument, **more: Any
     ) -> Command:
         """A command: its name, aliases behind it, and what sends or shows something."""
         name, *aliases = names.split()
         run = Submit(run) if isinstance(run, type) else run
-        usual = {"group": self.name, "needs": self.needs, "preview": self.preview}
-        return Command(name, help, run, arguments, aliases=tuple(aliases), **{**usual, **more})
+        usual: dict[str, Any] = {"group": self.name, "needs": self.needs, "preview": self.preview}
+        examples = tuple(line for line in _examples() if line.split()[0] == name)
+        words: dict[str, Any] = {"help": _helps()[name], "aliases": tuple(aliases), "examples": examples}
+        return Command(name, run=run, arguments=arguments, **words, **{**usual, **more})
 
 
 def chosen_agent(host: CommandHost) -> str:

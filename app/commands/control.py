@@ -30,7 +30,6 @@ async def show_control(host: CommandHost, _values: Values) -> Answer:
 COMMANDS = (
     command(
         "control",
-        "who holds the agent's controls; ask for them, take them, give them to another operator, free them",
         Show(show_control),
         forms=(
             Form(Submit(cmd.AskControl), word="ask"),
@@ -38,6 +37,5 @@ COMMANDS = (
             Form(Submit(cmd.GiveControl), (Word("to", "an operator", shown="OPERATOR"),), word="give"),
             Form(Submit(cmd.FreeControl), word="free"),
         ),
-        examples=("control take", "control give ann"),
     ),
 )

@@ -168,43 +168,31 @@ WORK = (
 RESUMED = Word("handoff", "an agent", shown="AGENT|HANDOFF", parse=_guided_handoff)
 OF_GUIDED = (args.agent_id("agent"), Rest("task", "a task", optional=True), *args.SOURCES)
 COMMANDS = (
-    command(
-        "fleet",
-        "all agents, who needs you first; what they ask is answered in place",
-        _shows("agents", "fleet"),
-        args.agent_id("agent", optional=True),
-    ),
+    command("fleet", _shows("agents", "fleet"), args.agent_id("agent", optional=True)),
     command(
         "handoffs",
-        "who handed what to whom, as trees",
         _shows("handoffs", "handoffs"),
         Word("handoff", "a handoff", True, parse=args.parse_handoff, offers=args.handoff_choices, default=""),
     ),
     command(
         "agents",
-        "the agents that take work, with their kinds and how they did; all: their runs too",
         _shows("agents"),
         Rest("which", "which", optional=True, shown="[--all]", parse=WHICH, offers=LISTS),
     ),
     command(
         "delegate",
-        "hand a task to an agent, with data to be checked and texts to be quoted: files of the sandbox, "
-        "or handoffs",
         Submit(_delegate),
         *(args.NORMAL_TO_URGENT, args.agent_id(), args.TASK, *args.SOURCES, args.STEPS),
-        examples=('delegate !3 minto structure it given="22 of 40" sources=a.md',),
         choices=ANYBODY,
     ),
     command(
         "transfer",
-        "let a role or a guided agent speak with you from now on",
         cc.Transfer,
         *(args.agent_id("to", *TALKERS), REASON),
         forms=(Form(Submit(_take_back), (Word("back", "back", shown="back"),), when=r"(?i)back\Z"),),
     ),
     command(
         "take take_back",
-        "let the agent that spoke with you before do so again",
         Submit(_take_back),
         Rest(
             "back",
@@ -215,31 +203,12 @@ COMMANDS = (
             offers=pairs(("back", "to the one before")),
         ),
     ),
-    command(
-        "say",
-        "say something to the agent that speaks with you",
-        cc.Say,
-        Rest("text", "the text", optional=True, shown="TEXT", default=""),
-    ),
-    command(
-        "ideas",
-        "the ideas that roles have parked for later",
-        _shows("ideas"),
-        args.agent_id("agent", "role", optional=True),
-    ),
-    command(
-        "parallel", "hand one task to several agents at once", _several(cc.Parallel), *WORK, choices=ANYBODY
-    ),
-    command(
-        "sequence",
-        "one agent after the other, each with the results before it",
-        _several(cc.Sequence),
-        *WORK,
-        choices=ANYBODY,
-    ),
+    command("say", cc.Say, Rest("text", "the text", optional=True, shown="TEXT", default="")),
+    command("ideas", _shows("ideas"), args.agent_id("agent", "role", optional=True)),
+    command("parallel", _several(cc.Parallel), *WORK, choices=ANYBODY),
+    command("sequence", _several(cc.Sequence), *WORK, choices=ANYBODY),
     command(
         "debate",
-        "have a motion argued by its sides and judged; step=on asks you after each round",
         Submit(_debate),
         Rest("motion", "the motion", shown='"MOTION"'),
         *(Setting("for", "A", ANYBODY), Setting("against", "B", ANYBODY), Setting("judge", "J", ANYBODY)),
@@ -249,11 +218,9 @@ COMMANDS = (
             args.STEPS,
             *args.SOURCES,
         ),
-        examples=('debate "we should go on" for=pws against=minto rounds=3',),
     ),
     command(
         "guided",
-        "go through a guided agent's steps, or resume them",
         Show(),
         Rest("what", "start or resume", shown="start AGENT [TASK]", parse=_unknown_guided_verb),
         forms=(
@@ -262,35 +229,21 @@ COMMANDS = (
         ),
         choices=args.guided_choices,
     ),
-    command(
-        "select",
-        "which agent fits a text, and why",
-        _shows("selection", "select"),
-        Rest("text", "the task", parse=args.parse_task),
-    ),
+    command("select", _shows("selection", "select"), Rest("text", "the task", parse=args.parse_task)),
     command(
         "answer",
-        "answer what an agent asks",
         Submit(_answer),
         *(REQUEST, Rest("answer", "the answer: a number, or a text,", shown="NUMBER|TEXT")),
     ),
-    command("dismiss", "give no answer; whoever waits for it fails", cc.DismissRequest, REQUEST, REASON),
+    command("dismiss", cc.DismissRequest, REQUEST, REASON),
     command(
         "takeover take_over",
-        "write a handoff's result by hand",
         cc.TakeOver,
         *(args.handoff_id(), Rest("text", "the text", shown="[TEXT]")),
         forms=(Form(Show(_no_text, view="takeover"), (args.handoff_id(),), when=r"\S+\s*\Z"),),
         choices=args.open_handoff_choices,
     ),
-    command("agent_enable", "let an agent take work again", cc.EnableAgent, args.agent_id("who")),
-    command(
-        "agent_disable",
-        "let an agent take no more work; what runs continues",
-        Submit(cc.EnableAgent, {"enabled": False}),
-        args.agent_id("who"),
-    ),
-    command(
-        "agent_remove", "take a registered agent out; its history stays", cc.RemoveAgent, args.agent_id("who")
-    ),
+    command("agent_enable", cc.EnableAgent, args.agent_id("who")),
+    command("agent_disable", Submit(cc.EnableAgent, {"enabled": False}), args.agent_id("who")),
+    command("agent_remove", cc.RemoveAgent, args.agent_id("who")),
 )

@@ -84,19 +84,16 @@ MEMORIES = Rest(
 COMMANDS = (
     command(
         "memory memories",
-        "look for memories by words and likeness",
         Show(view="memories"),
         Rest("query", "words", optional=True, shown="WORDS", default=""),
     ),
     command(
         "remember",
-        "put something into the memory of the agent's present work",
         write("store_memory", _operators),
         Rest("content", "what is to be remembered", shown="TEXT"),
     ),
     command(
         "embedder",
-        "how memories are embedded, so that they are found by what they mean; minilm, an address or none",
         Show(late("embedder:embedder"), changes=True),
         Word(
             "what",
@@ -107,45 +104,31 @@ COMMANDS = (
             offers=_embedders,
         ),
         Word("model", "the endpoint's model", optional=True, default=""),
-        examples=("embedder minilm", "embedder http://127.0.0.1:11434/v1 bge-m3"),
         in_engine=True,
     ),
-    command("pin", "keep a memory in mind; it is never evicted", _in_mind("pin"), MEMORY),
+    command("pin", _in_mind("pin"), MEMORY),
     command(
         "unpin",
-        "let a memory in mind be evicted again, or leave what was brought back out of prompts",
         Submit(_unpin),
         Word("memory", "a memory such as m12, or what was brought back", shown="MEMORY|WHAT", offers=_back),
     ),
     command(
         "restore_context",
-        "have what was left out of the last prompt in the next ones: an action's answer, a belief, a memory",
         Submit(_restore),
         Word("what", "an action, a belief or a memory", shown="ACTION|BELIEF|MEMORY", offers=_left_out),
-        examples=("restore_context a3",),
     ),
-    command("evict", "take a memory out of mind; it is not forgotten", _in_mind("evict"), MEMORY),
-    command(
-        "focus",
-        "bring a memory into mind and into focus",
-        write("focus_memory", lambda values: {"memory_id": values["memory"]}),
-        MEMORY,
-    ),
+    command("evict", _in_mind("evict"), MEMORY),
+    command("focus", write("focus_memory", lambda values: {"memory_id": values["memory"]}), MEMORY),
     command(
         "important",
-        "say how much a memory matters",
         write("update_memory", _importance),
         *(MEMORY, Rest("importance", "a number from 0 to 10", shown="0-10", parse=IMPORTANCE)),
     ),
     command(
-        "forget_memory",
-        "forget memories; their history stays in the journal",
-        write("forget_memories", lambda values: {"memory_ids": values["memories"]}),
-        MEMORIES,
+        "forget_memory", write("forget_memories", lambda values: {"memory_ids": values["memories"]}), MEMORIES
     ),
     command(
         "workflow",
-        "say how a piece of work in memory stands",
         write("update_workflow_status", _workflow),
         Word("workflow", "a workflow such as w1", shown="ID"),
         Word("status", "how it stands", shown="|".join(WorkflowStatus), parse=STATUS),

@@ -71,57 +71,33 @@ WHERE = among({"up": -1, "down": 1}, "say where: move STEP up, or move STEP down
 SKIPPED = Rest("reason", "a reason", optional=True, default="skipped by the operator")
 COMMANDS = (
     command(
-        "plan",
-        "replace what has not run of the plan",
-        Submit(_replace),
-        Rest("plan", "clauses in English, or a JSON plan,", shown="CLAUSES|JSON"),
-        examples=("plan list the files, then read notes.txt",),
+        "plan", Submit(_replace), Rest("plan", "clauses in English, or a JSON plan,", shown="CLAUSES|JSON")
     ),
     command(
         "edit",
-        "change what a step does",
         Submit(_edit),
         *(step_id(), TOOL_LINE(shown="[COMMAND ARGUMENTS | JSON]")),
         forms=(
             Form(Show(view="edit_step"), (step_id(),), when=r"\S+\Z"),
             Form(Submit(_edit_fields), (step_id(), CHANGES), when=r"\S+\s+\{"),
         ),
-        examples=("edit s3 write notes.txt 'two words'", 'edit s3 {"args": {"path": "b.txt"}}'),
     ),
     command(
         "insert",
-        "put a new step into the plan",
         Submit(_insert),
         CALL,
         forms=(Form(Submit(_insert), (step_id("before"), CALL), word="before", when=r"before\s+\S+\s"),),
-        examples=("insert before s3 mkdir src",),
     ),
-    command("delete", "take a step out of the plan", cmd.DeleteStep, step_id()),
-    command(
-        "move",
-        "move a step",
-        cmd.MoveStep,
-        *(step_id(), Word("by", "up or down", shown="up|down", parse=WHERE)),
-    ),
-    command("skip", "go on without a step", cmd.SkipStep, step_id(optional=True), SKIPPED),
+    command("delete", cmd.DeleteStep, step_id()),
+    command("move", cmd.MoveStep, *(step_id(), Word("by", "up or down", shown="up|down", parse=WHERE))),
+    command("skip", cmd.SkipStep, step_id(optional=True), SKIPPED),
     command(
         "retry",
-        "run a failed step again now, or ask for a goal's plan again",
         Submit(_retry),
         Rest("what", "a step", optional=True, shown="[STEP|GOAL]"),
         forms=(of_handoff(cc.RetryHandoff),),
         choices=lambda context: [*open_steps(context), *handoff_choices(context)],
     ),
-    command(
-        "unsaved",
-        "run a step once without saving the files first; it cannot be undone",
-        cmd.WaiveSnapshot,
-        step_id(optional=True),
-    ),
-    command(
-        "result",
-        "settle a step with a result you vouch for",
-        cmd.GiveResult,
-        *(step_id(), Rest("result", "the result", shown="TEXT")),
-    ),
+    command("unsaved", cmd.WaiveSnapshot, step_id(optional=True)),
+    command("result", cmd.GiveResult, *(step_id(), Rest("result", "the result", shown="TEXT"))),
 )

@@ -73,7 +73,7 @@ def undo_text(command: EngineCommand) -> str:
     """How a command of the engine is taken back."""
     if type(command) in COMPENSATIONS:
         return "yes: undo"
-    if why := CANNOT.get(type(command)):
+    if why := CANNOT.get(command.do):
         return f"no: {why.format(at='EVENT')}"
     return "not by undo; rewind takes the agent back"
 

@@ -32,19 +32,8 @@ from app.commands.plugins import Plugin, load_plugin, load_plugins, plugin_names
 from engine.core.text import clean_line, first_problem
 
 NOUNS = (
-    *(
-        "goals",
-        "steering",
-        "control",
-        "breakpoints",
-        "budgets",
-        "plan",
-        "beliefs",
-        "approvals",
-        "memory",
-        "thinking",
-    ),
-    *("notes", "time", "sandbox", "improve", "agents", "crew", "trust", "view"),
+    *("goals", "steering", "control", "breakpoints", "budgets", "plan", "beliefs", "approvals", "memory"),
+    *("thinking", "notes", "time", "sandbox", "improve", "agents", "crew", "trust", "view"),
 )
 """The modules of the nouns, in the order of help."""
 LINE_LIMIT = 1_000_000

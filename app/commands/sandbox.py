@@ -81,51 +81,23 @@ SERVERS_TOOL = Rest("call", "a server's tool", shown="SERVER.TOOL {JSON}")
 COMMANDS = (
     command(
         "! coder",
-        "call the sandbox tool yourself, in the agent's session, or an MCP server's tool",
         Submit(_call, view="session"),
         Rest("call", "a sandbox command such as: ls", shown="COMMAND ARGUMENTS", parse=tool_line),
         forms=(
             Form(Submit(_call_server, view="session"), (SERVERS_TOOL,), when=r"[A-Za-z][\w-]*[.:]\w|mcp__"),
         ),
-        examples=("! ls src", "! run python -m unittest", '! files.read {"path": "a.txt"}'),
     ),
-    command("policy", "what the agent's programs may do, and what holds them", Show(_policy, "policy")),
+    command("policy", Show(_policy, "policy")),
     command(
         "accept_tier",
-        "let programs run in a weaker jail until this session ends",
         cmd.AcceptTier,
         Word("tier", "a tier", parse=lambda text, _context: text.upper(), offers=TIERS),
     ),
     command(
-        "network",
-        "what programs may reach until this session ends; pilothouse.toml says it for good",
-        cmd.GrantNetwork,
-        Word("network", "what they may reach", parse=lower, offers=NETWORKS),
-        examples=("network ports",),
+        "network", cmd.GrantNetwork, Word("network", "what they may reach", parse=lower, offers=NETWORKS)
     ),
-    command(
-        "jobs",
-        "list the background jobs; ! start COMMAND begins one",
-        Submit(cmd.CallTool, {"command": "jobs", "args": {}}, view="session"),
-    ),
-    command(
-        "stop_job",
-        "end a background job",
-        cmd.StopJob,
-        Word("job", "a job", True, parse=lower, offers=_jobs, default=ONLY_JOB),
-    ),
-    command(
-        "mcp_trust",
-        "let a server of mcp.json start, now and later (? shows it)",
-        TrustServer,
-        SERVER,
-        preview=late("preview:preview_server"),
-    ),
-    command(
-        "mcp_distrust",
-        "let a server of mcp.json not start; where it runs it ends",
-        DistrustServer,
-        SERVER,
-        preview=late("preview:preview_server"),
-    ),
+    command("jobs", Submit(cmd.CallTool, {"command": "jobs", "args": {}}, view="session")),
+    command("stop_job", cmd.StopJob, Word("job", "a job", True, parse=lower, offers=_jobs, default=ONLY_JOB)),
+    command("mcp_trust", TrustServer, SERVER, preview=late("preview:preview_server")),
+    command("mcp_distrust", DistrustServer, SERVER, preview=late("preview:preview_server")),
 )

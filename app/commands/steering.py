@@ -84,24 +84,15 @@ NOTE = Rest("note", "a note", optional=True)
 COMMANDS = (
     command(
         "run go resume",
-        "let the agent run",
         cmd.Run,
         Rest("max_loops", "a number", optional=True, shown="LOOPS", parse=LOOPS),
         forms=(of_handoff(cc.ResumeHandoff),),
         choices=handoff_choices,
     ),
-    command("until", "run until this goal ends, then pause", cmd.Run, goal_id("until", optional=True)),
-    command(
-        "pause",
-        "start no new action",
-        cmd.Pause,
-        forms=(of_handoff(cc.PauseHandoff),),
-        choices=handoff_choices,
-    ),
+    command("until", cmd.Run, goal_id("until", optional=True)),
+    command("pause", cmd.Pause, forms=(of_handoff(cc.PauseHandoff),), choices=handoff_choices),
     command(
         "step",
-        "allow exactly one action, the pending step with all below it, or the rest of its goal; "
-        "all: of every paused agent; of a handoff: halt after each of its parts, and ask how to continue",
         cmd.Step,
         SCOPE,
         forms=(
@@ -117,33 +108,17 @@ COMMANDS = (
     ),
     command(
         "stop",
-        "after, hold, cut, cancel, freeze or kill (the usual); a receipt says what was stopped and what "
-        "still runs",
         Submit(_stop),
         Rest("how", "a grade", optional=True, shown="[GRADE] [agent|children|all]", offers=_stop_words),
-        examples=("stop", "stop freeze", "stop hold children", "stop all"),
     ),
-    command("thaw", "let frozen processes continue; the agent stays held", cmd.Thaw, THAWED),
-    command("intervene", "take the agent's turn", cmd.Intervene),
-    command(
-        "handback hand_back", "give the turn back; the agent looks at its workspace afresh", cmd.HandBack
-    ),
-    command(
-        "take_shell shell",
-        "work in the agent's sandbox yourself; it waits",
-        Submit(cmd.TakeShell, view="session", screen=NEEDS_COCKPIT),
-    ),
-    command(
-        "return_shell",
-        "hand the shell back, with a word to the agent",
-        Submit(cmd.ReturnShell, view="session", screen=NEEDS_COCKPIT),
-        NOTE,
-    ),
+    command("thaw", cmd.Thaw, THAWED),
+    command("intervene", cmd.Intervene),
+    command("handback hand_back", cmd.HandBack),
+    command("take_shell shell", Submit(cmd.TakeShell, view="session", screen=NEEDS_COCKPIT)),
+    command("return_shell", Submit(cmd.ReturnShell, view="session", screen=NEEDS_COCKPIT), NOTE),
     command(
         "settle",
-        "say what the agent is to know of what you changed",
         Submit(_settle),
         Word("changes", "what it is to know", True, "[all|none|KEY …]", offers=_changes, rest=True),
-        examples=("settle all", "settle none", "settle files.added place"),
     ),
 )

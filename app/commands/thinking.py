@@ -78,25 +78,16 @@ def _vetoed(context: Context) -> Iterable[tuple[str, str]]:
 ONLY_JOB = only_choice(_jobs, "a background job is missing")
 COMMANDS = (
     command(
-        "reflect",
-        "have the agent look back on its work now, or do another task",
-        cmd.ForceMeta,
-        Word("task", "a task", True, parse=_task, offers=_tasks, default="reflect"),
+        "reflect", cmd.ForceMeta, Word("task", "a task", True, parse=_task, offers=_tasks, default="reflect")
     ),
-    command(
-        "consolidate",
-        "bring the agent's memories together now",
-        Submit(cmd.ForceMeta, {"task": "consolidate"}),
-    ),
+    command("consolidate", Submit(cmd.ForceMeta, {"task": "consolidate"})),
     command(
         "veto",
-        "let a background task not be begun by itself, or cut one off",
         Submit(_veto),
         Rest("what", "a task or a background job", shown="TASK [off] | veto JOB", offers=_vetoed),
     ),
     command(
         "cancel",
-        "cut a background job of the agent's thinking off, or cancel a handoff",
         cmd.CancelBackground,
         Word("job", "a background job", True, offers=_jobs, default=ONLY_JOB),
         forms=CANCEL_HANDOFF,
@@ -104,19 +95,15 @@ COMMANDS = (
     ),
     command(
         "thresholds",
-        "after how many successes these are due",
         Submit(_thresholds),
         Rest("numbers", "a number of successes", shown="REFLECTION [CONSOLIDATION]"),
-        examples=("thresholds 9 14", "thresholds consolidation 14"),
     ),
     command(
         "guide",
-        "say something to the thinker, or see what each message led to",
         cmd.Guide,
         Prefix("when", "(now|after|plan):", "now:|after:|plan:"),
         Rest("text", "the guidance"),
         forms=(Form(Show(late("inbox:show_messages")), when=r"\Z"),),
         choices=lambda _context: WHEN,
-        examples=("guide now: look at the log first", "guide plan: leave the tests alone"),
     ),
 )

@@ -155,59 +155,43 @@ command = Group("Time")
 COMMANDS = (
     command(
         "past",
-        "see every pane as it was at an event; nothing acts there",
         Show(late("comparison:show_past"), "past"),
         Word("place", "an event such as 120, or now", shown="EVENT|now", offers=_points),
     ),
-    command(
-        "compare",
-        "what differs between two points or agents: plan, beliefs, memory, files; by default here and now",
-        Show(late("comparison:show_comparison"), "compare"),
-        POINTS,
-    ),
+    command("compare", Show(late("comparison:show_comparison"), "compare"), POINTS),
     command(
         "rewind",
-        "take the agent and its files back; a preview comes first, with what cannot be undone",
         Show(late("rewind:run_rewind"), "rewind", changes=True),
         WHERE_TO(
             "where to: an event such as 31, an action a7, a step s4, or -40,",
             shown="[files|state] EVENT|ACTION|STEP|GOAL|-N [PATH …] [--yes]",
             parse=read_rewind,
         ),
-        examples=("rewind s4", "rewind files -40 src --yes"),
     ),
     command(
         "fork",
-        "let a new agent begin there, with files of its own; x5 makes five and lets them run",
         Show(late("rewind:run_fork_command"), "fork", changes=True),
         WHERE_TO(
             "where from: an event such as 31, an action a7, a step s4, or here,",
             shown="EVENT|ACTION|STEP|-N [NEW-ID] [xN] [with belief KEY=VALUE]",
             parse=read_fork,
         ),
-        examples=("fork 31 x5 with belief tests_green=true",),
     ),
     command(
         "adopt",
-        "give the agent the files that a fork of it has; a preview comes first",
         Show(late("rewind:run_adopt"), "adopt fork", changes=True),
         *(Word("fork", "a fork's id", shown="FORK", offers=_forks), YES, HIDDEN_DRY_RUN),
     ),
     command(
-        "outcomes",
-        "the results of the agent and of its forks, with intervals",
-        Show(late("rewind:show_results"), "outcomes"),
-        Rest("agent", "an agent", optional=True),
+        "outcomes", Show(late("rewind:show_results"), "outcomes"), Rest("agent", "an agent", optional=True)
     ),
     command(
         "undo",
-        "undo your last change to the agent; what that means is shown first",
         Show(late("rewind:run_undo"), "undo again", {"again": False}, changes=True),
         *(HIDDEN_YES, DRY_RUN),
     ),
     command(
         "redo",
-        "do again what was undone last",
         Show(late("rewind:run_undo"), "undo again", {"again": True}, changes=True),
         *(HIDDEN_YES, DRY_RUN),
     ),

@@ -24,7 +24,6 @@ from engine.core.streams import Mark
 from engine.core.text import clean_line
 from widgets.base.facts import ListModel
 from widgets.base.rows import Row
-from widgets.dialogs.generated_plans import GeneratedPlansModel
 from widgets.panes.beliefs import belief_row
 from widgets.panes.errors import error_rows
 from widgets.panes.goals import FrameLine, IntentionMark, intention_rows
@@ -247,25 +246,11 @@ def held_generation(state: AgentState) -> Generation | None:
     return next((each for each in state.generations.values() if each.stage is GenerationStage.HELD), None)
 
 
-def generated_plans(state: AgentState, generation: Generation) -> GeneratedPlansModel:
-    """Plans that a model made, with the prompt and the answer that made them."""
+def attempts_of(state: AgentState, generation: Generation) -> int:
+    """How often a model is asked for such plans at the most."""
     settings = state.config.meta.get("generation")
     repairs = settings.get("repairs", 2) if isinstance(settings, dict) else 2
-    return GeneratedPlansModel(
-        goal=generation.goal,
-        plans=tuple(generation.plans),
-        model=generation.model,
-        attempt=generation.attempt,
-        attempts=max(generation.attempt, int(repairs) + 1),
-        problems=tuple(filter(None, (generation.reason, *generation.problems))),
-        answer=generation.answer,
-        system=generation.system,
-        user=generation.prompt,
-        facts=(
-            *(("took", f"{generation.duration_ms / 1000:.1f} s"), ("tokens", f"{generation.tokens}")),
-            ("", generation.trigger),
-        ),
-    )
+    return max(generation.attempt, int(repairs) + 1)
 
 
 def timeline(marks: Sequence[Mark], event: Event, head: int) -> TimelineModel:

@@ -103,7 +103,10 @@ Words = Mapping[type[ev.Payload], "str | Callable[[Any], str | None]"]
 
 def table_words(table: Words, payload: ev.Payload) -> tuple[str, str, str] | None:
     """Glyph, kind and text of an event by a table, or by `event_lines.txt`."""
-    words: str | Callable[[Any], str | None] | None = table.get(type(payload), _LINES.get(payload.kind))
+    words: str | Callable[[Any], str | None] | None = table.get(type(payload))
+    if words is None:
+        cases = _LINES.get(payload.kind, ())
+        words = next((words for field, words in cases if not field or getattr(payload, field)), None)
     words = words(payload) if callable(words) else words and TEMPLATE.format(words, p=payload)
     if words is None:
         return None
@@ -173,29 +176,9 @@ def _job_ended(p: ev.JobEnded) -> str:
     return f"{mark} job {p.job} {p.message}"
 
 
-def _mind_breakpoint(p: ev.MindBreakpointChanged) -> str:
-    if p.cleared:
-        return f"◎ operator no breakpoint on {p.on} {p.pattern}"
-    off = "" if p.enabled else ", switched off"
-    return f"◉ operator breakpoint {p.breakpoint} on {p.on} {p.pattern}{off}"
-
-
-def _answered(p: ev.GenerationAnswered) -> str:
-    if p.error:
-        return f"✗ error {p.generation}: no answer: {p.error}"
-    took = f"{p.duration_ms / 1000:.1f} s, {p.tokens} tokens"
-    return f"← thought {p.generation}: {p.model} answered ({took})"
-
-
 def _reviewed(p: ev.GenerationReviewed) -> str:
     good, wrong = sum(plan.accepted for plan in p.plans), f"; {p.failure}" if p.failure else ""
     return f"≡ thought {p.generation}: {good} of {len(p.plans)} plans can be used{wrong}"
-
-
-def _generated(p: ev.GenerationSettled) -> str:
-    if p.plans:
-        return f"≡ plan {p.generation}: {len(p.plans)} plans installed"
-    return f"✗ error {p.generation}: no plans: {p.reason}"
 
 
 def _called(p: ev.ModelCalled) -> str:
@@ -204,11 +187,6 @@ def _called(p: ev.ModelCalled) -> str:
     cost = "price unknown" if p.cost_usd is None else f"${p.cost_usd:.4f}"
     cut = ", cut off" if p.partial else ""
     return f"← session {p.model}: {p.tokens} tokens, {cost}, {p.duration_ms / 1000:.1f} s{cut}"
-
-
-def _thinking_failed(p: ev.ThinkingFailed) -> str:
-    what = f"decision on {p.step}" if p.step else f"plan for {p.goal}"
-    return f"✗ error no {what}: {p.message}"
 
 
 def budget_hold_text(budget_reached: ev.BudgetReached) -> str:
@@ -240,12 +218,6 @@ def decision_text(decision: Decision) -> str:
     return f"decided: {_DECIDED[decision.kind]}" + (f": {words}" if words else "")
 
 
-def _rewound(p: ev.Rewound) -> str:
-    several = "path" if p.changed == 1 else "paths"
-    files = f", {p.changed} {several} changed" if p.snapshot else ""
-    return f"◂ operator rewound to event {p.to}: {p.what}{files}"
-
-
 _STRATEGIES = {
     Strategy.RETRY_WITH_DELAY: "retry after a pause",
     Strategy.ALTERNATIVE_TOOL: "another tool",
@@ -274,26 +246,9 @@ def _recovery_ended(p: ev.RecoveryEnded) -> str:
     return f"↻ plan recovery: {strategy_text(p.strategy)} {came}{rests}"
 
 
-def _breakpoint_hit(p: ev.BreakpointHit) -> str:
-    where = f"{p.breakpoint}: {p.what}" if p.breakpoint else f"reached: {p.step}"
-    return f"◉ warning breakpoint {where}"
-
-
-def _breakpoint_changed(p: ev.BreakpointChanged) -> str:
-    if p.cleared:
-        return f"◎ operator no breakpoint {p.breakpoint}"
-    return f"◉ operator breakpoint {p.breakpoint} {'on' if p.enabled else 'off'}"
-
-
 def _not_counted(p: ev.GrantsNotCounted) -> str:
     names = ", ".join((*p.grants, *p.once, *p.envelopes)) or "its budgets and policies"
     return f"✗ warning not granted here by you, so it does not count: {names}"
-
-
-def _approval_answered(p: ev.ApprovalAnswered) -> str:
-    if p.allowed:
-        return f"✓ operator {p.action} allowed ({p.scope})"
-    return f"✗ operator {p.action} denied" + (f": {p.reason}" if p.reason else "")
 
 
 def _access_used(p: ev.AccessUsed) -> str:
@@ -306,11 +261,6 @@ def _access_used(p: ev.AccessUsed) -> str:
 def _plan_accepted(p: ev.PlanAccepted) -> str:
     within = f"; unasked within: {envelope_text(p.envelope)}" if p.envelope else ""
     return f"≡ operator plan of {p.goal} accepted: {len(p.steps)} steps{within}"
-
-
-def _background(p: ev.BackgroundStarted) -> str:
-    about = f" ({p.about})" if p.about else ""
-    return f"↺ thought {p.job} {p.task}{about} in the background: {p.why}"
 
 
 def _stuck(p: ev.StuckNoticed) -> str:
@@ -332,16 +282,11 @@ def _thresholds_set(p: ev.ThresholdsSet) -> str:
     return f"↺ operator {limits}"
 
 
-def _because(reason: str) -> str:
-    return f": {reason}" if reason else ""
-
-
-def _events(count: int) -> str:
-    return f"{count:,} {'event' if count == 1 else 'events'}"
-
-
-_LINES = read_words(Path(__file__).with_suffix(".txt"))
-"""By kind of event."""
+_LINES: dict[str, list[tuple[str, str]]] = {}
+"""By kind of event its templates, each behind the field that has to be set; the first that fits is taken."""
+for _name, _words in read_words(Path(__file__).with_suffix(".txt")).items():
+    _kind, _, _field = _name.partition(" ")
+    _LINES.setdefault(_kind, []).append((_field, _words))
 _WORDS: Words = {
     ev.StopObserved: _receipt,
     ev.GoalEnded: _goal_ended,
@@ -357,29 +302,16 @@ _WORDS: Words = {
         "? warning changed at the shell: "
         + ("; ".join(offer.text for offer in p.offers) or "nothing but its place")
     ),
-    ev.ReasonerAdvanced: lambda p: f"… thought {' · '.join(p.said)}" if p.said else None,
-    ev.MindBreakpointChanged: _mind_breakpoint,
-    ev.GenerationAnswered: _answered,
     ev.GenerationReviewed: _reviewed,
-    ev.GenerationSettled: _generated,
     ev.ModelCalled: _called,
-    ev.ThinkingFailed: _thinking_failed,
     ev.BudgetReached: lambda p: f"‖ warning {budget_hold_text(p)}: {p.reason}",
     ev.DecisionMade: lambda p: f"→ plan {decision_text(p.decision)}",
-    ev.Rewound: _rewound,
     ev.RecoveryChosen: _recovery,
     ev.RecoveryEnded: _recovery_ended,
-    ev.BreakpointHit: _breakpoint_hit,
     ev.BreakpointAdded: lambda p: f"◉ operator breakpoint {p.breakpoint}: {write_break(p.spec)}",
-    ev.BreakpointChanged: _breakpoint_changed,
     ev.ApprovalAsked: lambda p: (
         f"? warning may {p.action} run? {call_text(p.call.command, p.call.args)}: {p.why}"
     ),
-    ev.CallReviewed: lambda p: (
-        f"¿ warning reviewer ({p.by}) on {p.action}: "
-        + (str(p.trouble) if p.trouble else f"{p.answer}{_because(p.reason)}")
-    ),
-    ev.ApprovalAnswered: _approval_answered,
     ev.RuleGranted: lambda p: (
         f"✓ operator {p.grant} ({p.scope}), "
         f"{'unasked' if p.rule.answer is Answer.ALLOW else 'denied'}: {rule_text(p.rule)}"
@@ -389,17 +321,10 @@ _WORDS: Words = {
     ),
     ev.GrantsNotCounted: _not_counted,
     ev.PlanAccepted: _plan_accepted,
-    ev.BackgroundStarted: _background,
     ev.StuckNoticed: _stuck,
     ev.BackgroundEnded: _background_ended,
     ev.ThresholdsSet: _thresholds_set,
     ev.AccessUsed: _access_used,
-    ev.ControlTaken: lambda p: (
-        f"» operator {p.holder} holds the controls{f'; {p.before} had them' if p.before else ''}"
-    ),
-    ev.ControlGiven: lambda p: (
-        f"» operator {p.before} gives the controls {f'to {p.holder}' if p.holder else 'up'}"
-    ),
     ev.GuidanceGiven: lambda p: (
         f"» operator to the thinker{f' ({WHEN[p.when]})' if p.when else ''}: {p.text}"
     ),

@@ -30,7 +30,7 @@ from engine.sandbox.tier import PROMISES, SandboxReport
 from widgets.base.facts import Fact, ListModel
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, cut_text
-from widgets.dialogs.turn import ChangeLine, HandoverModel, InterventionModel, Offer
+from widgets.dialogs.turn import HandoverModel, InterventionModel, Offer
 from widgets.panes.beliefs import entry_row, memory_rows
 from widgets.panes.goals import AgentMark, agent_row, goal_row, stacked
 from widgets.panes.plan import PlanModel, StepLine, StepMark
@@ -418,7 +418,7 @@ def handover(state: AgentState) -> HandoverModel | None:
     if waits is None:
         return None
     return HandoverModel(
-        changes=tuple(ChangeLine(offer.key, offer.text) for offer in waits.offers),
+        changes=waits.offers,
         goes_on=_place(waits.session) if waits.session is not None else "",
         stays=_place(state.sandbox),
     )

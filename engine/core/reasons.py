@@ -45,6 +45,8 @@ class _Template(Formatter):
             return (so or self.format_field(value, "")) if value else otherwise
         if format_spec.startswith("?"):
             return f"{format_spec[1:]}{self.format_field(value, '')}" if value else ""
+        if format_spec == "ms":
+            return f"{value / 1000:.1f} s"
         if isinstance(value, tuple):
             return (format_spec or ", ").join(map(str, value))
         return str(format(value, format_spec))
@@ -53,6 +55,7 @@ class _Template(Formatter):
 TEMPLATE = _Template()
 """Fills templates: `{n:# step}` is `1 step` or `2 steps`, `{why:?: }` puts a colon before what there is,
 `{names:; }` joins, `{on:|so|otherwise}` chooses; the first of these may be left out for what there is.
+`{took:ms}` shows milliseconds in seconds.
 """
 
 

@@ -9,11 +9,10 @@ from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.message import Message
 
-from engine.core.reasoner import ProposedPlan
+from engine.core.reasoner import Generation, ProposedPlan
 from themes.loading import load_themes
 from widgets.base.facts import ListModel
 from widgets.base.text_layout import CONTROL_FILTER
-from widgets.dialogs.generated_plans import GeneratedPlansModel
 from widgets.panes.beliefs import BeliefsPane, belief_row
 from widgets.panes.goals import FrameLine, GoalStack, intention_rows
 from widgets.panes.world import WorldModel, WorldPane, WorldSign
@@ -61,8 +60,9 @@ SEARCH = """@search
 TELEPORT = """@jump
 +!reach(Object) <-
     teleport(Object)."""
-GENERATED = GeneratedPlansModel(
-    goal="+!reach(home)",
+GENERATED = Generation(
+    "gen1",
+    "+!reach(home)",
     plans=(
         ProposedPlan("@arrived\n+!reach(Object) : there_is(Object, here)."),
         ProposedPlan(SEARCH),
@@ -70,12 +70,12 @@ GENERATED = GeneratedPlansModel(
     ),
     model="a-model-1",
     attempt=2,
-    attempts=3,
     problems=("line 14: a line that belongs to nothing",),
     answer="```yaml\nplan:\n  EVENT: achieve reach(Object)\n```\n",
     system="You write plans for an agent.",
-    user="Current goal: achieve reach(home)",
-    facts=(("took", "4.2 s"), ("cost", "$0.0124")),
+    prompt="Current goal: achieve reach(home)",
+    duration_ms=4_200,
+    tokens=1_240,
 )
 
 

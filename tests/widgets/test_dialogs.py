@@ -9,18 +9,19 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from app.cockpit.terminal_app import TerminalApp
+from engine.core.reasoner import Generation
+from engine.core.sandbox import OfferedBelief
 from widgets.base import dialog as box
 from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import RowChosen
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, plain
-from widgets.dialogs.generated_plans import GeneratedPlansDialog, GeneratedPlansModel
+from widgets.dialogs.generated_plans import GeneratedPlansDialog
 from widgets.dialogs.help import HelpDialog
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, args_text, parse_args
 from widgets.dialogs.themes import ThemesDialog
 from widgets.dialogs.turn import (
-    ChangeLine,
     ChangeList,
     HandBack,
     HandBackDialog,
@@ -276,8 +277,8 @@ async def test_help_can_be_filtered_and_escape_closes_it() -> None:
 
 CHANGED = HandoverModel(
     (
-        ChangeLine("files.changed", "changed: cart.py"),
-        ChangeLine("files.added", "added: \x1b]52;c;eA==\x07[red]evil[/] \u202egnp.txt"),
+        OfferedBelief("files.changed", True, "changed: cart.py"),
+        OfferedBelief("files.added", True, "added: \x1b]52;c;eA==\x07[red]evil[/] \u202egnp.txt"),
     ),
     goes_on="./shop with .venv",
     stays="./",
@@ -344,7 +345,7 @@ async def test_a_handover_without_another_place_follows() -> None:
 async def test_all_of_a_long_handover_can_be_read(size: tuple[int, int]) -> None:
     many = tuple(f"some/directory/file-{number:02}.txt" for number in range(50))
     model = HandoverModel(
-        (ChangeLine("files.added", "added: " + ", ".join(many)), *CHANGED.changes), "./x", "./"
+        (OfferedBelief("files.added", True, "added: " + ", ".join(many)), *CHANGED.changes), "./x", "./"
     )
     app = DialogApp(HandoverDialog(model))
     async with app.run_test(size=size) as pilot:
@@ -372,7 +373,7 @@ async def test_escape_leaves_a_handover_open() -> None:
     [
         (HandoverDialog(CHANGED, unasked=True), "enter", HandoverDecision(("files.changed", "files.added"))),
         (InterventionDialog(MODEL, unasked=True), "x", InterventionChoice(Offer.SKIP)),
-        (GeneratedPlansDialog(GeneratedPlansModel("+!a"), lambda _text: [], unasked=True), "escape", None),
+        (GeneratedPlansDialog(Generation("gen1", "+!a"), 1, lambda _text: [], unasked=True), "escape", None),
     ],
 )
 async def test_keys_that_were_meant_for_what_a_dialog_covers_choose_nothing(

@@ -7,15 +7,10 @@ from reasoner_samples import GENERATED, SEARCH
 from test_dialogs import OPEN, DialogApp
 from textual.widgets import TextArea
 
-from engine.core.reasoner import ProposedPlan
+from engine.core.reasoner import Generation, ProposedPlan
 from widgets.base.facts import LongText
 from widgets.base.text_layout import plain
-from widgets.dialogs.generated_plans import (
-    GeneratedPlansChoice,
-    GeneratedPlansDialog,
-    GeneratedPlansModel,
-    GeneratedPlansOffer,
-)
+from widgets.dialogs.generated_plans import GeneratedPlansChoice, GeneratedPlansDialog, GeneratedPlansOffer
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
 
@@ -24,8 +19,8 @@ def check(text: str) -> list[str]:
     return ["line 12: teleport/1 is no action"] if "teleport" in text else []
 
 
-def opened(model: GeneratedPlansModel = GENERATED) -> DialogApp:
-    return DialogApp(GeneratedPlansDialog(model, check))
+def opened(made: Generation = GENERATED) -> DialogApp:
+    return DialogApp(GeneratedPlansDialog(made, 3, check))
 
 
 def read(app: DialogApp) -> list[str]:
@@ -42,7 +37,7 @@ async def test_the_plans_are_read_first_with_verdicts_reasons_and_problems() -> 
     app = opened()
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        assert app.text("#head") == "a-model-1 · attempt 2 of 3 · took 4.2 s · cost $0.0124"
+        assert app.text("#head") == "a-model-1 · attempt 2 of 3 · took 4.2 s · tokens 1240 · reactive"
         assert read(app)[:18] == [
             "✗ line 14: a line that belongs to nothing",
             "",
@@ -92,11 +87,11 @@ async def test_nothing_can_be_approved_where_nothing_was_accepted() -> None:
 
 
 async def test_an_answer_without_plans_says_so() -> None:
-    app = opened(GeneratedPlansModel("+!reach(home)"))
+    app = opened(Generation("gen1", "+!reach(home)", attempt=1))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert read(app) == ["The answer holds no plans."]
-        assert app.text("#head") == "model unknown · attempt 1 of 1"
+        assert app.text("#head") == "model unknown · attempt 1 of 3 · took 0.0 s · tokens 0 · reactive"
         await pilot.press("e", "ctrl+s", "escape")
         assert app.result is OPEN
 
@@ -179,7 +174,7 @@ async def test_offers_can_be_clicked() -> None:
     ids=["words", "one word", "lines"],
 )
 async def test_all_of_an_answer_of_a_megabyte_can_be_read(answer: str) -> None:
-    app = opened(replace(GENERATED, answer=answer, system="", user=""))
+    app = opened(replace(GENERATED, answer=answer, system="", prompt=""))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("G")
         await pilot.pause()

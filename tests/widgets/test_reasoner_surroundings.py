@@ -11,10 +11,10 @@ from test_hostile_text import CONTROL, HOSTILE, MARKUP
 from test_sizes import SIZES
 from test_themes import COLOURED, contrast
 
-from engine.core.reasoner import ProposedPlan
+from engine.core.reasoner import Generation, ProposedPlan
 from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice
-from widgets.dialogs.generated_plans import GeneratedPlansDialog, GeneratedPlansModel
+from widgets.dialogs.generated_plans import GeneratedPlansDialog
 from widgets.panes.beliefs import belief_row
 from widgets.panes.goals import FrameLine, intention_rows
 from widgets.panes.world import WorldModel, WorldSign
@@ -40,8 +40,9 @@ def fill_with(app: ReasonerApp, text: str) -> None:
 
 def plans_of(text: str) -> GeneratedPlansDialog:
     plans = (ProposedPlan(text, (text,)), ProposedPlan(text))
-    model = GeneratedPlansModel(text, plans, text, 1, 2, (text,), text, text, text, ((text, text),))
-    return GeneratedPlansDialog(model, lambda plan: [text])
+    told = {"model": text, "system": text, "prompt": text, "answer": text, "reason": text}
+    made = Generation(text, text, attempt=1, plans=plans, problems=(text,), **told)
+    return GeneratedPlansDialog(made, 2, lambda plan: [text])
 
 
 def assert_clean(app: ReasonerApp) -> None:
@@ -111,7 +112,7 @@ async def test_panes_survive_any_size_and_any_change_of_it() -> None:
 async def test_dialogs_open_at_any_size(size: tuple[int, int]) -> None:
     app = ReasonerApp()
     async with app.run_test(size=size) as pilot:
-        app.push_screen(GeneratedPlansDialog(GENERATED, lambda plan: []))
+        app.push_screen(GeneratedPlansDialog(GENERATED, 3, lambda plan: []))
         await pilot.press("e")
         await pilot.resize_terminal(60, 20)
         await pilot.resize_terminal(*size)

@@ -1,8 +1,8 @@
 """What all dialogs are made from: a bordered column in the middle of a dimmed screen, and its parts.
 
-A dialog hands its panes, fields and keys to `BoxDialog.box`: rows and what is known of one (a list), a text
-to be read, fields with checks (a form), or pages behind tabs. `ConfirmDialog` asks before something that
-is not undone easily.
+The keys of a dialog stand in `dialog_keys.txt` and its style in `dialogs.tcss`, by its name. It hands its
+panes and fields to `BoxDialog.box`: rows and what is known of one (a list), a text to be read, fields with
+checks (a form), or pages behind tabs. `ConfirmDialog` asks before something that is not undone easily.
 """
 
 from __future__ import annotations
@@ -67,6 +67,21 @@ class DialogKey:
         return self.shown or _SHOWN.get(first, first)
 
 
+def _keys() -> dict[str, list[DialogKey]]:
+    """The keys of each dialog, by its name."""
+    keys: dict[str, list[DialogKey]] = {}
+    for line in Path(__file__).with_name("dialog_keys.txt").read_text("utf-8").splitlines()[1:]:
+        dialog, key, action, words, shown, why_not, first = map(str.strip, line.split("|"))
+        keys.setdefault(dialog, []).append(DialogKey(key, action, words, shown, why_not, bool(first)))
+    return keys
+
+
+_KEYS = _keys()
+_STYLES = Path(__file__).with_name("dialogs.tcss").read_text("utf-8").split("\n\n")
+_CSS = {rules.split(maxsplit=1)[0]: rules for rules in _STYLES}
+"""The style of each dialog, by its name, with which its rules begin; blank lines part them."""
+
+
 def keys_line(keys: Iterable[DialogKey], gap: str = "  ") -> Content:
     """The keys of a dialog, each of which can be clicked; those without words are left out."""
     parts = [
@@ -122,8 +137,11 @@ class BoxDialog(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", id="dialog.close")]
 
     def __init_subclass__(cls, **options: Any) -> None:
+        keys = _KEYS.get(cls.__name__, [])
+        cls.KEYS = keys or cls.KEYS
+        cls.DEFAULT_CSS = _CSS.get(cls.__name__, "")
         cls.AGREES = any(key.keys == "y" for key in cls.KEYS)
-        own = [Binding(key.keys, key.action, priority=key.priority) for key in cls.__dict__.get("KEYS", ())]
+        own = [Binding(key.keys, key.action, priority=key.priority) for key in keys]
         cls.BINDINGS = [
             *cls.__dict__.get("BINDINGS", ()),
             *(each for each in own if each.key and each.action),
@@ -265,6 +283,10 @@ class BoxDialog(ModalScreen[Result]):
         """Press a key, as a click on its name does; from the box it would not bubble past the box."""
         self.app.call_later(self.app.simulate_key, key)
 
+    def action_choose(self, choice: Any) -> None:
+        """Close with a choice."""
+        self.dismiss(choice)
+
     def action_close(self) -> None:
         """Leave the line; else close without choosing anything."""
         if self.writing:
@@ -350,10 +372,6 @@ class RowsDialog(ListDialog[ListModel]):
             self.action_ask(self.CHOOSING)
 
 
-EDITOR_KEY = DialogKey("ctrl+e", "open_editor", priority=True)
-"""Of dialogs with a larger field: opens the operator's own editor on its text."""
-
-
 def show_problems(status: Static, problems: Sequence[str], fine: str) -> None:
     """Show what is wrong with a field, or that nothing is."""
     status.set_class(not problems, "-fine")
@@ -370,13 +388,6 @@ class ConfirmDialog(BoxDialog[bool]):
         yes: what agreeing is called.
         no: what not agreeing is called.
     """
-
-    DEFAULT_CSS = """
-    ConfirmDialog > Vertical { max-width: 72; padding: 1 2; }
-    ConfirmDialog #question { text-style: bold; }
-    ConfirmDialog #consequence { margin: 1 0; color: $foreground-muted; }
-    """
-    KEYS = (DialogKey("y", "agree"), DialogKey("n", "close"))
 
     def __init__(self, question: str, consequence: str = "", yes: str = "yes", no: str = "no") -> None:
         super().__init__()
@@ -408,11 +419,6 @@ class TextDialog(BoxDialog[None]):
 
     AUTO_FOCUS = "LinePane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
-    KEYS: ClassVar[Sequence[DialogKey]] = (DialogKey("q", "close"),)
-    DEFAULT_CSS = """
-    TextDialog > Vertical { height: 96%; }
-    TextDialog > Vertical.-long { max-width: 160; }
-    """
 
     def __init__(self, title: str, text: str | Sequence[Section] | Render) -> None:
         super().__init__()
@@ -442,13 +448,7 @@ class WriteDialog(BoxDialog[str]):
         check: says what is wrong with a text, in sentences.
     """
 
-    DEFAULT_CSS = """
-    WriteDialog > Vertical { height: 80%; max-width: 120; }
-    WriteDialog TextArea { height: 1fr; min-height: 3; }
-    WriteDialog #about { height: auto; max-height: 4; color: $foreground-muted; }
-    """
     HINT = "ctrl+s send · ctrl+e your editor · esc cancel"
-    KEYS = (DialogKey("ctrl+s", "send", priority=True), EDITOR_KEY)
 
     def __init__(
         self, title: str, about: str, text: str = "", check: Callable[[str], list[str]] = lambda text: []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
@@ -21,6 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.value import dataclass
+from widgets.base.pane_words import pane_bindings
 from widgets.base.rows import Row, RowList
 from widgets.base.text_layout import OPERATOR_STYLES, LinePainter, Piece, Pieces, plain
 
@@ -131,17 +132,7 @@ class LinePane(Widget, can_focus=True):
     STARTS_ON_FIRST: ClassVar[bool] = True
     """False for panes that show no cursor until the operator moves it."""
     DEFAULT_CSS = Path(__file__).with_name("line_pane.tcss").read_text()
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "go('up')", "Up", show=False, id="pane.up"),
-        Binding("down,j", "go('down')", "Down", show=False, id="pane.down"),
-        Binding("pageup,ctrl+u", "go('page_up')", "Page up", show=False, id="pane.page-up"),
-        Binding("pagedown,ctrl+d", "go('page_down')", "Page down", show=False, id="pane.page-down"),
-        Binding("home", "go('top')", "Top", show=False, id="pane.top"),
-        Binding("end,G", "go('bottom')", "End; follow", show=False, id="pane.bottom"),
-        Binding("y", "copy_row", "Copy the row", show=False, id="pane.copy-row"),
-        Binding("Y", "copy_pane", "Copy the pane", show=False, id="pane.copy-pane"),
-        Binding("enter", "choose", "Choose", show=False, id="pane.choose"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("LinePane")
 
     def __init__(
         self,

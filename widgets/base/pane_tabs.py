@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from engine.core.text import clean_line
 from engine.value import dataclass
+from widgets.base.pane_words import pane_style
 from widgets.base.text_layout import Piece, width_of
 
 Tab = tuple[str, str, str]
@@ -49,15 +50,7 @@ class PaneTabs(StripLine):
     """One line of tabs; a click chooses one. Labels shorten to their key where there is no room."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--text", "tabs--current", "tabs--badge"}
-    DEFAULT_CSS = """
-    PaneTabs {
-        height: 1;
-        background: $background;
-        & > .tabs--text { color: $foreground-muted; }
-        & > .tabs--current { color: $text-primary; text-style: bold underline; }
-        & > .tabs--badge { color: $text-error; text-style: bold; }
-    }
-    """
+    DEFAULT_CSS = pane_style("PaneTabs")
 
     PREFIX = "tabs"
 

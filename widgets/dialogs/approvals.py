@@ -15,7 +15,7 @@ from textual.widgets import Input, Static, TextArea
 
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import EDITOR_KEY, BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog, DialogKey
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -74,20 +74,6 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
     """Gives an `ApprovalChoice`, or None: then the agents keep waiting."""
 
     HINT = "esc leaves it waiting"
-    KEYS = (
-        DialogKey("a", "answer('once')", "allow once"),
-        DialogKey("s", "answer('session')", "this session …"),
-        DialogKey("g", "answer('always')", "for good …"),
-        DialogKey("d", "answer('deny')", "deny …"),
-        DialogKey("e", "answer('edit')"),
-    )
-    DEFAULT_CSS = """
-    ApprovalDialog > Vertical { max-width: 120; height: auto; }
-    ApprovalDialog LongText { height: auto; max-height: 60vh; }
-    ApprovalDialog #asked { height: auto; color: $text-warning; }
-    ApprovalDialog #scope { display: none; height: auto; max-height: 6; }
-    ApprovalDialog.-granting #scope { display: block; }
-    """
 
     def __init__(
         self, model: ApprovalModel, scope_of: ScopeOf, *, begin: How | None = None, unasked: bool = False
@@ -194,12 +180,6 @@ class PermissionDialog(BoxDialog[bool]):
     """
 
     HINT = "nothing of it runs yet"
-    KEYS = (
-        DialogKey("y", "dismiss(True)", "let it start, now and later"),
-        DialogKey("d", "dismiss(False)", "let it not start"),
-        DialogKey("q", "close", "later", shown="esc"),
-    )
-    DEFAULT_CSS = "PermissionDialog > Vertical { max-width: 110; height: 80%; max-height: 30; }"
 
     def __init__(self, server: str, facts: Sequence[tuple[str, str]]) -> None:
         super().__init__()
@@ -242,18 +222,6 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
     """Gives a `PlanApproval`, or None: then the plan stays as it is."""
 
     HINT = "esc leaves it as it is"
-    KEYS = (
-        DialogKey("y", "accept", "accept"),
-        DialogKey("e", "edit", "change the envelope (ctrl+s accepts)"),
-        DialogKey("ctrl+s", "accept", priority=True),
-        EDITOR_KEY,
-        DialogKey("d", "reject"),
-    )
-    DEFAULT_CSS = """
-    PlanApprovalDialog > Vertical { height: 96%; max-width: 120; }
-    PlanApprovalDialog TextArea { height: 9; }
-    PlanApprovalDialog.-writing TextArea, PlanApprovalDialog.-writing #label { display: none; }
-    """
 
     def __init__(
         self, model: PlanApprovalModel, check: EnvelopeCheck, *, rejects: bool = False, unasked: bool = False

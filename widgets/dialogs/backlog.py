@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
-from widgets.base.dialog import DialogKey, RowsDialog
+from widgets.base.dialog import RowsDialog
 from widgets.base.facts import FactsPane, ListModel
 from widgets.base.line_pane import RowHighlighted
 
@@ -20,19 +20,6 @@ class BacklogDialog(RowsDialog):
 
     LIST_TITLE, CHOOSING = "Backlog", "campaign"
     EMPTY = "The backlog is empty: type : and coord_analyze to look for what could be better."
-    KEYS = (
-        DialogKey("a", "ask('approve')", "approve"),
-        DialogKey("d", "ask('reject')", "reject"),
-        DialogKey("p", "ask('process')", "next"),
-        DialogKey("P", "ask('process_all')", "all"),
-        DialogKey("C", "ask('campaign')", "campaign", shown="enter"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = """
-    BacklogDialog > Vertical { height: 96%; max-width: 160; }
-    BacklogDialog #list { height: 3fr; min-height: 4; }
-    BacklogDialog #facts { height: 2fr; min-height: 5; }
-    """
 
     def __init__(self, model: ListModel) -> None:
         super().__init__(model)
@@ -60,10 +47,3 @@ class JobsDialog(RowsDialog):
 
     LIST_TITLE, CHOOSING = "Jobs", "open"
     EMPTY = "No job was begun yet: type : and coord_improve COMPONENT, or coord_analyze."
-    KEYS = (
-        DialogKey("", "", "open", shown="enter"),
-        DialogKey("x", "ask('cancel')", "cancel"),
-        DialogKey("L", "ask('backlog')", "backlog"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = "JobsDialog > Vertical { height: 96%; max-width: 150; }"

@@ -71,26 +71,6 @@ class CampaignDialog(ListDialog[CampaignModel]):
     """A campaign: its candidates, and the judge's words and the difference of one."""
 
     WIDE, LIST_TITLE, EMPTY, CLASSES = 118, "Candidates", "No candidate yet.", "-full"
-    DEFAULT_CSS = """
-    CampaignDialog > Vertical.-full { max-width: 200; }
-    CampaignDialog #head { height: auto; max-height: 7; text-wrap: nowrap; text-overflow: ellipsis; }
-    CampaignDialog.-reading #list { display: none; }
-    CampaignDialog.-reading #difference { width: 1fr; border: none; }
-    CampaignDialog.-reading #difference:focus { width: 1fr; border: none; }
-    """
-    KEYS = (
-        DialogKey("s", "request('shadow')", "shadow", why_not="no candidate of it waits for you"),
-        DialogKey("a", "request('apply')", "apply", why_not="no candidate of it waits for you"),
-        DialogKey("d", "request('decline')", "decline", why_not="no candidate of it waits for you"),
-        DialogKey("u", "request('roll_back')", "roll back", why_not="it is not applied"),
-        DialogKey("r", "request('resume')", "resume", why_not="there is nothing to resume"),
-        DialogKey("x", "request('cancel')", "cancel", why_not="nothing of it is under way"),
-        DialogKey("left_square_bracket,n", "turn(-1)"),
-        DialogKey("right_square_bracket,N", "turn(1)"),
-        DialogKey("P", "picture", "picture"),
-        DialogKey("backspace,left", "back"),
-        DialogKey("q", "close"),
-    )
 
     def __init__(self, model: CampaignModel) -> None:
         super().__init__(model)

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.core.text import clean
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 from widgets.base.facts import LongText, Section
 
 
@@ -21,15 +21,6 @@ class UnsoundJournalDialog(BoxDialog[str]):
 
     TITLE_TEXT = "The journal is not sound"
     HINT = "esc leave"
-    KEYS = (
-        DialogKey("l", "choose('look')", "look at it"),
-        DialogKey("r", "choose('restore')", "restore"),
-        DialogKey("a", "choose('accept')", "accept the break"),
-    )
-    DEFAULT_CSS = """
-    UnsoundJournalDialog > Vertical { max-width: 84; padding: 1 2; }
-    UnsoundJournalDialog .-offers { margin: 1 0; }
-    """
 
     def __init__(self, problem: str, sound: int) -> None:
         super().__init__()
@@ -49,10 +40,6 @@ class UnsoundJournalDialog(BoxDialog[str]):
             classes="-question",
         )
 
-    def action_choose(self, way: str) -> None:
-        """Take an offer."""
-        self.dismiss(way)
-
 
 class ReadableEventsDialog(BoxDialog[str]):
     """Events of a journal that can be read, a page of them; gives `older` or `newer`, or nothing.
@@ -64,10 +51,6 @@ class ReadableEventsDialog(BoxDialog[str]):
     TITLE_TEXT = "What can be read"
     AUTO_FOCUS = "LinePane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
-    KEYS = (DialogKey("o", "choose('older')", "older ones"), DialogKey("n", "choose('newer')", "newer ones"))
-    DEFAULT_CSS = """
-    ReadableEventsDialog > Vertical { height: 96%; max-width: 160; }
-    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -78,7 +61,3 @@ class ReadableEventsDialog(BoxDialog[str]):
     def compose(self) -> ComposeResult:
         """The lines, which have the focus, so that arrows scroll."""
         yield self.box(self._text)
-
-    def action_choose(self, way: str) -> None:
-        """Go to another page."""
-        self.dismiss(way)

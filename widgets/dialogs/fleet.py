@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.asked import asked_lines
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import Notice, RowChosen
 from widgets.base.text_layout import Piece, Pieces, wrap
@@ -57,26 +57,6 @@ class FleetDialog(BoxDialog[None]):
     WRITTEN_MOST = 20_000
     SHORT = 30
     """On a short screen less is shown of the agent under the cursor."""
-    KEYS = (
-        DialogKey("", "", "answer", shown="1–9"),
-        DialogKey("", "choose", "open", shown="enter"),
-        DialogKey("I", "delegate", "delegate", priority=True),
-        DialogKey("t", "request('transfer')", "give floor", priority=True),
-        DialogKey("h", "request('handoffs')", "handoffs", priority=True),
-        DialogKey("x", "request('toggle')", "off/on", priority=True),
-        DialogKey("slash", "filter", "filter", priority=True),
-        DialogKey("left", "side(-1)"),
-        DialogKey("right", "side(1)"),
-        DialogKey("escape", "close"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = """
-    FleetDialog > Vertical.-full { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
-    FleetDialog #standing { color: $foreground; }
-    FleetDialog #heading { height: 1; color: $foreground-muted; }
-    FleetDialog #asks { height: 8; }
-    FleetDialog.-short #asks { height: 5; }
-    """
     # What opens a line to write comes before the focus, so that letters typed fast behind it are in the line.
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"digit({key})", "Answer", show=False, priority=True) for key in "0123456789"),
@@ -181,7 +161,7 @@ class FleetDialog(BoxDialog[None]):
         if (row := self.grid.row) is not None:
             self.request("wanted", row.key, request)
 
-    def action_choose(self) -> None:
+    def action_open(self) -> None:
         """Open the agent under the cursor."""
         self.action_request("open")
 

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.core.reasoner import ProposedPlan
+from engine.core.reasoner import Generation
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey, WriteDialog
+from widgets.base.dialog import BoxDialog, WriteDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.text_layout import escape_unprintable
 
@@ -38,27 +38,6 @@ WRITTEN: dict[GeneratedPlansOffer, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedPlansModel:
-    """What the operator is shown."""
-
-    goal: str
-    """The event that plans were asked for, such as `+!reach(home)`."""
-    plans: tuple[ProposedPlan, ...] = ()
-    model: str = ""
-    attempt: int = 1
-    attempts: int = 1
-    problems: tuple[str, ...] = ()
-    """What is wrong with the answer as a whole."""
-    answer: str = ""
-    system: str = ""
-    """The system prompt."""
-    user: str = ""
-    """The user prompt."""
-    facts: tuple[tuple[str, str], ...] = ()
-    """Label and text, such as the cost."""
-
-
-@dataclass(frozen=True, slots=True)
 class GeneratedPlansChoice:
     """What the operator chose."""
 
@@ -71,34 +50,26 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
     """Gives the operator's choice, or None: then the plans wait in the background."""
 
     HINT = "esc leaves them waiting in the background"
-    KEYS = (
-        DialogKey("y", "offer('approve')", "install"),
-        DialogKey("e", "offer('edit')", "edit"),
-        DialogKey("r", "offer('ask_again')", "ask again"),
-        DialogKey("d", "offer('reject')", "reject"),
-    )
-    DEFAULT_CSS = """
-    GeneratedPlansDialog > Vertical { height: 96%; }
-    GeneratedPlansDialog #head { height: 1; color: $foreground-muted; }
-    """
 
-    def __init__(self, model: GeneratedPlansModel, check: PlansCheck, *, unasked: bool = False) -> None:
+    def __init__(
+        self, generation: Generation, attempts: int, check: PlansCheck, *, unasked: bool = False
+    ) -> None:
         super().__init__(unasked=unasked)
-        self._model = model
+        self._generation, self._attempts = generation, attempts
         self._check = check
         self._text = LongText()
         self._question = Static(Content(QUESTION), id="line")
 
     def compose(self) -> ComposeResult:
         """Whence the plans are, all that there is to read, and what can be done."""
-        head = Static(Content(_head(self._model)), id="head")
+        head = Static(Content(_head(self._generation, self._attempts)), id="head")
         parts = (head, self._text, self._question, self.line)
-        title = f"Plans for {clean_line(self._model.goal, limit=180)}"
+        title = f"Plans for {clean_line(self._generation.goal, limit=180)}"
         yield self.box(*parts, title=title, classes="-question")
 
     def on_mount(self) -> None:
         """The plans are read first."""
-        self._text.show(_sections(self._model))
+        self._text.show(_sections(self._generation))
         self._text.focus()
 
     def action_offer(self, name: str) -> None:
@@ -111,7 +82,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         elif offer is GeneratedPlansOffer.APPROVE:
             self.dismiss(GeneratedPlansChoice(offer))
         elif offer is GeneratedPlansOffer.EDIT:
-            before = "\n\n".join(escape_unprintable(plan.text).strip() for plan in self._model.plans)
+            before = "\n\n".join(escape_unprintable(plan.text).strip() for plan in self._generation.plans)
             about = "The plans as they will be installed; to go on without plans, reject them."
             self.app.push_screen(WriteDialog("Edit the plans", about, before, self._check), self._edited)
         else:
@@ -120,7 +91,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
 
     def _refusal(self, offer: GeneratedPlansOffer) -> str:
         """Why an offer cannot be taken; empty when it can."""
-        if offer is GeneratedPlansOffer.APPROVE and not any(plan.accepted for plan in self._model.plans):
+        if offer is GeneratedPlansOffer.APPROVE and not any(plan.accepted for plan in self._generation.plans):
             return "no plan was accepted; edit the plans, ask again, or reject them"
         return ""
 
@@ -148,20 +119,20 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         self._question.update(Content(text), layout=False)
 
 
-def _head(model: GeneratedPlansModel) -> str:
+def _head(made: Generation, attempts: int) -> str:
     """Who made the plans, at which attempt, and at what cost."""
-    made_by = clean_line(model.model, limit=60) or "model unknown"
-    parts = [made_by, f"attempt {model.attempt} of {model.attempts}"]
-    parts += [f"{clean_line(label, limit=20)} {clean_line(text, limit=40)}" for label, text in model.facts]
-    return " · ".join(parts)
+    made_by = clean_line(made.model, limit=60) or "model unknown"
+    took = f"took {made.duration_ms / 1000:.1f} s · tokens {made.tokens} · {made.trigger}"
+    return f"{made_by} · attempt {made.attempt} of {attempts} · {took}"
 
 
-def _sections(model: GeneratedPlansModel) -> tuple[Section, ...]:
+def _sections(made: Generation) -> tuple[Section, ...]:
     """The plans with their verdicts, then the answer as it came, and what was asked."""
-    sections = [Section(f"✗ {problem}", title_style="error") for problem in model.problems]
-    for number, plan in enumerate(model.plans, 1):
+    problems = filter(None, (made.reason, *made.problems))
+    sections = [Section(f"✗ {problem}", title_style="error") for problem in problems]
+    for number, plan in enumerate(made.plans, 1):
         verdict, style = ("✓ accepted", "success") if plan.accepted else ("✗ refused", "error")
         sections.append(Section(f"{verdict}: plan {number}", plan.text, style, plan.reasons))
     sections += [] if sections else [Section("The answer holds no plans.", title_style="warning")]
-    asked = (("The answer as it came", model.answer), ("System prompt", model.system), ("Prompt", model.user))
+    asked = (("The answer as it came", made.answer), ("System prompt", made.system), ("Prompt", made.prompt))
     return (*sections, *(Section(f"── {title} ──", text) for title, text in asked if text))

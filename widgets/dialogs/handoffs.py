@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.dialog import DialogKey, ListDialog, RowsDialog
+from widgets.base.dialog import ListDialog, RowsDialog
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import Notice, RowChosen, RowHighlighted
 from widgets.base.rows import Row
@@ -66,38 +66,6 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
     HINT = "esc close"
     EMPTY = "Nothing was handed over yet: F, then I."
     WIDE = 140
-    DEFAULT_CSS = """
-    HandoffsDialog > Vertical.-full { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
-    HandoffsDialog #standing { color: $foreground; }
-    HandoffsDialog.-wide #facts { width: 42%; }
-    """
-    KEYS = (
-        DialogKey("enter", "request('open')", "go to it", why_not="no agent of the engine works on it"),
-        DialogKey("p", "request('prompt')", "prompt", why_not="it has none of its own"),
-        DialogKey("x", "request('cancel')", "cancel", why_not="there is nothing to cancel"),
-        DialogKey(
-            "r", "request('retry')", "retry", why_not="only what has ended without success is tried again"
-        ),
-        DialogKey(
-            "plus,equals_sign",
-            "request('raise')",
-            "priority",
-            shown="+ -",
-            why_not="only what is open has a priority",
-        ),
-        DialogKey("m", "request('take_over')", "take over", why_not="only what is open can be taken over"),
-        DialogKey(
-            "space",
-            "request('pause')",
-            "pause/resume",
-            why_not="only what runs is paused, only what is paused is resumed",
-        ),
-        DialogKey("o", "request('error')", "error", why_not="it has no error"),
-        DialogKey("minus", "request('lower')", why_not="only what is open has a priority"),
-        DialogKey("f", "fleet", "fleet"),
-        DialogKey("P", "picture", "picture"),
-        DialogKey("q", "close"),
-    )
 
     def __init__(self, model: HandoffsModel) -> None:
         super().__init__(model)
@@ -176,4 +144,3 @@ class SelectionDialog(RowsDialog):
     """The candidates, best first; enter offers to hand the text to the agent under the cursor."""
 
     HINT, LIST_TITLE, CHOOSING = "enter hands it over · esc close", "Candidates", "chosen"
-    DEFAULT_CSS = "SelectionDialog > Vertical { height: 96%; max-width: 140; }"

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from engine.core.text import clean_line
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 from widgets.base.facts import FactsPane
 from widgets.base.text_layout import Piece, Pieces, wrap
 
@@ -58,12 +58,6 @@ class HelpDialog(BoxDialog[None]):
     """
 
     TITLE_TEXT, HINT = "Help", "↑ ↓ scroll · / filter · esc close"
-    DEFAULT_CSS = """
-    HelpDialog > Vertical { height: 96%; }
-    HelpDialog Input { display: none; height: 3; }
-    HelpDialog.-filtering Input { display: block; }
-    """
-    KEYS = (DialogKey("question_mark,q", "close"), DialogKey("slash", "filter"))
 
     def __init__(self, groups: HelpGroups, about: str = "") -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from typing import Literal
 from textual import on
 
 from engine.value import replace
-from widgets.base.dialog import DialogKey, RowsDialog
+from widgets.base.dialog import RowsDialog
 from widgets.base.facts import ListModel
 from widgets.base.line_pane import RowChosen, RowHighlighted
 
@@ -33,18 +33,6 @@ class InboxDialog(RowsDialog):
 
     HINT = "on a heading: all below it · esc close"
     LIST_TITLE, EMPTY, CLASSES = "Inbox", "Nothing needs you.", "-question"
-    KEYS = (
-        DialogKey("a", "answer('once')"),
-        DialogKey("s", "answer('session')"),
-        DialogKey("g", "answer('always')"),
-        DialogKey("d", "answer('deny')"),
-        DialogKey("", "", "open", shown="enter"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = """
-    InboxDialog > Vertical { height: 96%; max-width: 160; }
-    InboxDialog #said { max-height: 5; }
-    """
 
     def on_mount(self) -> None:
         """Time passes."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from typing import Literal
 
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.core.text import clean
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 
-
-class LeaveChoice(StrEnum):
-    """What the operator can choose besides staying."""
-
-    DETACH = "detach"
-    STOP = "stop"
+LeaveChoice = Literal["detach", "stop"]
 
 
 class LeaveDialog(BoxDialog[LeaveChoice]):
@@ -27,15 +22,6 @@ class LeaveDialog(BoxDialog[LeaveChoice]):
     """
 
     TITLE_TEXT, HINT = "Leave", "esc stay"
-    KEYS = (
-        DialogKey("l,enter", "choose('detach')", "leave agents running"),
-        DialogKey("x", "choose('stop')", "stop and leave"),
-        DialogKey("n", "close", "stay"),
-    )
-    DEFAULT_CSS = """
-    LeaveDialog > Vertical { max-width: 76; }
-    LeaveDialog Static { padding: 1 2; }
-    """
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -48,7 +34,3 @@ class LeaveDialog(BoxDialog[LeaveChoice]):
             "Stopped, an action under way is cut off and recorded."
         )
         yield self.box(Static(Content(words)))
-
-    def action_choose(self, choice: str) -> None:
-        """Choose."""
-        self.dismiss(LeaveChoice(choice))

@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 from engine.core.text import clean_line
 from engine.value import dataclass, replace
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 from widgets.base.line_pane import LinePane, Notice, RowChosen, RowHighlighted
 from widgets.base.rows import Row
 
@@ -59,26 +59,6 @@ class MemoryBrowser(BoxDialog[None]):
     """Looks for memories, follows their links, and requests what the operator wants of them."""
 
     WIDE = 112
-    KEYS = (
-        DialogKey("slash", "search", "search"),
-        DialogKey("tab", "other_half", "detail", priority=True),
-        DialogKey("p", "pin", "pin"),
-        DialogKey("f", "change('focus')", "focus"),
-        DialogKey("E", "change('evict')", "evict"),
-        DialogKey("delete,D", "change('forget')", "forget", shown="D"),
-        DialogKey("plus", "judge(True)", "right", shown="+"),
-        DialogKey("minus", "judge(False)", "wrong", shown="-"),
-        DialogKey("W", "everywhere", "all work"),
-        DialogKey("P", "picture", "picture"),
-        DialogKey("L", "likeness", "likeness"),
-        DialogKey("M,q", "close"),
-    )
-    DEFAULT_CSS = """
-    MemoryBrowser > Vertical { height: 96%; max-width: 180; }
-    MemoryBrowser #results { height: 2fr; min-height: 2; }
-    MemoryBrowser #detail { height: 3fr; min-height: 2; }
-    MemoryBrowser.-wide .-halves > .-below { width: 60%; }
-    """
 
     def __init__(self, model: BrowserModel, *, opens: str = "") -> None:
         """Show a model, with this memory open."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from widgets.base.dialog import DialogKey, RowsDialog, TextDialog
+from widgets.base.dialog import RowsDialog, TextDialog
 
 
 class ContextDialog(TextDialog):
     """The last prompt of an agent's model, and what it left out."""
 
     HINT = "↑ ↓ scroll · Y copy · r bring back what was left out · esc close"
-    KEYS = (DialogKey("r", "bring_back", "bring back"), DialogKey("q", "close"))
 
     def action_bring_back(self) -> None:
         """Have the first text that was left out in the next prompt."""
@@ -21,15 +20,6 @@ class MetaDialog(RowsDialog):
 
     LIST_TITLE = "Meta-cognition"
     EMPTY = "What the agent does about its own thinking will appear here once it runs. Press space to run it."
-    KEYS = (
-        DialogKey("f", "ask('force')", "do it now"),
-        DialogKey("v", "ask('veto')", "veto"),
-        DialogKey("x", "ask('cancel')", "cancel job"),
-        DialogKey("P", "ask('picture')", "events per second"),
-        DialogKey("ctrl+g", "guide", "guide"),
-        DialogKey("m,q", "close"),
-    )
-    DEFAULT_CSS = "MetaDialog > Vertical { height: 96%; }"
 
     def action_guide(self) -> None:
         """Close, and let the operator write what the thinker is to know."""

@@ -9,7 +9,7 @@ from functools import partial
 from textual.app import ComposeResult
 
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 from widgets.base.facts import Fact, FactsPane, fact_lines
 from widgets.base.text_layout import Piece, Pieces
 
@@ -102,8 +102,6 @@ class PictureDialog(BoxDialog[None]):
 
     AUTO_FOCUS = "FactsPane"
     HINT = "↑ ↓ scroll · Y copy · esc close"
-    KEYS = (DialogKey("P,q", "close"),)
-    DEFAULT_CSS = "PictureDialog > Vertical { height: 96%; max-width: 140; }"
 
     def __init__(self, picture: Picture, look: Callable[[], Awaitable[Picture]]) -> None:
         super().__init__()

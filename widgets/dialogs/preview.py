@@ -39,12 +39,6 @@ class PreviewDialog(BoxDialog[str]):
     """Enter does the line, or chooses what is meant; escape leaves it in the bar."""
 
     HINT = "nothing is done yet"
-    DEFAULT_CSS = """
-    PreviewDialog > Vertical { max-width: 110; height: 70%; min-height: 16; max-height: 26; }
-    PreviewDialog #facts { min-height: 6; }
-    PreviewDialog #choices { height: auto; max-height: 10; min-height: 2; }
-    """
-    KEYS = (DialogKey("enter", "do"), DialogKey("q", "close"))
 
     def __init__(self, model: PreviewModel) -> None:
         super().__init__()
@@ -133,17 +127,6 @@ class RewindDialog(BoxDialog[str]):
 
     AUTO_FOCUS = "LinePane"
     HINT = "nothing has changed yet · ↑ ↓ scroll · esc close"
-    DEFAULT_CSS = """
-    RewindDialog > Vertical { height: 96%; }
-    RewindDialog #refused { height: auto; color: $text-error; }
-    """
-    KEYS = (
-        DialogKey("y", "agree"),
-        DialogKey("n,q", "close"),
-        DialogKey("b", "scope('both')"),
-        DialogKey("f", "scope('files')"),
-        DialogKey("t", "scope('state')"),
-    )
 
     def __init__(self, model: RewindModel) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from engine.core.journal import of_agent
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, DialogKey, ListDialog
+from widgets.base.dialog import BoxDialog, ListDialog
 from widgets.base.facts import LongText, Section
 from widgets.base.line_pane import LinePane, Notice, RowChosen
 from widgets.base.rows import Row, blank
@@ -87,17 +87,6 @@ class WhyDialog(ListDialog[WhyModel]):
     """A chain; enter asks on from the event under the cursor, backspace goes back to the last question."""
 
     LIST_TITLE, EMPTY = "Why", "Nothing is recorded of it."
-    KEYS = (
-        DialogKey("", "ask", "why this", shown="enter"),
-        DialogKey("b", "way('backward')", "causes"),
-        DialogKey("f", "way('forward')", "effects"),
-        DialogKey("i", "way('wrong')", "if it is wrong"),
-        DialogKey("w", "event('mark')", "mark wrong"),
-        DialogKey("D", "event('retract')", "retract"),
-        DialogKey("backspace", "back", "back"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = "WhyDialog > Vertical { height: 96%; max-width: 140; }"
 
     def __init__(self, model: WhyModel) -> None:
         super().__init__(model)
@@ -164,25 +153,12 @@ class SearchDialog(BoxDialog[None]):
     """Posts `SearchRequested` and `OpenRequested`; its opener answers by `show` and `show_whole`."""
 
     TITLE_TEXT = "Search everything"
-    KEYS = (
-        DialogKey("slash", "search", "search"),
-        DialogKey("", "", "go there", shown="enter"),
-        DialogKey("v", "view", "read it whole"),
-        DialogKey("backspace,left", "back", "back to the list", shown="←"),
-        DialogKey("", "", "copy", shown="Y"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = """
-    SearchDialog > Vertical { height: 96%; max-width: 180; }
-    SearchDialog LongText { display: none; }
-    SearchDialog.-reading LongText { display: block; }
-    SearchDialog.-reading #results { display: none; }
-    """
 
     def __init__(self, words: str = "") -> None:
         super().__init__()
         self._model = SearchModel(words)
-        self._words = words
+        self.words = words
+        """What is looked for now."""
         self._reads = ""
         self._input = Input(words, placeholder='words, or "words together"', max_length=WORDS_LIMIT)
         empty = "Type words and press enter: events, outputs, thoughts, prompts and memories are searched."
@@ -196,19 +172,14 @@ class SearchDialog(BoxDialog[None]):
 
     def on_mount(self) -> None:
         """Words come first; where there are some, they are looked for."""
-        if self._words:
-            self._ask(self._words)
+        if self.words:
+            self._ask(self.words)
         else:
             self._input.focus()
 
-    @property
-    def words(self) -> str:
-        """What is looked for now."""
-        return self._words
-
     def show(self, model: SearchModel) -> None:
         """Show these, unless they answer older words."""
-        if model.words == self._words:
+        if model.words == self.words:
             self._model = model
             self._list.set_notice(model.notice)
             self._list.set_rows(model.found)
@@ -228,7 +199,7 @@ class SearchDialog(BoxDialog[None]):
         self._ask(event.value.strip())
 
     def _ask(self, words: str) -> None:
-        self._words = words
+        self.words = words
         self.action_back()
         self.show(SearchModel(words, notice=Notice("searching …", "loading") if words else None))
         self.request("search", words)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from typing import Literal
 
 from textual.app import ComposeResult
 
-from widgets.base.dialog import BoxDialog, ConfirmDialog, DialogKey
+from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import Fact, FactsPane
 
-
-class NoJailChoice(StrEnum):
-    """What the operator can choose; the value is the key that chooses it."""
-
-    FILES_ONLY = "f"
-    ACCEPT = "u"
-    LEAVE = "q"
+NoJailChoice = Literal["files", "accept", "leave"]
 
 
 class NoJailDialog(BoxDialog[NoJailChoice | None]):
@@ -29,15 +23,6 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
     """
 
     TITLE_TEXT, HINT = "No jail for programs", "esc: file commands only"
-    KEYS = (
-        DialogKey("f", "choose('f')", "file commands only"),
-        DialogKey("p", "weaken", "run programs all the same …"),
-        DialogKey("q", "choose('q')", "leave and mend it"),
-    )
-    DEFAULT_CSS = """
-    NoJailDialog > Vertical { border: round $error; }
-    NoJailDialog FactsPane { height: auto; max-height: 14; }
-    """
 
     def __init__(self, facts: Sequence[Fact], weaker: str, promise: str) -> None:
         super().__init__()
@@ -51,10 +36,6 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
         """Give the facts the lines they need, as far as there is room."""
         self.fit_text(self._facts, 6)
 
-    def action_choose(self, choice: str) -> None:
-        """Choose."""
-        self.dismiss(NoJailChoice(choice))
-
     def action_weaken(self) -> None:
         """Ask once more; only `y` agrees."""
         question = f"Press y to {self._weaker} until this session ends"
@@ -62,4 +43,4 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
 
     def _agreed(self, sure: bool | None) -> None:
         if sure:
-            self.dismiss(NoJailChoice.ACCEPT)
+            self.dismiss("accept")

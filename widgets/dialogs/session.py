@@ -61,17 +61,6 @@ class SessionDialog(ListDialog[SessionModel]):
     WIDE, SHORT, CLASSES, LIST_TITLE = 118, 30, "-full", "Parts"
     WRITTEN_MOST = 20_000
     EMPTY = "Nothing of it is there yet."
-    KEYS = (
-        DialogKey("r", "request('again')", "build again"),
-        DialogKey("s", "request('step_mode')", "step mode"),
-        DialogKey("x", "request('end')", "end it"),
-        DialogKey("q", "close"),
-    )
-    DEFAULT_CSS = """
-    SessionDialog #head { height: auto; max-height: 3; text-style: bold; }
-    SessionDialog #asks { height: 9; }
-    SessionDialog.-short #asks { height: 6; }
-    """
     # These come before the focus, so that a burst of keys is taken in its order.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", show=False, priority=True),

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
 from engine.value import dataclass, field
-from widgets.base.dialog import EDITOR_KEY, BoxDialog, DialogKey, show_problems
+from widgets.base.dialog import BoxDialog, show_problems
 from widgets.base.text_layout import visible
 
 Check = Callable[[str, str, str], list[str]]
@@ -50,14 +50,7 @@ class StepEditor(BoxDialog[StepEdit | None]):
         refused: why that was so.
     """
 
-    DEFAULT_CSS = """
-    StepEditor Horizontal { height: auto; }
-    StepEditor Horizontal > Vertical { height: auto; width: 1fr; }
-    StepEditor TextArea { height: 1fr; min-height: 5; max-height: 20; }
-    StepEditor > Vertical { height: 80%; }
-    """
     HINT = "ctrl+s save · tab next field · ctrl+e your editor · esc cancel"
-    KEYS = (DialogKey("ctrl+s", "save", priority=True), EDITOR_KEY)
 
     _tool = getters.query_one("#tool", Input)
     _command = getters.query_one("#command", Input)

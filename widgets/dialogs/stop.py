@@ -9,9 +9,10 @@ from textual.widgets import Static
 
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.dialog import BoxDialog, ConfirmDialog, DialogKey
+from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen
+from widgets.base.pane_words import pane_style
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 
@@ -32,16 +33,6 @@ class StopModel:
 
 class StopDialog(BoxDialog[None]):
     """Each grade is one key or one click; to kill is confirmed. Escape and enter only close."""
-
-    DEFAULT_CSS = """
-    StopDialog > Vertical { height: 96%; max-height: 30; }
-    StopDialog #scopes { height: auto; margin: 0 0 1 0; }
-    """
-    KEYS = (
-        DialogKey("tab", "scope", "scope", priority=True),
-        DialogKey("enter,q,X", "close", priority=True),
-        DialogKey("full_stop", "again"),
-    )
 
     def __init__(self, model: StopModel) -> None:
         super().__init__()
@@ -119,10 +110,7 @@ class StopReceiptPane(FactsPane):
 
     can_focus = False
     BINDING_GROUP_TITLE = "Receipt"
-    DEFAULT_CSS = """
-    StopReceiptPane { display: none; border: round $warning; height: auto; }
-    StopReceiptPane.-shown { display: block; }
-    """
+    DEFAULT_CSS = pane_style("StopReceiptPane")
 
     def show(self, lines: tuple[Fact, ...], hint: str) -> None:
         """Show what was stopped, and which keys are of use now; no lines hide it."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual import on
 
-from widgets.base.dialog import DialogKey, ListDialog
+from widgets.base.dialog import ListDialog
 from widgets.base.line_pane import RowChosen, RowHighlighted
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
@@ -17,8 +17,6 @@ class ThemesDialog(ListDialog[Sequence[str]]):
 
     TITLE_TEXT, HINT = "Colours", "↑ ↓ show · esc back"
     LIST_TITLE, MARKS = "Themes", True
-    KEYS = (DialogKey("", "", "keep", shown="enter"), DialogKey("q", "close"))
-    DEFAULT_CSS = "ThemesDialog > Vertical { width: 44; height: 80%; }"
 
     _before = ""
 

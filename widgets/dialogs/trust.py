@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from typing import Literal
 
 from textual.app import ComposeResult
 
-from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.dialog import BoxDialog
 from widgets.base.facts import LongText, Section
 
-
-class TrustChoice(StrEnum):
-    """What the user can choose; the value is the key that chooses it."""
-
-    TRUST = "y"
-    RESTRICTED = "n"
-    LEAVE = "q"
+TrustChoice = Literal["trust", "restricted", "leave"]
 
 
 class TrustDialog(BoxDialog[TrustChoice]):
@@ -29,14 +23,6 @@ class TrustDialog(BoxDialog[TrustChoice]):
     """
 
     TITLE_TEXT, HINT = "Do you trust this folder?", "↑ ↓ scroll · esc: open restricted"
-    KEYS = (
-        DialogKey("y", "choose('y')", "trust exactly this"),
-        DialogKey("n", "choose('n')", "open restricted"),
-        DialogKey("q", "choose('q')", "leave"),
-    )
-    DEFAULT_CSS = """
-    TrustDialog > Vertical { border: round $warning; height: 96%; }
-    """
 
     def __init__(self, folder: str, sections: Sequence[Section], said: str = "") -> None:
         super().__init__(unasked=True)
@@ -57,10 +43,6 @@ class TrustDialog(BoxDialog[TrustChoice]):
         self.set_focus(self._text)
         self.say(self._said)
 
-    def action_choose(self, choice: str) -> None:
-        """Choose."""
-        self.dismiss(TrustChoice(choice))
-
     def action_close(self) -> None:
         """Open it restricted."""
-        self.dismiss(TrustChoice.RESTRICTED)
+        self.dismiss("restricted")

@@ -10,9 +10,10 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from engine.core.sandbox import OfferedBelief
 from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
-from widgets.base.dialog import BoxDialog, ConfirmDialog, DialogKey
+from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen
 from widgets.base.rows import Row
@@ -95,12 +96,6 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
     """Gives the operator's choice, or None: then the agent still waits in the background."""
 
     TITLE_TEXT = "Manual intervention"
-    DEFAULT_CSS = """
-    InterventionDialog FactsPane { height: auto; max-height: 14; }
-    InterventionDialog #line { margin: 1 0 0 0; }
-    InterventionDialog #offers { min-height: 1; }
-    InterventionDialog.-writing #offers { display: none; }
-    """
 
     def __init__(self, model: InterventionModel, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
@@ -208,11 +203,6 @@ class HandBackDialog(BoxDialog[HandBack | None]):
     """Asks for a note; None means back to the shell. The key that opened it hands back at once."""
 
     TITLE_TEXT, HINT = "Hand the shell back", " "
-    KEYS = (
-        DialogKey("ctrl+right_square_bracket", "hand_back", "hands back", shown="enter", priority=True),
-        DialogKey("", "close", "stays", shown="esc"),
-        DialogKey("tab", "look_elsewhere", "looks at other panes", priority=True),
-    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -244,18 +234,10 @@ CHANGE_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeLine:
-    """A change as the agent would believe it."""
-
-    key: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class HandoverModel:
     """What is put to the operator."""
 
-    changes: tuple[ChangeLine, ...] = ()
+    changes: tuple[OfferedBelief, ...] = ()
     goes_on: str = ""
     """Where the shell ended, such as `./shop with .venv`; empty when the agent continues where it was."""
     stays: str = ""
@@ -287,16 +269,6 @@ class HandoverDialog(BoxDialog[HandoverDecision | None]):
     """Gives the decision, or None: then the hand-over stays open and the agent waits."""
 
     TITLE_TEXT, HINT = "What is the agent to know?", "esc leaves it open; the agent waits"
-    KEYS = (
-        DialogKey("enter", "accept", "tells the agent what is marked ✓", priority=True),
-        DialogKey("", "", "mark", shown="space"),
-        DialogKey("minus", "mark(False)", "none"),
-        DialogKey("plus", "mark(True)", "all"),
-        DialogKey("space", "switch"),
-    )
-    DEFAULT_CSS = """
-    HandoverDialog .-keys { margin: 1 0 0 0; }
-    """
 
     def __init__(self, model: HandoverModel, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)

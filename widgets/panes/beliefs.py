@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from engine.core.text import clean_line
 from widgets.base.facts import ListModel, RowsPane
+from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row, heading
 from widgets.base.text_layout import Piece, bar, cut_text, pad
 
@@ -27,11 +28,7 @@ class BeliefsPane(RowsPane):
     MARKS = True
     BINDING_GROUP_TITLE = "Beliefs"
     EMPTY = "What the agent believes will appear here once it perceives. Press s to step it."
-    HELP = """## Beliefs
-→ perceived, ● the agent's own, @ from another agent; + came or changed in this tick.
-To the right: the sources, and the tick since which it is believed.
-Newest first. Enter says what made it, w asks why it is believed.
-"""
+    HELP = pane_help("Beliefs")
 
     def row_chosen(self, key: str) -> None:
         """Tell which belief was chosen."""
@@ -81,17 +78,8 @@ class WorkingMemory(RowsPane):
     MARKS = True
     BINDING_GROUP_TITLE = "Working memory"
     EMPTY = "What the agent keeps in mind will appear here once it runs. Press space to run it."
-    HELP = """## Working memory
-What the agent has in mind now. ★ is its focus; + is new in this tick; the percentage is its confidence.
-Below that the memories in mind: ★ the one in focus, ◆ pinned ones, which are never evicted. The bar is how
-relevant it is now, then its age. p pins a memory or lets it go, E takes it out of mind, f brings it into
-focus, enter opens it in the memory browser (M).
-"""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p", "ask('pin')", "Pin the memory in mind, or let it go", show=False, id="memory.pin"),
-        Binding("E", "ask('evict')", "Take the memory out of mind", show=False, id="memory.evict"),
-        Binding("f", "ask('focus')", "Bring the memory into focus", show=False, id="memory.focus"),
-    ]
+    HELP = pane_help("Working memory")
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("WorkingMemory")
 
     def row_chosen(self, key: str) -> None:
         """Open a memory."""

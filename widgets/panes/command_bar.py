@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 from rich.cells import cell_len, set_cell_size
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Requested, RowChosen
+from widgets.base.pane_words import pane_bindings, pane_help, pane_style
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, width_of
 
@@ -51,16 +52,7 @@ class CompletionList(LinePane, can_focus=False):
     """The completions above the line; the input keeps the focus, and a click takes one."""
 
     STARTS_ON_FIRST = False
-    DEFAULT_CSS = """
-    CompletionList {
-        overlay: screen;
-        constrain: inside inside;
-        border: round $border-blurred;
-        background: $panel;
-        height: auto;
-        display: none;
-    }
-    """
+    DEFAULT_CSS = pane_style("CompletionList")
 
 
 class CommandBar(Vertical):
@@ -71,21 +63,9 @@ class CommandBar(Vertical):
     """
 
     BINDING_GROUP_TITLE = "Command"
-    HELP = """## Command bar
-Type a command or a goal and press enter: the keys are the pane's again; a refused line stays to be mended.
-Tab completes, up and down go through what you typed before, escape leaves the line to these. ctrl+o, or enter
-with a blank and `?` behind the line, shows what it would do.
-"""
+    HELP = pane_help("Command bar")
     DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "do it", id="command.enter", priority=True),
-        Binding("tab", "complete(1)", "complete", id="command.complete"),
-        Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
-        Binding("up", "older", "history", id="command.older"),
-        Binding("down", "newer", "Newer", show=False, id="command.newer"),
-        Binding("ctrl+o", "preview", "what would it do?", id="command.preview"),
-        Binding("escape", "leave", "leave", id="command.leave"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("CommandBar")
 
     def __init__(
         self,
@@ -104,10 +84,12 @@ with a blank and `?` behind the line, shows what it would do.
         self._draft = ""
         self.message: tuple[str, MessageKind] = ("", "note")
         """The result of the last command."""
-        self._completions: tuple[Completion, ...] = ()
+        self.completions: tuple[Completion, ...] = ()
+        """The completions on offer."""
         self._at = -1
         self._list = CompletionList(click_chooses=True)
-        self._input = Input(compact=True, select_on_focus=False, placeholder=ABOUT, max_length=LINE_LIMIT)
+        self.input = Input(compact=True, select_on_focus=False, placeholder=ABOUT, max_length=LINE_LIMIT)
+        """The line itself."""
         self._message = Static(Content(HINT), id="message", classes="-note")
 
     def compose(self) -> ComposeResult:
@@ -115,7 +97,7 @@ with a blank and `?` behind the line, shows what it would do.
         yield self._list
         with Horizontal():
             yield Static(Content("❯"), id="prompt")
-            yield self._input
+            yield self.input
         yield self._message
 
     @property
@@ -123,19 +105,9 @@ with a blank and `?` behind the line, shows what it would do.
         """What was entered, the newest last."""
         return tuple(self._history)
 
-    @property
-    def input(self) -> Input:
-        """The line itself."""
-        return self._input
-
-    @property
-    def completions(self) -> tuple[Completion, ...]:
-        """The completions on offer."""
-        return self._completions
-
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> Self:
         """Focus the line."""
-        self._input.focus(scroll_visible)
+        self.input.focus(scroll_visible)
         return self
 
     def show(self, text: str, kind: MessageKind) -> None:
@@ -157,7 +129,7 @@ with a blank and `?` behind the line, shows what it would do.
         self.set_text(text)
 
     def _remember(self) -> str:
-        text = one_line(self._input.value)
+        text = one_line(self.input.value)
         if text and self._history[-1:] != [text]:
             self._history = [*self._history, text][-HISTORY_KEPT:]
         self._place, self._draft = len(self._history), ""
@@ -183,8 +155,8 @@ with a blank and `?` behind the line, shows what it would do.
 
     def _fill(self, text: str) -> None:
         with self.prevent(Input.Changed):
-            self._input.value = text
-        self._input.cursor_position = len(text)
+            self.input.value = text
+        self.input.cursor_position = len(text)
         self._request("line", text)
 
     @on(Input.Changed)
@@ -211,7 +183,7 @@ with a blank and `?` behind the line, shows what it would do.
 
     def action_preview(self) -> None:
         """Ask what the line would do; it stays as it is."""
-        text = one_line(self._input.value)
+        text = one_line(self.input.value)
         if text:
             self._close_popup()
             self._request("preview", text)
@@ -227,7 +199,7 @@ with a blank and `?` behind the line, shows what it would do.
     def action_older(self) -> None:
         """The entry before; what is being typed is kept for the way back."""
         if self._place == len(self._history):
-            self._draft = self._input.value
+            self._draft = self.input.value
         if self._place > 0:
             self._go_to(self._place - 1)
 
@@ -244,15 +216,15 @@ with a blank and `?` behind the line, shows what it would do.
     # Completion
 
     def _offer(self, line: str) -> None:
-        self._completions = tuple(self._complete(line)) if self._complete and line.strip() else ()
+        self.completions = tuple(self._complete(line)) if self._complete and line.strip() else ()
         self._at = -1
-        if not self._completions or [each.text for each in self._completions] == [line]:
+        if not self.completions or [each.text for each in self.completions] == [line]:
             self._close_popup()
             return
         self._list.move_cursor("")
-        rows = _in_columns(self._completions, self.size.width // 2)
+        rows = _in_columns(self.completions, self.size.width // 2)
         self._list.set_rows(rows)
-        lines = min(POPUP_LINES, len(self._completions))
+        lines = min(POPUP_LINES, len(self.completions))
         width = max(width_of(row.pieces) for row in rows) + POPUP_FRAME
         self._list.styles.width = max(24, min(self.size.width - 2, width))
         self._list.styles.height = lines + 2
@@ -260,18 +232,18 @@ with a blank and `?` behind the line, shows what it would do.
         self._list.display = True
 
     def _close_popup(self) -> None:
-        self._completions, self._at = (), -1
+        self.completions, self._at = (), -1
         self._list.display = False
 
     def action_complete(self, by: int) -> None:
         """Complete as far as all completions agree; after that go through them."""
-        if not self._completions:
-            self._offer(self._input.value)
-        if not self._completions:
+        if not self.completions:
+            self._offer(self.input.value)
+        if not self.completions:
             return
-        texts = [each.text for each in self._completions]
+        texts = [each.text for each in self.completions]
         common = commonprefix(texts)  # noqa: RUF071 - by characters, as it is meant
-        line = self._input.value
+        line = self.input.value
         if self._at < 0 and len(common) > len(line) and common.startswith(line):
             self._fill(common)
             if len(texts) == 1:

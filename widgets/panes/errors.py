@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from engine.core.text import clean_line
 from widgets.base.facts import RowsPane
+from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 
@@ -19,18 +20,8 @@ class ErrorPanel(RowsPane):
     BORDER_TITLE = "4 Errors"
     BINDING_GROUP_TITLE = "Errors"
     EMPTY = "No errors. What fails and why will appear here."
-    HELP = """## Errors
-Each failure with its kind, what failed, and below it the recovery strategy with the attempt, the delay and
-when the next try comes; then what was tried with its results, and how often each strategy has worked so far.
-✗ open, ✓ resolved, – left as it is, as by a skip, ? waits for you.
-Enter shows the failed step. r tries again now; D gives the goal up.
-"""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "ask('retry')", "Try what failed again now", show=False, id="errors.retry"),
-        Binding(
-            "D,delete", "ask('give_up')", "Give up the goal; asks once more", show=False, id="errors.give-up"
-        ),
-    ]
+    HELP = pane_help("Errors")
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("ErrorPanel")
 
     def row_chosen(self, key: str) -> None:
         """Tell which failure was chosen."""

@@ -87,14 +87,10 @@ class FleetGrid(LinePane):
         self.agents: tuple[FleetRow, ...] = ()
         """What is shown, in order."""
         self._places: dict[str, int] = {}
-        self._columns = 1
+        self.columns = 1
+        """Agents beside each other."""
         self.typed = ""
         """The first letter of a label, while the second is waited for; see `type`."""
-
-    @property
-    def columns(self) -> int:
-        """Agents beside each other."""
-        return self._columns
 
     @property
     def row(self) -> FleetRow | None:
@@ -115,7 +111,7 @@ class FleetGrid(LinePane):
             self._lay_out()
             return
         for line in range(self.line_total()[1]):
-            part = slice(line * self._columns, (line + 1) * self._columns)
+            part = slice(line * self.columns, (line + 1) * self.columns)
             if old[part] != self.agents[part]:
                 self.repaint_lines(line)
 
@@ -124,34 +120,34 @@ class FleetGrid(LinePane):
         if key in self._places and key != self.list.cursor:
             for each in (self.list.cursor, key):
                 if (at := self._places.get(each)) is not None:
-                    self.repaint_lines(at // self._columns)
+                    self.repaint_lines(at // self.columns)
             self.list.cursor = key
-            line = self._places[key] // self._columns
+            line = self._places[key] // self.columns
             self.reveal(range(line, line + 1))
             self.post_message(self.Moved(key))
 
     def _lay_out(self) -> None:
         height = max(1, self.content_size.height)
         fitting = max(1, self.text_width // CELL)
-        self._columns = max(1, min(fitting, -(-len(self.agents) // height)))
+        self.columns = max(1, min(fitting, -(-len(self.agents) // height)))
         self.lines_changed()
 
     def on_resize(self) -> None:
         """Find out how many columns fit."""
         self._lay_out()
         if (at := self._places.get(self.list.cursor)) is not None:
-            line = at // self._columns
+            line = at // self.columns
             self.reveal(range(line, line + 1))
 
     def line_total(self) -> tuple[int, int]:
         """Lines count from 0."""
-        return 0, -(-len(self.agents) // self._columns)
+        return 0, -(-len(self.agents) // self.columns)
 
     def line(self, number: int) -> Pieces:
         """The agents of a line, the one under the cursor on its bar."""
         return tuple(
             piece
-            for row in self.agents[number * self._columns : (number + 1) * self._columns]
+            for row in self.agents[number * self.columns : (number + 1) * self.columns]
             for piece in self._placed(row)
         )
 
@@ -162,10 +158,10 @@ class FleetGrid(LinePane):
         )
         width = self._width()
         pieces = fit(_pieces(replace(names, tools="tools"), width - 1, "q "), (), width)
-        return "  " + ("".join(piece.text for piece in pieces) * self._columns).rstrip()
+        return "  " + ("".join(piece.text for piece in pieces) * self.columns).rstrip()
 
     def _width(self) -> int:
-        return max(1, self.text_width // self._columns)
+        return max(1, self.text_width // self.columns)
 
     def _placed(self, row: FleetRow) -> Pieces:
         width = self._width()
@@ -186,7 +182,7 @@ class FleetGrid(LinePane):
 
     def step(self, by: int) -> None:
         """Go so many lines up or down."""
-        self.action_side(by * self._columns)
+        self.action_side(by * self.columns)
 
     def action_side(self, by: int) -> None:
         """Go to the agent so many places before or after it."""
@@ -199,8 +195,8 @@ class FleetGrid(LinePane):
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        column = max(0, min(self._columns - 1, (offset.x - self.gutter_width) // self._width()))
-        at = (self.top + offset.y) * self._columns + column
+        column = max(0, min(self.columns - 1, (offset.x - self.gutter_width) // self._width()))
+        at = (self.top + offset.y) * self.columns + column
         if at < len(self.agents):
             self.select(self.agents[at].key)
             if event.chain == 2:

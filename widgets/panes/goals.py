@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from engine.core.goals import GoalMark
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.facts import RowsPane
+from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row, blank, heading
 from widgets.base.text_layout import Piece
 
@@ -130,10 +131,6 @@ AGENT_MARKS: dict[str, tuple[str, str]] = {
 }
 
 
-def _binding(keys: str, action: GoalActionName, does: str) -> Binding:
-    return Binding(keys, f"goal('{action}')", does, show=False, id=f"goals.{action}", tooltip=does)
-
-
 class GoalStack(RowsPane):
     """Goals indented by depth, and below them the agents."""
 
@@ -141,29 +138,9 @@ class GoalStack(RowsPane):
     MARKS = True
     BINDING_GROUP_TITLE = "Goals"
     EMPTY = "The agent's goals will appear here. Press : and type a goal to give it one."
-    HELP = """## Goals
-What the agent wants, and below it the agents of this workspace.
-e rewords a goal, I puts one below it, > lets it serve another, + and - change how urgent it is, D drops it.
-● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
-◐ achieved, but something was skipped or got its result by hand.
-Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its
-plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
-› is where it stands; ×3 counts calls made one. p suspends an intention, r resumes it,
-D drops it after asking.
-Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes. Ended
-runs of handoffs stand in one line: enter shows the handoffs, and there each can be opened.
-"""
+    HELP = pane_help("Goals")
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p", "steer('suspend')", "Suspend the intention", show=False, id="intentions.suspend"),
-        Binding("r", "steer('resume')", "Resume the intention", show=False, id="intentions.resume"),
-        _binding("e", "reword", "Reword the goal"),
-        _binding("I,insert", "subgoal", "Put a goal below it, which is pursued first"),
-        _binding("greater_than_sign", "under", "Let it serve another goal, or none"),
-        _binding("plus", "raise", "Make the goal more urgent"),
-        _binding("minus", "lower", "Make the goal less urgent"),
-        _binding("D,delete", "drop", "Give the goal or intention up, after asking"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("GoalStack")
 
     def action_steer(self, action: IntentionVerb) -> None:
         """Ask for something to be done to the intention under the cursor."""

@@ -10,6 +10,7 @@ from textual import events
 
 from engine.core.text import clean_line
 from widgets.base.pane_tabs import StripLine
+from widgets.base.pane_words import pane_style
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -28,15 +29,7 @@ class KeyLine(StripLine):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--text"}
-    DEFAULT_CSS = """
-    KeyLine {
-        dock: bottom;
-        height: 1;
-        background: $background;
-        & > .keys--key { color: $footer-key-foreground; text-style: bold; }
-        & > .keys--text { color: $footer-description-foreground; }
-    }
-    """
+    DEFAULT_CSS = pane_style("KeyLine")
 
     PREFIX = "keys"
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from engine.core.text import clean_line
 from widgets.base.facts import RowsPane
+from widgets.base.pane_words import pane_help
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, operator_style
 
@@ -33,11 +34,7 @@ class MindStream(RowsPane):
     EMPTY = (
         "Thoughts, decisions and plan choices will appear here as they come. Press space to run the agent."
     )
-    HELP = """## Mind
-~ thought, ? deliberation, ◆ decision, ≡ plan choice, ∞ reflection, · note.
-Scroll up to read: the pane stays where you are and counts what is new; end or G follows again.
-Enter asks why.
-"""
+    HELP = pane_help("Mind")
 
     def row_chosen(self, key: str) -> None:
         """Ask why."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -19,6 +19,7 @@ from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHighlighted
+from widgets.base.pane_words import pane_bindings, pane_help, pane_style
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap
 
@@ -93,9 +94,7 @@ class StepList(LinePane):
     EMPTY = (
         "The plan will appear here. Press : and type a goal, then s steps through its plan, space runs it."
     )
-    DEFAULT_CSS = """
-    StepList, StepList:focus { border: none; height: 3fr; }
-    """
+    DEFAULT_CSS = pane_style("StepList")
 
 
 class StepDetail(FactsPane):
@@ -103,13 +102,7 @@ class StepDetail(FactsPane):
 
     BINDING_GROUP_TITLE = "Step"
     EMPTY = "The selected step's tool, arguments and result will appear here."
-    DEFAULT_CSS = """
-    StepDetail, StepDetail:focus {
-        border: none; border-top: solid $border-blurred; height: 2fr; min-height: 3;
-    }
-    StepDetail:focus { border-top: heavy $border; }
-    StepDetail.-empty { display: none; }
-    """
+    DEFAULT_CSS = pane_style("StepDetail")
     BORDER_TITLE = "step"
 
     _step: StepLine | None = None
@@ -126,44 +119,22 @@ class PlanPane(Vertical):
 
     BORDER_TITLE = "2 Plan"
     BINDING_GROUP_TITLE = "Plan"
-    HELP = """## Plan
-· planned, ▷ next, ▶ running, ✓ completed, ✗ failed, » skipped, ✎ result by hand,
-! outcome unknown after a crash.
-`● break` stops before the step, `held` waits for you. Enter or e edits a step, b sets a breakpoint.
-The part below shows the selected step's tool, arguments, where it came from, and its result.
-"""
+    HELP = pane_help("Plan")
     DEFAULT_CSS = Path(__file__).with_name("plan.tcss").read_text()
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "v",
-            "toggle_detail",
-            "Detail",
-            show=False,
-            id="plan.detail",
-            tooltip="Show or hide the step's detail",
-        )
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("PlanPane")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)
         self._model = PlanModel()
-        self._list = StepList()
-        self._detail = StepDetail(classes="-empty")
+        self.steps = StepList()
+        """The list of steps."""
+        self.detail = StepDetail(classes="-empty")
+        """The selected step in detail."""
 
     def compose(self) -> ComposeResult:
         """The list and the detail."""
-        yield self._list
-        yield self._detail
-
-    @property
-    def steps(self) -> StepList:
-        """The list of steps."""
-        return self._list
-
-    @property
-    def detail(self) -> StepDetail:
-        """The selected step in detail."""
-        return self._detail
+        yield self.steps
+        yield self.detail
 
     @property
     def looks_elsewhere(self) -> bool:
@@ -173,42 +144,42 @@ The part below shows the selected step's tool, arguments, where it came from, an
     @property
     def selected(self) -> str:
         """Id of the selected step, or the empty string."""
-        return self._list.cursor
+        return self.steps.cursor
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> Self:
         """Focus the list, which is what the pane's number key means."""
-        self._list.focus(scroll_visible)
+        self.steps.focus(scroll_visible)
         return self
 
     def show(self, model: PlanModel) -> None:
         """Show this model."""
-        self._list.loaded()
+        self.steps.loaded()
         if model == self._model:
             return
         followed = _pending(self._model)
         head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
         before, self._model = self._model, model
-        self._list.set_notice(model.notice)
+        self.steps.set_notice(model.notice)
         # A step that was next and is not any more was moved; it keeps the cursor and may go further.
         moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
-        follow = not self._list.cursor or (self._list.cursor == followed and not moved)
+        follow = not self.steps.cursor or (self.steps.cursor == followed and not moved)
         cells = max((len(step.id) for step in model.steps if _NAMED.fullmatch(step.id)), default=0)
-        self._list.set_rows([_row(step, cells) for step in model.steps])
+        self.steps.set_rows([_row(step, cells) for step in model.steps])
         if follow and (pending := _pending(model)):
-            self._list.move_cursor(pending)
-        self._detail.set_class(not model.steps, "-empty")
+            self.steps.move_cursor(pending)
+        self.detail.set_class(not model.steps, "-empty")
         self._show_detail()
         if head:
             self.border_subtitle = Content(f"revision {model.revision}") if model.revision > 1 else None
 
     def select(self, step_id: str) -> None:
         """Put the cursor on a step, as when another pane points at it."""
-        self._list.move_cursor(step_id)
+        self.steps.move_cursor(step_id)
         self._show_detail()
 
     def action_toggle_detail(self) -> None:
         """Show or hide the detail."""
-        self._detail.display = not self._detail.display
+        self.detail.display = not self.detail.display
 
     @on(RowChosen)
     def _edit(self) -> None:
@@ -216,7 +187,7 @@ The part below shows the selected step's tool, arguments, where it came from, an
 
     @on(RowHighlighted)
     def _show_detail(self) -> None:
-        self._detail.show(next((step for step in self._model.steps if step.id == self._list.cursor), None))
+        self.detail.show(next((step for step in self._model.steps if step.id == self.steps.cursor), None))
 
 
 def _pending(model: PlanModel) -> str:

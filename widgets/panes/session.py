@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.strip import Strip
 
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Notice
+from widgets.base.pane_words import pane_bindings, pane_help, pane_style
 from widgets.base.text_layout import Piece, Pieces
 from widgets.terminal.ansi_stream import AnsiLine, AnsiStream, segments
 
@@ -67,20 +68,9 @@ class SandboxPane(LinePane):
         "What the agent runs and what it prints will appear here. Press s for one step, "
         "or : and type ! ls to call the sandbox yourself."
     )
-    HELP = """## Sandbox session
-❯ marks a command, ┆ what went to standard error, j12│ a line of the background job j12.
-Left and right (h, l) show the rest of long lines.
-Scroll up to read: the pane stays where you are and counts what is new; end or G follows again.
-The lower border says how the last command ended, how long it took, and what was not kept.
-"""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "left", "Left", show=False, id="session.left"),
-        Binding("right,l", "right", "Right", show=False, id="session.right"),
-    ]
-    DEFAULT_CSS = """
-    SandboxPane.-held { border: double $warning; }
-    SandboxPane.-held:focus { border: double $warning; }
-    """
+    HELP = pane_help("Sandbox session")
+    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("SandboxPane")
+    DEFAULT_CSS = pane_style("SandboxPane")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)

@@ -64,27 +64,23 @@ class Timeline(StripLine):
 
     PREFIX = "timeline"
 
-    _model = TimelineModel()
-
-    @property
-    def model(self) -> TimelineModel:
-        """What is shown."""
-        return self._model
+    model = TimelineModel()
+    """What is shown."""
 
     def show(self, model: TimelineModel) -> None:
         """Show this model."""
-        if model != self._model:
-            self._model = model
+        if model != self.model:
+            self.model = model
             self.refresh()
 
     def parts(self, width: int) -> Iterable[tuple[str, str, str]]:
         """The line."""
-        return ((text, str(style), "") for text, style in line_of(self._model, width))
+        return ((text, str(style), "") for text, style in line_of(self.model, width))
 
     def on_click(self, event: events.Click) -> None:
         """Go to the mark that is nearest to the pointer."""
-        cells = track_cells(self._model, self.content_size.width)
-        marks = self._model.marks
+        cells = track_cells(self.model, self.content_size.width)
+        marks = self.model.marks
         if marks and cells > 1 and 0 <= event.x - 1 < cells:
             part = (event.x - 1) / (cells - 1)
             nearest = min(range(len(marks)), key=lambda place: abs(marks[place].part - part))

@@ -13,6 +13,7 @@ from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import Notice
+from widgets.base.pane_words import pane_help
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap
 
 SignKind = Literal["agent", "home", "object", "obstacle"]
@@ -59,10 +60,7 @@ class WorldPane(FactsPane):
     LOADS = True
     BINDING_GROUP_TITLE = "World"
     EMPTY = "The world the agent acts in will appear here once it perceives. Press s to step it."
-    HELP = """## World
-The world as it is, not as the agent believes it to be. The legend says what the signs stand for.
-• is where the agent was, the arrow beside the agent where its last move led.
-"""
+    HELP = pane_help("World")
 
     def show(self, model: WorldModel) -> None:
         """Show this model."""

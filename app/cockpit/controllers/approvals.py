@@ -202,7 +202,8 @@ class Approvals:
         if state is None or held is None or self.context.in_past or not self.context.no_dialog:
             return False
         check = partial(check_plans, goal=held.goal)
-        dialog = GeneratedPlansDialog(mind_views.generated_plans(state, held), check, unasked=unasked)
+        attempts = mind_views.attempts_of(state, held)
+        dialog = GeneratedPlansDialog(held, attempts, check, unasked=unasked)
         self.context.push(dialog, partial(self._plans_decided, self.context.agent, held.id))
         return True
 
@@ -223,10 +224,10 @@ class Approvals:
     def _without_jail(self, choice: NoJailChoice | None) -> None:
         if self.context.engine is None:
             return
-        if choice is NoJailChoice.ACCEPT:
+        if choice == "accept":
             accept = cmd.AcceptTier.model_validate({"tier": self.context.engine.sandbox().tier})
             self.context.send(accept)
-        elif choice is NoJailChoice.LEAVE:
+        elif choice == "leave":
             self.leave()
         else:
             self.context.say(

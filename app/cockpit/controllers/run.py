@@ -189,9 +189,9 @@ class RunControl:
         self._context.confirm(question, consequence, lambda: self.leave(0), yes="leave", no="stay")
 
     def _leave_as(self, choice: LeaveChoice | None) -> None:
-        if choice is LeaveChoice.DETACH:
+        if choice == "detach":
             self._detach()
-        elif choice is LeaveChoice.STOP:
+        elif choice == "stop":
             self.leave(0)
 
     @property

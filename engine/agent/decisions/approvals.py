@@ -33,8 +33,7 @@ def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegist
     question = _question(state, command.action)
     contradicted = _contradicted(state, question, allow=command.allow)
     if not command.allow:
-        if command.args is not None or command.rule:
-            raise RefusedError(Reason("refused.denial-with-rule"))
+        refuse(command.args is not None or command.rule, Reason("refused.denial-with-rule"))
         denied = _answered(question, allow=False, reason=free_text(command.reason))
         why = f": {command.reason}" if command.reason else ""
         return CommandResult(f"{question.action} denied{why}", (denied, *contradicted))

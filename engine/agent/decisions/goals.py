@@ -48,8 +48,7 @@ def open_goal(state: AgentState, goal_id: str) -> Goal:
 def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
     refuse(not text, Reason("refused.goal-without-text"))
-    if command.criteria and not state.config.replans:
-        raise RefusedError(Reason("refused.criteria-need-model"))
+    refuse(command.criteria and not state.config.replans, Reason("refused.criteria-need-model"))
     goal = fresh_id(state, "g")
     adopted = ev.GoalAdopted(goal=goal, text=text, priority=command.priority, criteria=command.criteria)
     return CommandResult(f"goal {goal} adopted", (adopted,))
@@ -98,8 +97,7 @@ def _give_up(
 ) -> CommandResult:
     status = GoalStatus.DROPPED if isinstance(command, cmd.DropGoal) else GoalStatus.FAILED
     goal = _serves(state, open_goal(state, command.goal))
-    if state.acting and state.action and state.action.step:
-        raise RefusedError(Reason("refused.action-running"))
+    refuse(state.acting and state.action and state.action.step, Reason("refused.action-running"))
     events = end_goal(state, goal, status, command.reason)
     ended = {event.goal for event in events if isinstance(event, ev.GoalEnded)}
     turn = state.intervention
@@ -129,10 +127,10 @@ def _move_goal(state: AgentState, command: cmd.MoveGoal, registry: ToolRegistry)
     _check_planned(state)
     goal = open_goal(state, command.goal)
     above = open_goal(state, command.parent) if command.parent else None
-    if goal.parent_step is not None:
-        raise RefusedError(
-            Reason("refused.step-waits", parent_step=goal.parent_step, parent=goal.parent, goal=goal.id)
-        )
+    refuse(
+        goal.parent_step is not None,
+        Reason("refused.step-waits", parent_step=goal.parent_step, parent=goal.parent, goal=goal.id),
+    )
     refuse(goal.parent == (above.id if above else None), Reason("refused.goal-in-place", goal=goal.id))
     if above is not None and goal in state.lineage(above.id):
         raise RefusedError(Reason("refused.goal-circle", above=above.id, goal=goal.id))
@@ -169,8 +167,7 @@ def _check_depth(state: AgentState, above: Goal, height: int) -> None:
 @handles(cmd.SetBreak)
 def _set_break(state: AgentState, command: cmd.SetBreak, registry: ToolRegistry) -> CommandResult:
     spec = read_break(command.line)
-    if spec.kind is BreakKind.INTENTION and not state.reasons:
-        raise RefusedError(Reason("refused.no-intentions-to-break"))
+    refuse(spec.kind is BreakKind.INTENTION and not state.reasons, Reason("refused.no-intentions-to-break"))
     known = next((point for point in state.points.values() if point.spec == spec), None)
     if known is not None and known.enabled:
         return CommandResult(f"there is a breakpoint {known.id} like this already")
@@ -264,8 +261,7 @@ def _dispute(state: AgentState, command: cmd.Dispute, registry: ToolRegistry) ->
 
 
 def _switched_on(state: AgentState) -> None:
-    if not state.meta.on:
-        raise RefusedError(Reason("refused.metacognition-off"))
+    refuse(not state.meta.on, Reason("refused.metacognition-off"))
 
 
 @handles(cmd.ForceMeta)
@@ -275,8 +271,7 @@ def _force(state: AgentState, command: cmd.ForceMeta, registry: ToolRegistry) ->
     refuse(state.run is RunState.STOPPED, Reason("refused.agent-stopped"))
     if (job := state.meta.doing(task)) is not None:
         return CommandResult(f"{task} runs already: {job.id}")
-    if task.needs_memory and not state.meta.memory:
-        raise RefusedError(Reason("refused.job-needs-memory", task=task))
+    refuse(task.needs_memory and not state.meta.memory, Reason("refused.job-needs-memory", task=task))
     refuse(task.needs_memory and not state.goals, Reason("refused.job-needs-goal", task=task))
     return CommandResult(f"{task} begins now", (ev.MetaForced(task=task),))
 
@@ -337,18 +332,15 @@ _TAKEN = {
 def _guide(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> CommandResult:
     text = command.text.strip()
     refuse(not text, Reason("refused.guidance-without-text"))
-    if not state.config.replans or state.reasons:
-        raise RefusedError(Reason("refused.no-thinker-for-guidance"))
+    refuse(not state.config.replans or state.reasons, Reason("refused.no-thinker-for-guidance"))
     return CommandResult(_TAKEN[command.when], (ev.GuidanceGiven(text=text, when=command.when),))
 
 
 @handles(cmd.RestoreContext)
 def _restore(state: AgentState, command: cmd.RestoreContext, registry: ToolRegistry) -> CommandResult:
-    if not state.config.replans or state.reasons:
-        raise RefusedError(Reason("refused.no-thinker-for-guidance"))
+    refuse(not state.config.replans or state.reasons, Reason("refused.no-thinker-for-guidance"))
     others = [each.what for each in state.restored if each.what != command.what]
-    if not command.text:
-        raise RefusedError(Reason("refused.nothing-to-restore", what=command.what))
+    refuse(not command.text, Reason("refused.nothing-to-restore", what=command.what))
     refuse(len(others) >= RESTORED_KEPT, Reason("refused.too-much-restored", what=", ".join(others)))
     fields = {"what": command.what, "about": command.about, "text": command.text, "tokens": command.tokens}
     size = f"about {command.tokens:,} tokens; unpin {command.what} lets it go"

@@ -105,20 +105,16 @@ def can_resume(state: AgentState) -> None:
     if state.intervention is not None:
         raise RefusedError(Reason("refused.decision-waits", reason=state.intervention.reason))
     refuse(state.shell_taken, Reason("refused.shell-taken"))
-    if state.returned is not None:
-        raise RefusedError(Reason("refused.changes-being-read"))
-    if state.handover is not None:
-        raise RefusedError(Reason("refused.changes-to-settle"))
+    refuse(state.returned is not None, Reason("refused.changes-being-read"))
+    refuse(state.handover is not None, Reason("refused.changes-to-settle"))
 
 
 @handles(cmd.TakeShell)
 def take_shell(state: AgentState, command: cmd.TakeShell, registry: ToolRegistry) -> CommandResult:
     """Hold the agent and queue the operator's shell; it opens when no action runs."""
     refuse(state.shell_taken, Reason("refused.shell-already-taken"))
-    if state.returned is not None:
-        raise RefusedError(Reason("refused.changes-being-read"))
-    if state.handover is not None:
-        raise RefusedError(Reason("refused.earlier-changes-to-settle"))
+    refuse(state.returned is not None, Reason("refused.changes-being-read"))
+    refuse(state.handover is not None, Reason("refused.earlier-changes-to-settle"))
     refuse_frozen(state)
     problems = registry.validate(SHELL_TOOL, SHELL_COMMAND, {})
     refuse(problems, "; ".join(problem.message for problem in problems))

@@ -49,20 +49,17 @@ def check_rewind_allowed(state: AgentState, scope: RewindScope) -> None:
     Raises:
         RefusedError: says what is in the way, and what to do about it.
     """
-    if state.rewinding is not None:
-        raise RefusedError(Reason("refused.rewind-under-way"))
+    refuse(state.rewinding is not None, Reason("refused.rewind-under-way"))
     if state.acting and state.action is not None:
         raise RefusedError(
             Reason("refused.call-still-running", action=state.action.id, command=state.action.command)
         )
-    if state.shell_taken or state.returned is not None:
-        raise RefusedError(Reason("refused.shell-taken"))
+    refuse(state.shell_taken or state.returned is not None, Reason("refused.shell-taken"))
     refuse(state.busy or state.requests, Reason("refused.call-under-way"))
     held = state.intervention is not None or state.handover is not None
     if state.grants or (state.run is RunState.RUNNING and state.has_work and not held):
         raise RefusedError(Reason("refused.agent-runs"))
-    if state.reasons and scope is not RewindScope.FILES:
-        raise RefusedError(Reason("refused.mind-of-program"))
+    refuse(state.reasons and scope is not RewindScope.FILES, Reason("refused.mind-of-program"))
 
 
 @handles(cmd.Rewind)
@@ -337,8 +334,7 @@ def _give_result(state: AgentState, command: cmd.GiveResult, registry: ToolRegis
 @handles(cmd.ReplacePlan)
 def _replace_plan(state: AgentState, command: cmd.ReplacePlan, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)
-    if state.open_child(goal.id) is not None:
-        raise RefusedError(Reason("refused.sub-goal-open"))
+    refuse(state.open_child(goal.id) is not None, Reason("refused.sub-goal-open"))
     if state.acting and state.action and state.action.goal == goal.id:
         raise RefusedError(Reason("refused.plan-action-running"))
     if command.plan.lstrip().startswith(("[", "{")):
@@ -409,11 +405,9 @@ def _hand_back(state: AgentState, command: cmd.HandBack, registry: ToolRegistry)
 
 @handles(cmd.CallTool)
 def _call_tool(state: AgentState, command: cmd.CallTool, registry: ToolRegistry) -> CommandResult:
-    if state.acting and state.action is not None and state.action.step:
-        raise RefusedError(Reason("refused.action-running"))
+    refuse(state.acting and state.action is not None and state.action.step, Reason("refused.action-running"))
     refuse(state.shell_taken, Reason("refused.shell-taken"))
-    if (command.tool, command.command) == (SHELL_TOOL, SHELL_COMMAND):
-        raise RefusedError(Reason("refused.use-take-shell"))
+    refuse((command.tool, command.command) == (SHELL_TOOL, SHELL_COMMAND), Reason("refused.use-take-shell"))
     refuse_frozen(state)
     problems = registry.validate(command.tool, command.command, command.args)
     refuse(problems, "; ".join(problem.message for problem in problems))

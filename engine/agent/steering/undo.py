@@ -8,6 +8,7 @@ compensation of an undo. A table says what makes up for each kind of command; ne
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from engine.agent.steering.rules import rule_text
@@ -19,7 +20,7 @@ from engine.core.breakpoints import write_break
 from engine.core.budgets import SpendingLimits
 from engine.core.journal import Event
 from engine.core.plan import Plan, PlanStep
-from engine.core.reasons import Reason
+from engine.core.reasons import Reason, read_words
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
@@ -336,35 +337,8 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
 }
 """What makes up for each kind of command."""
 
-_REWIND = "rewind {at} takes back everything since, with the files"
-CANNOT: dict[type[cmd.Command], str] = {
-    cmd.Step: f"the action has run; {_REWIND}",
-    cmd.CallTool: f"the call has run; {_REWIND}",
-    cmd.TakeShell: f"what was done at the shell is done; {_REWIND}",
-    cmd.ReturnShell: f"the shell has ended; {_REWIND}",
-    cmd.SettleChanges: f"the agent was told; forget BELIEF takes one back, and {_REWIND}",
-    cmd.Stop: "what was cut off stays cut off; run lets the agent go on",
-    cmd.DropGoal: "a goal that was given up is not resumed; rewind state {at} brings it back",
-    cmd.AbortGoal: "a goal that was given up is not resumed; rewind state {at} brings it back",
-    cmd.HandBack: "the agent has its turn; i takes it again",
-    cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
-    cmd.ProposeRules: "a proposal does nothing; rules decline ID puts it away",
-    cmd.DenyOverdue: "nobody answered in time; the agent can be told to try again",
-    cmd.DeclineRule: "it comes again with more evidence; allow RULE grants one at once",
-    cmd.AddNote: "a note stays in the journal; note another one",
-    cmd.StopJob: "a program that was ended does not go on",
-    cmd.CancelBackground: "work that was cut off does not go on",
-    cmd.Thaw: "its processes went on; stop freeze freezes them again",
-    cmd.RejectReplan: "the thinker was told; accept the plan that it makes now, or replace it",
-    cmd.TrustServer: "mcp_distrust SERVER takes the leave back; what the server did is done",
-    cmd.DistrustServer: "mcp_trust SERVER lets it start again",
-    cmd.AskControl: "who holds the controls decides; take them, or leave it",
-    cmd.TakeControl: "control give NAME hands them on, control free gives them up",
-    cmd.GiveControl: "control take takes them back",
-    cmd.FreeControl: "control take takes them back",
-    cmd.WaiveSnapshot: f"the step may have run; {_REWIND}",
-}
-"""Why other commands are not undone; `{at}` is the event of the command."""
+CANNOT = read_words(Path(__file__).with_suffix(".txt"))
+"""Why other commands are not undone, by their names; `{at}` is the event of the command."""
 
 
 REACH = 200
@@ -461,7 +435,7 @@ def _offer(event: Event, command: cmd.Command, around: CommandContext, again: bo
     if isinstance(command, cmd.AdoptFork):
         back = cmd.Rewind(agent=event.stream, to=event.version, scope="files")
         return UndoOffer(event.ref, by, f"give back the files of {command.fork}", back)
-    if why := CANNOT.get(type(command)):
+    if why := CANNOT.get(command.do):
         raise UndoError(f"{command.do} of {by} cannot be undone: {why.format(at=event.version)}")
     make = COMPENSATIONS.get(type(command))
     if make is None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.completion import SHELLS, parsers
+from app.cli.completion import SHELLS
 from app.cli.main import SUBCOMMANDS, main, parser
+from app.cli.options import parsers
 
 
 def lines_of(said: str, *words: str) -> list[str]:

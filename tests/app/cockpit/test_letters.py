@@ -20,7 +20,7 @@ MEANINGS = {
     "a": "approve once apply accept",
     "g": "always",
     "d": "deny decline reject dismiss(False)",
-    "y": "agree accept approve choose('y') dismiss(True) copy_row",
+    "y": "agree accept approve choose('trust') dismiss(True) copy_row",
     "D": "delete remove drop forget retract lift give_up abort",
     "x": "skip cancel end stop toggle",
     "X": "stop_panel close",
