@@ -18,7 +18,6 @@ from engine.models.http import of_status, plain_http_errors, read_body
 from engine.models.messages import Message, Text, ToolResult, ToolUse
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.stream import (
-    ServerEvent,
     Wire,
     WireDelta,
     WireError,
@@ -194,7 +193,7 @@ class ChatReader:
         self._calls: dict[int, tuple[int, str]] = {}
         """Block and id of each call, by its number."""
 
-    def __call__(self, event: ServerEvent) -> Iterator[WireEvent]:
+    def __call__(self, event: httpx2.ServerSentEvent) -> Iterator[WireEvent]:
         """The events of a chunk.
 
         Raises:
