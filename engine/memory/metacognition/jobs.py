@@ -18,21 +18,11 @@ from pydantic import BaseModel, Field
 from engine.core.memory import MemoryItem, ReflectionKind
 from engine.core.metacognition import MetaTask
 from engine.core.text import clean_line, fence
+from engine.memory import upkeep
 from engine.memory.memories import CreateMemoryLink, GetLinkedMemories, QueryMemories, SuggestLinks
 from engine.memory.memory import Memory
 from engine.memory.metacognition.job import BackgroundJobResult, JobInputs, ModelQuestion, NoWorkflowError
 from engine.memory.metacognition.retrospect import Retrospect, computed, material
-from engine.memory.upkeep import (
-    SWEEP,
-    ComputeMemoryStatistics,
-    ConsolidateMemories,
-    ConsolidationCandidates,
-    DecayLinkStrengths,
-    DeleteExpiredMemories,
-    PromoteMemory,
-    PromotionCandidates,
-    RecordReflection,
-)
 from engine.memory.working_memory import AutoUpdateFocus, ChangeWorkingMemory, OptimizeWorkingMemory
 
 ALIKE = 0.5
@@ -57,11 +47,11 @@ async def consolidate(inputs: JobInputs, memory: Memory, workflow: str) -> Backg
         ModelQuestionError: the model could not be asked.
     """
     asking = inputs.asking
-    sources = await memory.do(ConsolidationCandidates(workflow_id=workflow, limit=inputs.sources))
+    sources = await memory.do(upkeep.ConsolidationCandidates(workflow_id=workflow, limit=inputs.sources))
     if len(sources) < 2:
         return BackgroundJobResult("there are no two episodic memories left to bring together")
     content = grouped(sources) if asking is None else await _written(sources, asking)
-    request = ConsolidateMemories(
+    request = upkeep.ConsolidateMemories(
         workflow_id=workflow,
         source_ids=tuple(source.id for source in sources),
         content=content,
@@ -178,7 +168,7 @@ async def store_reflection(
         MemoryFault, JournalError: memory refused.
     """
     kind = ReflectionKind(inputs.job.kind)
-    request = RecordReflection(
+    request = upkeep.RecordReflection(
         workflow_id=workflow, content=text, reflection_type=kind, computed=result.computed
     )
     return (await memory.do(request, **inputs.how)).id
@@ -255,8 +245,8 @@ async def _optimise(inputs: JobInputs) -> BackgroundJobResult:
 async def _promote(inputs: JobInputs) -> BackgroundJobResult:
     memory, workflow = await _place(inputs)
     risen = []
-    for candidate in await memory.do(PromotionCandidates(workflow_id=workflow)):
-        if await memory.do(PromoteMemory(memory_id=candidate.id), **inputs.how) is not None:
+    for candidate in await memory.do(upkeep.PromotionCandidates(workflow_id=workflow)):
+        if await memory.do(upkeep.PromoteMemory(memory_id=candidate.id), **inputs.how) is not None:
             risen.append(candidate.id)
     message = f"{', '.join(risen)} settled" if risen else "no memory has earned the next level"
     return BackgroundJobResult(message, sources=tuple(risen), counts={"promoted": len(risen)})
@@ -266,11 +256,11 @@ async def _maintain(inputs: JobInputs) -> BackgroundJobResult:
     memory, workflow = await _place(inputs)
     expired = 0
     for _ in range(SWEEPS):
-        gone = await memory.do(DeleteExpiredMemories(), **inputs.how)
+        gone = await memory.do(upkeep.DeleteExpiredMemories(), **inputs.how)
         expired += gone
-        if gone < SWEEP:
+        if gone < upkeep.SWEEP:
             break
-    weaker = await memory.do(DecayLinkStrengths(workflow_id=workflow), **inputs.how)
+    weaker = await memory.do(upkeep.DecayLinkStrengths(workflow_id=workflow), **inputs.how)
     counts = {"expired": expired, "weakened": weaker}
     return BackgroundJobResult(f"{expired} memories expired, {weaker} links weakened", counts=counts)
 
@@ -283,7 +273,7 @@ async def _adapt(inputs: JobInputs) -> BackgroundJobResult:
         memory, workflow = await _place(inputs)
     except NoWorkflowError:
         return BackgroundJobResult("failures counted; the goal has no memories yet")
-    statistics = await memory.do(ComputeMemoryStatistics(workflow_id=workflow))
+    statistics = await memory.do(upkeep.ComputeMemoryStatistics(workflow_id=workflow))
     levels = dict(statistics.by_level)
     counts = {
         "episodic": levels.get("episodic", 0),
