@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from engine.core.store.places import clear
+from engine.sandbox import kernel
 from engine.sandbox.policy import MIB, size_text
 from engine.sandbox.snapshots.entry import (
     SnapshotDamaged,
@@ -276,12 +277,7 @@ def sync_file_system(descriptor: int) -> bool:
         OSError: the disk refused.
     """
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if syncfs is None:
-        return False
-    if syncfs(descriptor) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return True
+    return syncfs is not None and kernel.checked(syncfs(descriptor)) == 0
 
 
 @contextmanager
