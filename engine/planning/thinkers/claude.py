@@ -34,22 +34,13 @@ from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.structured import LookUp, NotOfFormError, ask_for, ask_until
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, problems_of
 from engine.planning.thinkers import CLAUDE
+from engine.planning.thinkers import claude_prompt as prompts
 from engine.planning.thinkers.claude_decision import (
     Action,
     DecisionReader,
     call_schema,
     tools_in_words,
     tools_of,
-)
-from engine.planning.thinkers.claude_prompt import (
-    ANSWER_SHARE,
-    EXAMPLES,
-    PromptBudget,
-    budget_for,
-    decider_blocks,
-    question,
-    situation,
-    system_blocks,
 )
 from engine.planning.thinkers.offered import (
     BASIC,
@@ -218,7 +209,9 @@ class ClaudeThinker:
                 name=TOOL,
                 check=check,
                 ready=ready,
-                example=lambda: _written(EXAMPLES[nearest_examples(request.goal.text, EXAMPLES, 1)[0]]),
+                example=lambda: _written(
+                    prompts.EXAMPLES[nearest_examples(request.goal.text, prompts.EXAMPLES, 1)[0]]
+                ),
                 narrow=lambda schema: self._narrowed(schema, request.goal.text),
                 sink=self.sink,
                 record=self.record,
@@ -257,7 +250,7 @@ class ClaudeThinker:
             if all(step.tool == SIMPLE_CODER for step in steps)
         }
         plans = {text: plan for text, plan in plans.items() if len(plan) <= LONGEST_EXAMPLE}
-        plans |= {text: _written(steps) for text, steps in EXAMPLES.items()}
+        plans |= {text: _written(steps) for text, steps in prompts.EXAMPLES.items()}
         return tuple(f"Goal: {text}\n{plans[text]}" for text in nearest_examples(goal, plans, count))
 
     @property
@@ -265,8 +258,8 @@ class ClaudeThinker:
         return self.client.capabilities(self.model)
 
     @property
-    def _budget(self) -> PromptBudget:
-        return budget_for(self._known)
+    def _budget(self) -> prompts.PromptBudget:
+        return prompts.budget_for(self._known)
 
     @cached_property
     def _offered(self) -> OfferedCommands:
@@ -321,13 +314,13 @@ class ClaudeThinker:
         commands = self._offered.chosen(about, most, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
         tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
-        role = decider_blocks(budget, parts or Parts())
+        role = prompts.decider_blocks(budget, parts or Parts())
         by_tools = known.tools and not known.json_schema
         if not by_tools:
             role = (*role, Text(tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
-            (situation(request, budget, recalled, all_done=all_done),),
+            (prompts.situation(request, budget, recalled, all_done=all_done),),
             role,
             tools if by_tools else (),
             tool_choice=ANY_TOOL if by_tools else "",
@@ -350,7 +343,7 @@ class ClaudeThinker:
     @property
     def _most(self) -> int:
         """Longest answer for which there is room beside the prompt."""
-        return min(MAX_TOKENS, max(256, self._known.context_window // ANSWER_SHARE))
+        return min(MAX_TOKENS, max(256, self._known.context_window // prompts.ANSWER_SHARE))
 
     def request(
         self, request: PlanRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
@@ -362,8 +355,8 @@ class ClaudeThinker:
         examples = self._examples(text)
         return ModelRequest(
             self.model,
-            (question(request, budget, recalled, examples),),
-            system_blocks(commands, budget, more=more, parts=parts or Parts()),
+            (prompts.question(request, budget, recalled, examples),),
+            prompts.system_blocks(commands, budget, more=more, parts=parts or Parts()),
             max_tokens=self._most,
             temperature=0.0,
         )
