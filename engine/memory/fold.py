@@ -30,7 +30,7 @@ class Rows:
 
     def put(self, table: tables.Table[Any], value: Any) -> int:
         """Insert a value; it ends the one with the same key. Answers the number of its row."""
-        self._die(table, [getattr(value, name) for name in table.key])
+        self.end(table, [getattr(value, name) for name in table.key])
         return self.insert(table, value)
 
     def insert(self, table: tables.Table[Any], value: Any) -> int:
@@ -48,15 +48,12 @@ class Rows:
         ).fetchone()
         if row is None:
             raise MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
-        self._die(table, [key])
+        self.end(table, [key])
         fresh = [tables.encoded(changes[name]) if name in changes else row[name] for name in table.columns]
         return self._insert(table, fresh)
 
-    def end(self, table: tables.Table[Any], *key: str) -> None:
+    def end(self, table: tables.Table[Any], key: Iterable[Any]) -> None:
         """End a value."""
-        self._die(table, key)
-
-    def _die(self, table: tables.Table[Any], key: Iterable[Any]) -> None:
         self.connection.execute(table.death, (self.number, *key))
 
     def _insert(self, table: tables.Table[Any], row: Iterable[Any]) -> int:
@@ -67,7 +64,7 @@ class Rows:
         old = {tagging.tag for tagging in self.reading.many(tables.TAGGINGS, "t.owner = ?", (owner,))}
         new = dict.fromkeys(tags)
         for tag in sorted(old - set(new)):
-            self.end(tables.TAGGINGS, owner, tag)
+            self.end(tables.TAGGINGS, (owner, tag))
         for tag in new:
             if tag not in old:
                 self.put(tables.TAGGINGS, Tagging(owner, tag))
@@ -200,10 +197,10 @@ def _forgotten(rows: Rows, payload: ev.MemoriesForgotten) -> tuple[str, str]:
     gone = set(payload.memories)
     for ident in payload.memories:
         for link in rows.reading.many(tables.LINKS, "(t.source = ? or t.target = ?)", (ident, ident)):
-            rows.end(tables.LINKS, link.source, link.target, link.type)
+            rows.end(tables.LINKS, (link.source, link.target, link.type))
         rows.tag(ident, ())
-        rows.end(tables.USAGES, ident)
-        rows.end(tables.MEMORIES, ident)
+        rows.end(tables.USAGES, (ident,))
+        rows.end(tables.MEMORIES, (ident,))
     state = rows.reading.find(tables.STATES, payload.workflow)
     if state is not None and gone & {*state.working, *state.pinned, state.focal}:
         rows.put(tables.STATES, without(state, gone))
@@ -215,7 +212,7 @@ def _weakened(rows: Rows, payload: ev.LinksWeakened) -> tuple[str, str]:
         if link.strength > 0:
             rows.put(tables.LINKS, link)
         else:
-            rows.end(tables.LINKS, link.source, link.target, link.type)
+            rows.end(tables.LINKS, (link.source, link.target, link.type))
     return payload.workflow, payload.links[0].source
 
 

@@ -212,14 +212,8 @@ async def _reflect(inputs: JobInputs) -> BackgroundJobResult:
     return replace(result, made=await store_reflection(inputs, memory, workflow, text, result))
 
 
-async def _consolidate(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
-    return await consolidate(inputs, memory, workflow)
-
-
-async def _optimise(inputs: JobInputs) -> BackgroundJobResult:
+async def _optimise(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     """Cut working memory to size, fill it where it is nearly empty, and set the focus."""
-    memory, workflow = await _place(inputs)
     mind = await memory.do(OptimizeWorkingMemory(context_id=workflow), **inputs.how)
     present = {item.memory.id for item in mind.items}
     if len(present) < WORKING_MEMORY_MINIMUM:
@@ -242,8 +236,7 @@ async def _optimise(inputs: JobInputs) -> BackgroundJobResult:
     )
 
 
-async def _promote(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
+async def _promote(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     risen = []
     for candidate in await memory.do(upkeep.PromotionCandidates(workflow_id=workflow)):
         if await memory.do(upkeep.PromoteMemory(memory_id=candidate.id), **inputs.how) is not None:
@@ -252,8 +245,7 @@ async def _promote(inputs: JobInputs) -> BackgroundJobResult:
     return BackgroundJobResult(message, sources=tuple(risen), counts={"promoted": len(risen)})
 
 
-async def _maintain(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
+async def _maintain(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     expired = 0
     for _ in range(SWEEPS):
         gone = await memory.do(upkeep.DeleteExpiredMemories(), **inputs.how)
@@ -285,8 +277,7 @@ async def _adapt(inputs: JobInputs) -> BackgroundJobResult:
     )
 
 
-async def _link(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
+async def _link(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     newest = await memory.do(QueryMemories(workflow_id=workflow, sort_by="created_at", limit=FRESH))
     made = 0
     for match in newest:
@@ -312,16 +303,18 @@ async def _link(inputs: JobInputs) -> BackgroundJobResult:
     return BackgroundJobResult(f"{made} links between like memories", counts={"links": made})
 
 
-JOBS: dict[MetaTask, Callable[[JobInputs], Awaitable[BackgroundJobResult]]] = {
+_JOBS: dict[MetaTask, Callable[[JobInputs], Awaitable[BackgroundJobResult]]] = {
     MetaTask.ADAPT: _adapt,
     MetaTask.REFLECT: _reflect,
-    MetaTask.CONSOLIDATE: _consolidate,
+}
+_IN_MEMORY: dict[MetaTask, Callable[[JobInputs, Memory, str], Awaitable[BackgroundJobResult]]] = {
+    MetaTask.CONSOLIDATE: consolidate,
     MetaTask.OPTIMISE: _optimise,
     MetaTask.PROMOTE: _promote,
     MetaTask.MAINTAIN: _maintain,
     MetaTask.LINK: _link,
 }
-"""What each task does; see `run_job` for what may be raised."""
+"""Work on the memories of the goal's workflow, which can do without neither."""
 
 
 async def run_job(inputs: JobInputs) -> BackgroundJobResult:
@@ -332,4 +325,6 @@ async def run_job(inputs: JobInputs) -> BackgroundJobResult:
         MemoryFault, JournalError: memory refused.
         ModelQuestionError: the model could not be asked.
     """
-    return await JOBS[inputs.job.task](inputs)
+    if (job := _JOBS.get(inputs.job.task)) is not None:
+        return await job(inputs)
+    return await _IN_MEMORY[inputs.job.task](inputs, *await _place(inputs))

@@ -22,6 +22,7 @@ from engine.bdi.terms import Struct, Term, Var, rewrite
 from engine.planning.pgp import answer_layout as layouts
 from engine.planning.pgp.documentation import ActionSpec, Documentation, Meaning
 from engine.planning.pgp.plan_comparison import leaves_of
+from engine.planning.pgp.prompts import STEP_WORDS
 from engine.value import dataclass, replace
 
 _TOKEN = re.compile(
@@ -182,13 +183,8 @@ _PREFIX = re.compile(
 )
 _STEPS = {
     "execute": syntax.StepKind.ACTION,
-    "achieve": syntax.StepKind.ACHIEVE,
-    "test": syntax.StepKind.TEST,
-    "spawn": syntax.StepKind.SPAWN,
+    **{word: kind for kind, word in STEP_WORDS.items()},
     "generate": syntax.StepKind.INTERNAL,
-    "add": syntax.StepKind.ADD,
-    "remove": syntax.StepKind.REMOVE,
-    "update": syntax.StepKind.UPDATE,
 }
 _EVENTS = {
     "achieve": (syntax.Operation.ADDED, syntax.TriggerKind.ACHIEVE),
