@@ -33,15 +33,8 @@ from engine.models.prompt_parts import Parts, built_in
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.structured import LookUp, NotOfFormError, ask_for, ask_until
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, problems_of
-from engine.planning.thinkers import CLAUDE
+from engine.planning.thinkers import CLAUDE, claude_decision
 from engine.planning.thinkers import claude_prompt as prompts
-from engine.planning.thinkers.claude_decision import (
-    Action,
-    DecisionReader,
-    call_schema,
-    tools_in_words,
-    tools_of,
-)
 from engine.planning.thinkers.offered import (
     BASIC,
     ESSENTIAL,
@@ -88,7 +81,7 @@ class _PlanForm(BaseModel, extra="forbid"):
     """Give the plan for the goal, and what of the goal it does not cover."""
 
     # What an action must be is judged by the notation alone, whose words the model then gets to read.
-    plan: list[Action] = Field(default_factory=list, max_length=PLAN_LIMIT)
+    plan: list[claude_decision.Action] = Field(default_factory=list, max_length=PLAN_LIMIT)
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
     describe_tool: str = Field(default="", max_length=2_000)
 
@@ -271,7 +264,7 @@ class ClaudeThinker:
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
         """
-        reader = DecisionReader(self.registry, request, self.label, self._offered)
+        reader = claude_decision.DecisionReader(self.registry, request, self.label, self._offered)
         try:
             given = await ask_until(
                 self.client,
@@ -313,11 +306,11 @@ class ClaudeThinker:
             likely, most = [f"{SIMPLE_CODER}.{name}" for name in ("read", "ls")], 2
         commands = self._offered.chosen(about, most, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
-        tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
+        tools = claude_decision.tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
         role = prompts.decider_blocks(budget, parts or Parts())
         by_tools = known.tools and not known.json_schema
         if not by_tools:
-            role = (*role, Text(tools_in_words(commands, tools), "tools"))
+            role = (*role, Text(claude_decision.tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
             (prompts.situation(request, budget, recalled, all_done=all_done),),
@@ -327,7 +320,7 @@ class ClaudeThinker:
             max_tokens=self._most,
             temperature=0.0,
             cache_tools=by_tools,
-            json_schema=call_schema(commands, tools) if known.json_schema else None,
+            json_schema=claude_decision.call_schema(commands, tools) if known.json_schema else None,
         )
 
     def _left(self, request: DecisionRequest) -> tuple[list[PlanStep], bool]:
