@@ -8,19 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.core.memory import (
-    ActionStatus,
-    ActionType,
-    ArtifactType,
-    LinkType,
-    MemoryLevel,
-    MemoryType,
-    ThoughtType,
-    WorkflowStatus,
-)
+from engine.core import memory as core
 from engine.core.ports import CommandSpec, Parameter
 
 OWNER_PREFIX = "agent:"
@@ -34,19 +25,6 @@ def owner_tag(agent: str) -> str:
     return f"{OWNER_PREFIX}{agent}"
 
 
-def _one_of(kind: Iterable[str]) -> str:
-    return f"one of {', '.join(kind)}"
-
-
-_SORTS = (
-    "relevance",
-    "importance",
-    "created_at",
-    "updated_at",
-    "confidence",
-    "last_accessed",
-    "access_count",
-)
 _FILTERS = (
     "workflow_id memory_level:string memory_type:string tags=[] min_importance=0.0 max_importance=10.0 "
     "min_confidence=0.0 created_after:number created_before:number"
@@ -60,42 +38,16 @@ A parameter is `name` (a text, empty unless given), `name!` (required), `name=JS
 """
 _COMMAND = re.compile(r"^(\*?)(\w+) = (\w+)\n  (.+)\n((?:    .+\n)+)", re.MULTILINE)
 
-_LEVELS, _TYPES = _one_of(MemoryLevel), "a memory type, as store has them"
+_KINDS = (
+    *(core.ActionStatus, core.ActionType, core.ArtifactType, core.LinkType),
+    *(core.MemoryLevel, core.MemoryType, core.ThoughtType, core.WorkflowStatus),
+)
+_WORDS = {kind.__name__: f"one of {', '.join(kind)}" for kind in _KINDS}
 _MEANINGS = {
-    "workflow_id": "the goal's own if left out",
-    "context_id": "the goal's own workflow if left out",
-    "update_tags": "added to those it has",
-    "limit": "1 to 500",
-    "memory_level": _LEVELS,
-    "memory_type": _TYPES,
-    "created_after": "seconds since 1970",
-    "created_before": "seconds since 1970",
-    "query": (
-        'words, "phrases", -word, level:, type:, agent:, since:2w or since:2026-11-01; yesterday, last week'
-    ),
-    "like.query": "a text",
-    "nearest": "true to see the nearest where none fits",
-    "sort_by": _one_of(_SORTS),
-    "sort_order": "asc or desc",
-    "direction": "outgoing, incoming or both",
-    "action_type": _one_of(ActionType),
-    "thought_type": _one_of(ThoughtType),
-    "initial_thought_type": "as think has them",
-    "ttl": "seconds to keep it, 0 for ever",
-    **dict.fromkeys(("importance", "min_importance", "max_importance"), "0 to 10"),
-    **dict.fromkeys(("confidence", "min_confidence", "strength", "threshold"), "0 to 1"),
-    **dict.fromkeys(("semantic_weight", "keyword_weight"), "0 to 1"),
-    **{f"{command}.workflow_id": "all if left out" for command in ("search", "like", "query")},
-    **{f"{command}.tags": "all of them" for command in ("search", "like", "query", "update")},
-    "set_workflow.status": _one_of(WorkflowStatus),
-    "actions.status": _one_of(ActionStatus),
-    "keep.artifact_type": _one_of(ArtifactType),
-    "artifacts.artifact_type": "as keep has them",
-    "think.thought_chain_id": "the main one if left out",
-    "store.memory_type": _one_of(MemoryType),
-    "store.ttl": "seconds to keep it, 0 for ever; what is usual for its level and type if left out",
-    "link.link_type": _one_of(LinkType),
-    "linked.link_type": "as link has them",
+    name: meaning.format_map(_WORDS)
+    for line in Path(__file__).with_name("parameters.txt").read_text("utf-8").splitlines()
+    for names, _, meaning in [line.partition(": ")]
+    for name in names.split()
 }
 """What a parameter stands for, by its name or by command and name; otherwise its name says it."""
 _JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from engine.memory.errors import MemoryFault
-from engine.memory.likeness import Vector
 
+Vector: TypeAlias = "array[float]"
+"""An `array("f")` of length 1."""
 Kind = Literal["query", "passage"]
 """Some models turn what is looked for into other vectors than what is looked through."""
 INSTALL = "pip install 'pilothouse[embed]'"

@@ -10,8 +10,7 @@ from typing import Any
 import httpx2
 
 from engine.core.text import clean_line
-from engine.memory.embedding import BATCH, TEXT_LIMIT, EmbedderError, Kind, unit
-from engine.memory.likeness import Vector
+from engine.memory.embedding import BATCH, TEXT_LIMIT, EmbedderError, Kind, Vector, unit
 from engine.models.endpoint import Endpoint
 
 ANSWER_S = {"query": 5.0, "passage": 60.0}

@@ -13,26 +13,9 @@ from typing import Any
 from engine.core import memory_events as ev
 from engine.core.journal import Event, Payload
 from engine.core.memory import CognitiveState, MemoryItem, Tagging, Usage
+from engine.memory import tables
 from engine.memory.errors import MemoryUnavailable
 from engine.memory.scoring import expiry, scope_words, text_digest
-from engine.memory.tables import (
-    ACTIONS,
-    ARTIFACTS,
-    CHAINS,
-    DEPENDENCIES,
-    JUDGEMENTS,
-    LINKS,
-    MEMORIES,
-    REFLECTIONS,
-    STATES,
-    TAGGINGS,
-    THOUGHTS,
-    USAGES,
-    WORKFLOWS,
-    Reading,
-    Table,
-    encoded,
-)
 from engine.memory.words import indexed
 
 
@@ -43,18 +26,18 @@ class Rows:
         self.connection = connection
         self.number = number
         self.at = at
-        self.reading = Reading(connection, at)
+        self.reading = tables.Reading(connection, at)
 
-    def put(self, table: Table[Any], value: Any) -> int:
+    def put(self, table: tables.Table[Any], value: Any) -> int:
         """Insert a value; it ends the one with the same key. Answers the number of its row."""
-        self._die(table, [getattr(value, name) for name in table.key])
+        self.end(table, [getattr(value, name) for name in table.key])
         return self.insert(table, value)
 
-    def insert(self, table: Table[Any], value: Any) -> int:
+    def insert(self, table: tables.Table[Any], value: Any) -> int:
         """Insert a value whose key is new. Answers the number of its row."""
         return self._insert(table, table.row_of(value))
 
-    def change(self, table: Table[Any], key: str, changes: Mapping[str, Any]) -> int:
+    def change(self, table: tables.Table[Any], key: str, changes: Mapping[str, Any]) -> int:
         """A value gets other fields.
 
         Raises:
@@ -65,39 +48,36 @@ class Rows:
         ).fetchone()
         if row is None:
             raise MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
-        self._die(table, [key])
-        fresh = [encoded(changes[name]) if name in changes else row[name] for name in table.columns]
+        self.end(table, [key])
+        fresh = [tables.encoded(changes[name]) if name in changes else row[name] for name in table.columns]
         return self._insert(table, fresh)
 
-    def end(self, table: Table[Any], *key: str) -> None:
+    def end(self, table: tables.Table[Any], key: Iterable[Any]) -> None:
         """End a value."""
-        self._die(table, key)
-
-    def _die(self, table: Table[Any], key: Iterable[Any]) -> None:
         self.connection.execute(table.death, (self.number, *key))
 
-    def _insert(self, table: Table[Any], encoded: Iterable[Any]) -> int:
-        return int(self.connection.execute(table.birth, (self.number, *encoded)).lastrowid or 0)
+    def _insert(self, table: tables.Table[Any], row: Iterable[Any]) -> int:
+        return int(self.connection.execute(table.birth, (self.number, *row)).lastrowid or 0)
 
     def tag(self, owner: str, tags: Iterable[str]) -> None:
         """These are all tags of something now."""
-        old = {tagging.tag for tagging in self.reading.many(TAGGINGS, "t.owner = ?", (owner,))}
+        old = {tagging.tag for tagging in self.reading.many(tables.TAGGINGS, "t.owner = ?", (owner,))}
         new = dict.fromkeys(tags)
         for tag in sorted(old - set(new)):
-            self.end(TAGGINGS, owner, tag)
+            self.end(tables.TAGGINGS, (owner, tag))
         for tag in new:
             if tag not in old:
-                self.put(TAGGINGS, Tagging(owner, tag))
+                self.put(tables.TAGGINGS, Tagging(owner, tag))
 
     def remember(self, memory: MemoryItem) -> None:
         """Insert a memory with its words and tags; its id is new."""
-        self._index(self.insert(MEMORIES, memory), memory)
+        self._index(self.insert(tables.MEMORIES, memory), memory)
         tags = [(self.number, memory.id, tag) for tag in dict.fromkeys(memory.tags)]
-        self.connection.executemany(TAGGINGS.birth, tags)
+        self.connection.executemany(tables.TAGGINGS.birth, tags)
 
     def alter(self, ident: str, changes: Mapping[str, Any]) -> None:
         """A memory gets other fields; its words are indexed anew with it."""
-        row = self.change(MEMORIES, ident, changes)
+        row = self.change(tables.MEMORIES, ident, changes)
         (memory,) = self.reading.memories("m.id = ?", (ident,), expired=True)
         self._index(row, memory)
         if "tags" in changes:
@@ -140,7 +120,7 @@ def apply(connection: sqlite3.Connection, event: Event, payload: Payload) -> Non
     if put := _PUTS.get(type(payload)):
         value, workflow, subject = put[1](payload)
         rows.put(put[0], value)
-        if put[0] in (WORKFLOWS, ACTIONS, ARTIFACTS):
+        if put[0] in (tables.WORKFLOWS, tables.ACTIONS, tables.ARTIFACTS):
             rows.tag(value.id, value.tags)
     elif fold := _FOLDS.get(type(payload)):
         workflow, subject = fold(rows, payload)
@@ -153,17 +133,20 @@ def apply(connection: sqlite3.Connection, event: Event, payload: Payload) -> Non
     )
 
 
-_PUTS: dict[type[Payload], tuple[Table[Any], attrgetter[Any]]] = {
-    ev.WorkflowCreated: (WORKFLOWS, attrgetter("workflow", "workflow.id", "workflow.id")),
-    ev.ActionRecorded: (ACTIONS, attrgetter("action", "action.workflow", "action.id")),
-    ev.DependencyAdded: (DEPENDENCIES, attrgetter("dependency", "workflow", "dependency.source")),
-    ev.ArtifactRecorded: (ARTIFACTS, attrgetter("artifact", "artifact.workflow", "artifact.id")),
-    ev.ThoughtChainCreated: (CHAINS, attrgetter("chain", "chain.workflow", "chain.id")),
-    ev.ThoughtAdded: (THOUGHTS, attrgetter("thought", "workflow", "thought.id")),
-    ev.MemoriesLinked: (LINKS, attrgetter("link", "workflow", "link.source")),
-    ev.MemoryJudged: (JUDGEMENTS, attrgetter("judgement", "workflow", "judgement.memory")),
-    ev.MindSet: (STATES, attrgetter("state", "state.workflow", "state.focal")),
-    ev.ReflectionRecorded: (REFLECTIONS, attrgetter("reflection", "reflection.workflow", "reflection.id")),
+_PUTS: dict[type[Payload], tuple[tables.Table[Any], attrgetter[Any]]] = {
+    ev.WorkflowCreated: (tables.WORKFLOWS, attrgetter("workflow", "workflow.id", "workflow.id")),
+    ev.ActionRecorded: (tables.ACTIONS, attrgetter("action", "action.workflow", "action.id")),
+    ev.DependencyAdded: (tables.DEPENDENCIES, attrgetter("dependency", "workflow", "dependency.source")),
+    ev.ArtifactRecorded: (tables.ARTIFACTS, attrgetter("artifact", "artifact.workflow", "artifact.id")),
+    ev.ThoughtChainCreated: (tables.CHAINS, attrgetter("chain", "chain.workflow", "chain.id")),
+    ev.ThoughtAdded: (tables.THOUGHTS, attrgetter("thought", "workflow", "thought.id")),
+    ev.MemoriesLinked: (tables.LINKS, attrgetter("link", "workflow", "link.source")),
+    ev.MemoryJudged: (tables.JUDGEMENTS, attrgetter("judgement", "workflow", "judgement.memory")),
+    ev.MindSet: (tables.STATES, attrgetter("state", "state.workflow", "state.focal")),
+    ev.ReflectionRecorded: (
+        tables.REFLECTIONS,
+        attrgetter("reflection", "reflection.workflow", "reflection.id"),
+    ),
 }
 """Events by which a value is born: its table, and the value, workflow and subject of the event."""
 
@@ -171,14 +154,14 @@ _PUTS: dict[type[Payload], tuple[Table[Any], attrgetter[Any]]] = {
 def _workflow_changed(rows: Rows, payload: ev.WorkflowChanged) -> tuple[str, str]:
     ended = rows.at if payload.status.terminal else None
     changes = {"status": payload.status, "tags": payload.tags, "updated_at": rows.at, "completed_at": ended}
-    rows.change(WORKFLOWS, payload.workflow, changes)
+    rows.change(tables.WORKFLOWS, payload.workflow, changes)
     rows.tag(payload.workflow, payload.tags)
     return payload.workflow, payload.workflow
 
 
 def _action_ended(rows: Rows, payload: ev.ActionEnded) -> tuple[str, str]:
     changes = {"status": payload.status, "result": payload.result, "summary": payload.summary}
-    rows.change(ACTIONS, payload.action, {**changes, "completed_at": rows.at})
+    rows.change(tables.ACTIONS, payload.action, {**changes, "completed_at": rows.at})
     return payload.workflow, payload.action
 
 
@@ -205,31 +188,31 @@ def _promoted(rows: Rows, payload: ev.MemoryPromoted) -> tuple[str, str]:
 
 def _used(rows: Rows, payload: ev.MemoriesUsed) -> tuple[str, str]:
     for ident in payload.memories:
-        known = rows.reading.find(USAGES, ident)
-        rows.put(USAGES, Usage(ident, known.count + 1 if known else 1, rows.at))
+        known = rows.reading.find(tables.USAGES, ident)
+        rows.put(tables.USAGES, Usage(ident, known.count + 1 if known else 1, rows.at))
     return payload.workflow, payload.memories[0]
 
 
 def _forgotten(rows: Rows, payload: ev.MemoriesForgotten) -> tuple[str, str]:
     gone = set(payload.memories)
     for ident in payload.memories:
-        for link in rows.reading.many(LINKS, "(t.source = ? or t.target = ?)", (ident, ident)):
-            rows.end(LINKS, link.source, link.target, link.type)
+        for link in rows.reading.many(tables.LINKS, "(t.source = ? or t.target = ?)", (ident, ident)):
+            rows.end(tables.LINKS, (link.source, link.target, link.type))
         rows.tag(ident, ())
-        rows.end(USAGES, ident)
-        rows.end(MEMORIES, ident)
-    state = rows.reading.find(STATES, payload.workflow)
+        rows.end(tables.USAGES, (ident,))
+        rows.end(tables.MEMORIES, (ident,))
+    state = rows.reading.find(tables.STATES, payload.workflow)
     if state is not None and gone & {*state.working, *state.pinned, state.focal}:
-        rows.put(STATES, without(state, gone))
+        rows.put(tables.STATES, without(state, gone))
     return payload.workflow, payload.memories[0]
 
 
 def _weakened(rows: Rows, payload: ev.LinksWeakened) -> tuple[str, str]:
     for link in payload.links:
         if link.strength > 0:
-            rows.put(LINKS, link)
+            rows.put(tables.LINKS, link)
         else:
-            rows.end(LINKS, link.source, link.target, link.type)
+            rows.end(tables.LINKS, (link.source, link.target, link.type))
     return payload.workflow, payload.links[0].source
 
 

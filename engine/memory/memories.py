@@ -61,25 +61,7 @@ class StoreMemory(Request[MemoryItem]):
             # A thought knows its chain, and the chain its workflow.
             if reading.need(CHAINS, thought.chain, "thought_id").workflow != workflow:
                 raise MemoryInputError("thought_id", f"thought_id: {thought.id} belongs to another workflow.")
-        return remember(
-            unit,
-            workflow,
-            self.content,
-            level=self.memory_level,
-            type=self.memory_type,
-            importance=self.importance,
-            confidence=self.confidence,
-            description=self.description,
-            reasoning=self.reasoning,
-            source=self.source,
-            context=self.context_data,
-            tags=self.tags,
-            ttl=self.ttl,
-            action=self.action_id,
-            thought=self.thought_id,
-            artifact=self.artifact_id,
-            key=self.idempotency_key,
-        )
+        return remember(unit, **self.values())
 
 
 class UpdateMemory(Request[MemoryItem]):
@@ -101,12 +83,9 @@ class UpdateMemory(Request[MemoryItem]):
 
     def write(self, unit: Unit) -> MemoryItem:
         memory = unit.reading.need_memory(self.memory_id)
-        given = self.model_dump(exclude_none=True, exclude={"memory_id"})
-        if not given:
+        changes = {name: value for name, value in self.values("memory_id").items() if value is not None}
+        if not changes:
             raise MemoryInputError("", "update_memory: nothing to change: name at least one field.")
-        changes = {
-            {"memory_type": "type", "context_data": "context"}.get(name, name): given[name] for name in given
-        }
         kind = self.memory_type or memory.type
         tags = memory.tags if self.tags is None else self.tags
         kept = (tag for tag in tags if tag != memory.type)

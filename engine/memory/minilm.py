@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from engine.core.secrets import plain_environment
-from engine.memory.embedding import BATCH, INSTALL, TEXT_LIMIT, EmbedderError, Kind
-from engine.memory.likeness import Vector
+from engine.memory.embedding import BATCH, INSTALL, TEXT_LIMIT, EmbedderError, Kind, Vector
 
 DIMENSION = 384
 ID = "minilm-l6-int8@8199be6f"

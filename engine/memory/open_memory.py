@@ -23,9 +23,8 @@ from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.database import Projection, connect, usable
 from engine.memory.embedder_choice import EmbedderChoice
-from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError
+from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError, Vector
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
-from engine.memory.likeness import Vector
 from engine.memory.notes import Noted
 from engine.memory.requests import Request, View, named
 from engine.memory.search import MemorySearcher

@@ -11,18 +11,9 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from engine.core import events as ev
-from engine.core.journal import (
-    MEMORY,
-    BlobError,
-    Event,
-    JournalClosed,
-    JournalError,
-    JournalRefused,
-    of_agent,
-)
+from engine.core import journal
 from engine.core.memory import Content
 from engine.core.ports import Clock
 from engine.core.state import AgentState
@@ -70,7 +61,7 @@ class MemoryRecorder:
         self._clock = clock
         self._state_at, self._rest = state_at, rest
         self._noters: dict[str, NoteCollector] = {}
-        self._read: asyncio.Queue[Event] = asyncio.Queue(AHEAD)
+        self._read: asyncio.Queue[journal.Event] = asyncio.Queue(AHEAD)
         self._tasks: list[asyncio.Task[None]] = []
         self._moved = asyncio.Event()
         self.place = 0
@@ -121,18 +112,20 @@ class MemoryRecorder:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow(), name="memory recorder reading")
                 group.create_task(self._write(), name="memory recorder writing")
-        except* (MemoryFault, JournalError) as faults:
-            first = next(iter(_leaves(faults)))
-            if not isinstance(first, JournalClosed):
+        except* (MemoryFault, journal.JournalError) as faults:
+            first: BaseException = faults
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            if not isinstance(first, journal.JournalClosed):
                 self.trouble = f"memory no longer follows what agents do: {first}"
         finally:
             self._moved.set()
 
     async def _last_kept(self) -> int:
         """The place of the last event that something was written of, as the journal has it."""
-        last = (await self._store.head(MEMORY)).version
+        last = (await self._store.head(journal.MEMORY)).version
         while last > 0:
-            for written in reversed(await self._store.read(MEMORY, max(1, last - BATCH + 1), last)):
+            for written in reversed(await self._store.read(journal.MEMORY, max(1, last - BATCH + 1), last)):
                 if str(json.loads(written.body).get("key", "")).startswith(RECORDED_PREFIX):
                     source = await self._store.get(written.causes[0]) if written.causes else None
                     return source.seq if source is not None else 0
@@ -161,11 +154,11 @@ class MemoryRecorder:
             self._moved.set()
             self._moved = asyncio.Event()
 
-    async def _noted(self, event: Event) -> Noted | None:
+    async def _noted(self, event: journal.Event) -> Noted | None:
         """What is to be kept of an event, with its big texts as they are kept."""
         if event.kind in GOAL_RESETS:
             self._noters.pop(event.stream, None)  # what it went along with is no longer how the agent stands
-        if event.kind not in KINDS or not of_agent(event.stream):
+        if event.kind not in KINDS or not journal.of_agent(event.stream):
             return None
         noter = self._noters.get(event.stream)
         if noter is None:
@@ -183,7 +176,7 @@ class MemoryRecorder:
         """A large result as it is kept: by the blob that it is in already."""
         try:
             whole = await self._blobs.get(digest)
-        except BlobError:
+        except journal.BlobError:
             return None
         return Content(
             whole[: 4 * HEAD_CHARACTERS].decode(errors="ignore")[:HEAD_CHARACTERS], digest, len(whole)
@@ -194,7 +187,7 @@ class MemoryRecorder:
         while True:
             try:
                 faults = await self._memory.write_notes(noted)
-            except JournalRefused as error:
+            except journal.JournalRefused as error:
                 # One of them spoils it for all, and will again.
                 if len(noted) == 1:
                     faults = [f"{noted[0][0].ref} could not be kept in memory: {error}"]
@@ -202,8 +195,8 @@ class MemoryRecorder:
                 for entry in noted:
                     await self._keep([entry])
                 return
-            except (MemoryUnavailable, JournalError) as error:
-                if isinstance(error, JournalClosed) or not self._memory.status.open:
+            except (MemoryUnavailable, journal.JournalError) as error:
+                if isinstance(error, journal.JournalClosed) or not self._memory.status.open:
                     raise
                 self.trouble = f"memory is not written just now: {error}"
                 await self._clock.sleep(RETRY_S)
@@ -211,10 +204,3 @@ class MemoryRecorder:
                 break
         self.trouble = ""
         self.fault = faults[-1] if faults else self.fault
-
-
-def _leaves(faults: BaseExceptionGroup[Any]) -> list[BaseException]:
-    leaves: list[BaseException] = []
-    for fault in faults.exceptions:
-        leaves += _leaves(fault) if isinstance(fault, BaseExceptionGroup) else [fault]
-    return leaves

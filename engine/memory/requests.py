@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from engine.core.journal import canonical
 from engine.core.text import NESTING_LIMIT, too_deep
 from engine.memory.commands import NAMES, RECORDED_PREFIX
+from engine.memory.embedding import Vector
 from engine.memory.errors import MemoryInputError
-from engine.memory.likeness import Vector
 from engine.memory.search import MemorySearcher
 from engine.memory.tables import Reading
 from engine.memory.writer import Unit
@@ -89,6 +89,18 @@ Word = Annotated[E, Field(strict=False)]
 """A word of an enumeration, as a member or as text."""
 
 
+_VALUE_NAMES = {
+    **dict.fromkeys(("memory_type", "artifact_type", "action_type"), "type"),
+    **dict.fromkeys(("parent_workflow_id", "parent_action_id"), "parent"),
+    "memory_level": "level",
+    "context_data": "context",
+    "tool_name": "tool",
+    "tool_args": "args",
+    "idempotency_key": "key",
+}
+"""Fields of requests whose values have them under another name than without `_id`."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What a reading request is answered from."""
@@ -121,6 +133,15 @@ class Request(BaseModel, Generic[R_co], metaclass=LateModel):
             if "verb" not in own:
                 cls.verb = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
             _requests[cls.verb] = cls
+
+    def values(self, *left_out: str) -> dict[str, Any]:
+        """What the request gives, by the names of a value's fields: `action_id` is its `action`.
+
+        Args:
+            left_out: names of the request's fields.
+        """
+        given = self.model_dump(exclude=set(left_out))
+        return {_VALUE_NAMES.get(name, name.removesuffix("_id")): value for name, value in given.items()}
 
     @property
     def meant(self) -> str:

@@ -171,11 +171,8 @@ def next_level(memory: MemoryItem) -> MemoryLevel | None:
 
 PASSING = frozenset(
     {
-        MemoryType.ACTION_LOG,
-        MemoryType.TOOL_OUTPUT,
-        MemoryType.ARTIFACT_CREATION,
-        MemoryType.REASONING_STEP,
-        MemoryType.CHECKPOINT,
+        *(MemoryType.ACTION_LOG, MemoryType.TOOL_OUTPUT, MemoryType.ARTIFACT_CREATION),
+        *(MemoryType.REASONING_STEP, MemoryType.CHECKPOINT),
     }
 )
 """Types that record what was done; all others hold what was learnt."""

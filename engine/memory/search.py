@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType
 from engine.memory.commands import owner_tag
-from engine.memory.likeness import Likeness, Vector
+from engine.memory.embedding import Vector
 from engine.memory.query import Query, Span, parsed
 from engine.memory.scoring import Candidate, embedded_text, relevance, scope_words
 from engine.memory.tables import LINKS, Reading
+from engine.memory.vectors import StoredLikeness
 from engine.memory.words import STOP_WORDS, Tokens, beginnings, nearest_words, phrase
 from engine.value import dataclass, replace
 
@@ -215,7 +216,7 @@ class _Score(NamedTuple):
 class MemorySearcher:
     """Looks through words, and through vectors where there are any; used in the reading thread only."""
 
-    def __init__(self, likeness: Likeness | None = None) -> None:
+    def __init__(self, likeness: StoredLikeness | None = None) -> None:
         self._tokens = Tokens()
         self.likeness = likeness
         self._counted = 0
@@ -283,7 +284,7 @@ class MemorySearcher:
             cosines = self.likeness.cosines(vector, [candidate.digest for candidate in keyword])
             semantic = {candidate: max(0.0, cosines.get(candidate.digest, 0.0)) for candidate in keyword}
             if not asked.phrases:
-                near = self._by_likeness(reading, self.likeness, vector, filters, size, SEMANTIC_FLOOR)
+                near = self._by_likeness(reading, vector, filters, size, SEMANTIC_FLOOR)
                 semantic |= {one: cosine for one, cosine in near.items() if one.row not in never}
         else:
             weights = Weights(0.0, 1.0)
@@ -326,7 +327,7 @@ class MemorySearcher:
         Without the text's vector, texts are as like as they have words in common.
         """
         if self.likeness is not None and vector is not None:
-            near = self._by_likeness(reading, self.likeness, vector, filters, limit, floor)
+            near = self._by_likeness(reading, vector, filters, limit, floor)
             scores = [_Score(candidate, cosine, semantic=cosine) for candidate, cosine in near.items()]
             return self._whole(reading, _best(scores)[:limit], {})
         words = self._tokens.words_of(text)
@@ -447,12 +448,13 @@ class MemorySearcher:
     # -------------------------------------------------------------- likeness
 
     def _by_likeness(
-        self, reading: Reading, liked: Likeness, vector: Vector, filters: Filters, limit: int, floor: float
+        self, reading: Reading, vector: Vector, filters: Filters, limit: int, floor: float
     ) -> dict[Candidate, float]:
         condition, values = filters.condition(reading, first=False)
+        assert self.likeness is not None
         among, size = filters.few(reading), max(POOL, limit)
         while True:
-            near = liked.nearest(vector, size, among)
+            near = self.likeness.nearest(vector, size, among)
             cosines = {digest: cosine for digest, cosine in near if cosine >= floor}
             candidates = _candidates(reading, "digest", list(cosines), condition, values)
             found = {candidate: cosines[candidate.digest] for candidate in candidates}

@@ -149,19 +149,8 @@ JUDGEMENTS = Table("judgements", values.Judgement, ("query", "memory", "workflow
 TAGGINGS = Table("taggings", values.Tagging, ("owner", "tag"), "tag, owner")
 
 TABLES: tuple[Table[Any], ...] = (
-    WORKFLOWS,
-    ACTIONS,
-    DEPENDENCIES,
-    ARTIFACTS,
-    CHAINS,
-    THOUGHTS,
-    MEMORIES,
-    USAGES,
-    LINKS,
-    STATES,
-    REFLECTIONS,
-    JUDGEMENTS,
-    TAGGINGS,
+    *(WORKFLOWS, ACTIONS, DEPENDENCIES, ARTIFACTS, CHAINS, THOUGHTS, MEMORIES, USAGES, LINKS, STATES),
+    *(REFLECTIONS, JUDGEMENTS, TAGGINGS),
 )
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"

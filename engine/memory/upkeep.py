@@ -9,17 +9,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from engine.core import memory as core
 from engine.core import memory_events as ev
-from engine.core.memory import (
-    ConsolidationKind,
-    LinkType,
-    MemoryItem,
-    MemoryLevel,
-    MemoryLink,
-    MemoryType,
-    Reflection,
-    ReflectionKind,
-)
 from engine.memory import requests as rq
 from engine.memory import scoring
 from engine.memory.errors import MemoryInputError, MemoryRefused
@@ -31,13 +22,13 @@ from engine.value import dataclass, replace
 # ------------------------------------------------------------------ promotion
 
 
-class PromoteMemory(Request[MemoryItem | None]):
+class PromoteMemory(Request[core.MemoryItem | None]):
     """A memory settles to the next level if it has earned it; None if not."""
 
     verb: ClassVar[str] = "promote_memory_level"
     memory_id: rq.Ident
 
-    def write(self, unit: Unit) -> MemoryItem | None:
+    def write(self, unit: Unit) -> core.MemoryItem | None:
         memory = unit.reading.need_memory(self.memory_id)
         level = scoring.next_level(memory)
         if level is None:
@@ -46,7 +37,7 @@ class PromoteMemory(Request[MemoryItem | None]):
         return unit.reading.need_memory(memory.id)
 
 
-def _settle(unit: Unit, memory: MemoryItem, level: MemoryLevel) -> None:
+def _settle(unit: Unit, memory: core.MemoryItem, level: core.MemoryLevel) -> None:
     """A memory gets a level, and its time begins anew."""
     tags = tuple(str(level) if tag == memory.level else tag for tag in memory.tags)
     unit.emit(
@@ -56,13 +47,13 @@ def _settle(unit: Unit, memory: MemoryItem, level: MemoryLevel) -> None:
     )
 
 
-class PromotionCandidates(Request[tuple[MemoryItem, ...]]):
+class PromotionCandidates(Request[tuple[core.MemoryItem, ...]]):
     """Memories that have earned the next level, most used first."""
 
     workflow_id: rq.Ident
     limit: rq.Limit = 10
 
-    def answer(self, view: View) -> tuple[MemoryItem, ...]:
+    def answer(self, view: View) -> tuple[core.MemoryItem, ...]:
         view.reading.need_workflow(self.workflow_id)
         used = view.reading.memories(
             "m.workflow = ? and u.count >= 5", (self.workflow_id,), order="u.count desc, m.row"
@@ -73,13 +64,13 @@ class PromotionCandidates(Request[tuple[MemoryItem, ...]]):
 # ------------------------------------------------------------------ consolidation
 
 
-class ConsolidationCandidates(Request[tuple[MemoryItem, ...]]):
+class ConsolidationCandidates(Request[tuple[core.MemoryItem, ...]]):
     """Memories to be brought together: the most important that never were, newest first of those."""
 
     workflow_id: rq.Ident
     limit: Annotated[int, Field(ge=2, le=20)] = 10
 
-    def answer(self, view: View) -> tuple[MemoryItem, ...]:
+    def answer(self, view: View) -> tuple[core.MemoryItem, ...]:
         view.reading.need_workflow(self.workflow_id)
         candidates = view.reading.memories(
             "m.workflow = ? and m.level = 'episodic' and m.consolidated = ''",
@@ -90,7 +81,7 @@ class ConsolidationCandidates(Request[tuple[MemoryItem, ...]]):
         return tuple(candidates)
 
 
-class ConsolidateMemories(Request[MemoryItem]):
+class ConsolidateMemories(Request[core.MemoryItem]):
     """Several memories go into one; its numbers follow from theirs, and they are no sources again.
 
     What was learnt keeps its own time, as a question may be about it; records of what was done go soon.
@@ -99,12 +90,12 @@ class ConsolidateMemories(Request[MemoryItem]):
     workflow_id: rq.Ident
     source_ids: Annotated[tuple[rq.Ident, ...], Field(strict=False, min_length=2, max_length=20)]
     content: rq.Memo
-    consolidation_type: rq.Word[ConsolidationKind] = ConsolidationKind.SUMMARY
-    memory_level: rq.Word[MemoryLevel] = MemoryLevel.SEMANTIC
+    consolidation_type: rq.Word[core.ConsolidationKind] = core.ConsolidationKind.SUMMARY
+    memory_level: rq.Word[core.MemoryLevel] = core.MemoryLevel.SEMANTIC
     computed: bool = False
     """True where the content was counted and no model wrote it."""
 
-    def write(self, unit: Unit) -> MemoryItem:
+    def write(self, unit: Unit) -> core.MemoryItem:
         workflow = unit.reading.need_workflow(self.workflow_id).id
         idents = tuple(dict.fromkeys(self.source_ids))
         if len(idents) < 2:
@@ -127,7 +118,7 @@ class ConsolidateMemories(Request[MemoryItem]):
             tags=("consolidated",),
         )
         for source in sources:
-            link = MemoryLink(result.id, source.id, LinkType.GENERALIZES, created_at=unit.now)
+            link = core.MemoryLink(result.id, source.id, core.LinkType.GENERALIZES, created_at=unit.now)
             unit.emit(ev.MemoriesLinked(workflow=workflow, link=link))
         for ttl, learnt in ((0, True), (scoring.CONSOLIDATED_TTL_S, False)):
             alike = tuple(source.id for source in sources if scoring.learnt(source) is learnt)
@@ -141,22 +132,22 @@ class ConsolidateMemories(Request[MemoryItem]):
 # ------------------------------------------------------------------ reflection
 
 
-class RecordReflection(Request[Reflection]):
+class RecordReflection(Request[core.Reflection]):
     """The text of a reflection is kept, and can be found like any other memory."""
 
     workflow_id: rq.Ident
     content: rq.Text = Field(min_length=1)
-    reflection_type: rq.Word[ReflectionKind]
+    reflection_type: rq.Word[core.ReflectionKind]
     computed: bool = False
     memory_ids: rq.Idents = ()
 
-    def write(self, unit: Unit) -> Reflection:
+    def write(self, unit: Unit) -> core.Reflection:
         workflow = unit.reading.need_workflow(self.workflow_id).id
         for ident in self.memory_ids:
             unit.reading.need_memory(ident, "memory_ids", workflow)
         if not self.content.strip():
             raise MemoryInputError("content", "content: a reflection must say something.")
-        reflection = Reflection(
+        reflection = core.Reflection(
             unit.new_id("r"),
             workflow,
             self.reflection_type,
@@ -171,8 +162,8 @@ class RecordReflection(Request[Reflection]):
             unit,
             workflow,
             self.content,
-            level=MemoryLevel.SEMANTIC,
-            type=MemoryType.REFLECTION,
+            level=core.MemoryLevel.SEMANTIC,
+            type=core.MemoryType.REFLECTION,
             importance=scoring.THOUGHT_IMPORTANCE["reflection"],
             description=f"Reflection ({self.reflection_type})",
             source="computed" if self.computed else "reflection",
@@ -203,7 +194,7 @@ class DeleteExpiredMemories(Request[int]):
         return len(over)
 
     @staticmethod
-    def _until(unit: Unit, time: float, which: str = "1") -> list[MemoryItem]:
+    def _until(unit: Unit, time: float, which: str = "1") -> list[core.MemoryItem]:
         return unit.reading.memories(
             f"m.expires_at <= ? and {which}", (time,), order="m.expires_at, m.row", limit=SWEEP, expired=True
         )

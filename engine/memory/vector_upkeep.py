@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from engine.memory.embedding import OTHER_SIZE, Embedder, EmbedderError
-from engine.memory.likeness import Vector
+from engine.memory.embedding import OTHER_SIZE, Embedder, EmbedderError, Vector
 from engine.memory.vectors import VectorWriter
 
 R = TypeVar("R")

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.core.store.places import is_plain, is_untouched, note_closed, note_open, remove_cache
 from engine.memory.database import connect
-from engine.memory.likeness import Vector
+from engine.memory.embedding import Vector
 from engine.memory.scoring import embedded_text
 
 VECTORS = "vectors.db"
@@ -250,7 +250,13 @@ class StoredLikeness:
     def nearest(
         self, query: Vector, count: int, among: Collection[str] | None = None
     ) -> list[tuple[str, float]]:
-        """See `Likeness`."""
+        """Digests of texts and their cosine, best first.
+
+        Args:
+            query: what they shall be near to.
+            count: how many at most.
+            among: only these; None for all.
+        """
         if not self._fits(query):
             return []
         column, keys = ("s.digest", list(among)) if among is not None else self._candidates(query, count)
@@ -258,11 +264,11 @@ class StoredLikeness:
         return sorted(cosines, key=lambda each: -each[1])[:count]
 
     def cosines(self, query: Vector, digests: Sequence[str]) -> dict[str, float]:
-        """See `Likeness`."""
+        """The cosine of those of these texts that have a vector."""
         return self._compared(query, "s.digest", digests) if self._fits(query) else {}
 
     def vector(self, digest: str) -> Vector | None:
-        """See `Likeness`."""
+        """That of a text; None where it has none."""
         rows = self._rows("s.digest", [digest]) if self.refresh() else []
         if not rows:
             return None

@@ -6,22 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from engine.core import memory as core
 from engine.core import memory_events as ev
-from engine.core.memory import (
-    ActionStatus,
-    ActionType,
-    Artifact,
-    ArtifactType,
-    CognitiveState,
-    Dependency,
-    MemoryType,
-    RecordedAction,
-    Thought,
-    ThoughtChain,
-    ThoughtType,
-    Workflow,
-    WorkflowStatus,
-)
 from engine.core.reasons import Reason
 from engine.memory import requests as rq
 from engine.memory import scoring
@@ -32,7 +18,7 @@ from engine.memory.writer import Unit, remember, think
 from engine.value import dataclass
 
 
-class CreateWorkflow(Request[Workflow]):
+class CreateWorkflow(Request[core.Workflow]):
     """A piece of work begins, with a first line of thought and an empty mind."""
 
     title: rq.Line = Field(min_length=1)
@@ -43,43 +29,34 @@ class CreateWorkflow(Request[Workflow]):
     parent_workflow_id: rq.MaybeIdent = ""
     idempotency_key: rq.Key = ""
 
-    def write(self, unit: Unit) -> Workflow:
+    def write(self, unit: Unit) -> core.Workflow:
         made = unit.made_before(ev.WorkflowCreated, self.idempotency_key)
         if made:
             return unit.reading.need_workflow(made)
         unit.reading.check(WORKFLOWS, self.parent_workflow_id, "parent_workflow_id", "")
-        workflow = Workflow(
-            id=unit.new_id("w"),
-            title=self.title,
-            description=self.description,
-            goal=self.goal,
-            parent=self.parent_workflow_id,
-            tags=self.tags,
-            metadata=self.metadata,
-            created_at=unit.now,
-            updated_at=unit.now,
-        )
+        given = self.values("idempotency_key")
+        workflow = core.Workflow(id=unit.new_id("w"), **given, created_at=unit.now, updated_at=unit.now)
         unit.emit(ev.WorkflowCreated(workflow=workflow, key=self.idempotency_key))
-        chain = ThoughtChain(unit.new_id("c"), workflow.id, "main reasoning", created_at=unit.now)
+        chain = core.ThoughtChain(unit.new_id("c"), workflow.id, "main reasoning", created_at=unit.now)
         unit.emit(ev.ThoughtChainCreated(chain=chain))
-        state = CognitiveState(workflow.id, updated_at=unit.now)
+        state = core.CognitiveState(workflow.id, updated_at=unit.now)
         unit.emit(ev.MindSet(state=state, reason=Reason("memory.new")))
         if self.goal:
-            think(unit, chain, ThoughtType.GOAL, self.goal)
+            think(unit, chain, core.ThoughtType.GOAL, self.goal)
         return workflow
 
 
-class UpdateWorkflowStatus(Request[Workflow]):
+class UpdateWorkflowStatus(Request[core.Workflow]):
     """A workflow stands elsewhere; what is over stays over."""
 
     workflow_id: rq.Ident
-    status: rq.Word[WorkflowStatus]
+    status: rq.Word[core.WorkflowStatus]
     completion_message: rq.Text = ""
     update_tags: rq.Tags = ()
     """Added to those it has."""
     idempotency_key: rq.Key = ""
 
-    def write(self, unit: Unit) -> Workflow:
+    def write(self, unit: Unit) -> core.Workflow:
         workflow = unit.reading.need_workflow(self.workflow_id)
         if unit.made_before(ev.WorkflowChanged, self.idempotency_key, workflow.id):
             return workflow
@@ -87,7 +64,7 @@ class UpdateWorkflowStatus(Request[Workflow]):
             raise MemoryRefused(
                 f"Workflow {workflow.id} is {workflow.status} and stays so: create a new one."
             )
-        if self.status is WorkflowStatus.COMPLETED:
+        if self.status is core.WorkflowStatus.COMPLETED:
             names = ", ".join(child.id for child in open_below(unit.reading, workflow.id))
             if names:
                 raise MemoryRefused(
@@ -104,31 +81,33 @@ class UpdateWorkflowStatus(Request[Workflow]):
             )
         )
         if self.completion_message:
-            think(unit, unit.reading.first_chain(workflow.id), ThoughtType.SUMMARY, self.completion_message)
+            think(
+                unit, unit.reading.first_chain(workflow.id), core.ThoughtType.SUMMARY, self.completion_message
+            )
         return unit.reading.need_workflow(workflow.id)
 
 
-def open_below(reading: Reading, workflow: str) -> list[Workflow]:
+def open_below(reading: Reading, workflow: str) -> list[core.Workflow]:
     """The workflows begun below one that are not over."""
     return reading.many(WORKFLOWS, "t.parent = ? and t.status in ('active', 'paused')", (workflow,))
 
 
-class GetWorkflow(Request[Workflow]):
+class GetWorkflow(Request[core.Workflow]):
     """A workflow by id."""
 
     verb: ClassVar[str] = "get_workflow_details"
     workflow_id: rq.Ident
 
-    def answer(self, view: View) -> Workflow:
+    def answer(self, view: View) -> core.Workflow:
         return view.reading.need_workflow(self.workflow_id)
 
 
-class RecordThought(Request[Thought]):
+class RecordThought(Request[core.Thought]):
     """A thought, word for word; one that matters becomes a memory as well."""
 
     workflow_id: rq.Ident
     content: rq.Text = Field(min_length=1)
-    thought_type: rq.Word[ThoughtType] = ThoughtType.INFERENCE
+    thought_type: rq.Word[core.ThoughtType] = core.ThoughtType.INFERENCE
     thought_chain_id: rq.MaybeIdent = ""
     parent_thought_id: rq.MaybeIdent = ""
     relevant_action_id: rq.MaybeIdent = ""
@@ -136,7 +115,7 @@ class RecordThought(Request[Thought]):
     relevant_memory_id: rq.MaybeIdent = ""
     idempotency_key: rq.Key = ""
 
-    def write(self, unit: Unit) -> Thought:
+    def write(self, unit: Unit) -> core.Thought:
         reading = unit.reading
         workflow = reading.need_workflow(self.workflow_id).id
         made = unit.made_before(ev.ThoughtAdded, self.idempotency_key, workflow)
@@ -165,17 +144,17 @@ class RecordThought(Request[Thought]):
         )
 
 
-class CreateThoughtChain(Request[ThoughtChain]):
+class CreateThoughtChain(Request[core.ThoughtChain]):
     """Another line of thought begins."""
 
     workflow_id: rq.Ident
     title: rq.Line = Field(min_length=1)
     initial_thought: rq.Text = ""
-    initial_thought_type: rq.Word[ThoughtType] = ThoughtType.GOAL
+    initial_thought_type: rq.Word[core.ThoughtType] = core.ThoughtType.GOAL
 
-    def write(self, unit: Unit) -> ThoughtChain:
+    def write(self, unit: Unit) -> core.ThoughtChain:
         workflow = unit.reading.need_workflow(self.workflow_id)
-        chain = ThoughtChain(unit.new_id("c"), workflow.id, self.title, created_at=unit.now)
+        chain = core.ThoughtChain(unit.new_id("c"), workflow.id, self.title, created_at=unit.now)
         unit.emit(ev.ThoughtChainCreated(chain=chain))
         if self.initial_thought:
             think(unit, chain, self.initial_thought_type, self.initial_thought)
@@ -186,8 +165,8 @@ class CreateThoughtChain(Request[ThoughtChain]):
 class ChainWithThoughts:
     """A line of thought and its thoughts in order."""
 
-    chain: ThoughtChain
-    thoughts: tuple[Thought, ...] = ()
+    chain: core.ThoughtChain
+    thoughts: tuple[core.Thought, ...] = ()
 
 
 class GetThoughtChain(Request[ChainWithThoughts]):
@@ -205,19 +184,29 @@ class GetThoughtChain(Request[ChainWithThoughts]):
 
 
 KEY_THOUGHTS = (
-    *(ThoughtType.GOAL, ThoughtType.DECISION, ThoughtType.SUMMARY, ThoughtType.REFLECTION),
-    *(ThoughtType.REASONING, ThoughtType.ANALYSIS, ThoughtType.INSIGHT, ThoughtType.USER_GUIDANCE),
+    *(
+        core.ThoughtType.GOAL,
+        core.ThoughtType.DECISION,
+        core.ThoughtType.SUMMARY,
+        core.ThoughtType.REFLECTION,
+    ),
+    *(
+        core.ThoughtType.REASONING,
+        core.ThoughtType.ANALYSIS,
+        core.ThoughtType.INSIGHT,
+        core.ThoughtType.USER_GUIDANCE,
+    ),
 )
 """Types of thoughts that a thinker gets, with what the operator said."""
 
 
-class GetKeyThoughts(Request[tuple[Thought, ...]]):
+class GetKeyThoughts(Request[tuple[core.Thought, ...]]):
     """The thoughts that matter, of all lines of thought of a workflow, newest first."""
 
     workflow_id: rq.Ident
     limit: rq.Limit = 7
 
-    def answer(self, view: View) -> tuple[Thought, ...]:
+    def answer(self, view: View) -> tuple[core.Thought, ...]:
         reading = view.reading
         workflow = reading.need_workflow(self.workflow_id).id
         kinds = ", ".join(f"'{kind}'" for kind in KEY_THOUGHTS)
@@ -226,11 +215,11 @@ class GetKeyThoughts(Request[tuple[Thought, ...]]):
         return tuple(reading.many(THOUGHTS, condition, (workflow,), order="t.row desc", limit=self.limit))
 
 
-class RecordActionStart(Request[RecordedAction]):
+class RecordActionStart(Request[core.RecordedAction]):
     """An action begins; an episodic memory records it."""
 
     workflow_id: rq.Ident
-    action_type: rq.Word[ActionType]
+    action_type: rq.Word[core.ActionType]
     reasoning: rq.Text = ""
     tool_name: rq.Line = ""
     tool_args: rq.Json = Field(default_factory=dict)
@@ -239,14 +228,14 @@ class RecordActionStart(Request[RecordedAction]):
     tags: rq.Tags = ()
     idempotency_key: rq.Key = ""
 
-    def write(self, unit: Unit) -> RecordedAction:
+    def write(self, unit: Unit) -> core.RecordedAction:
         workflow = unit.reading.need_workflow(self.workflow_id)
         made = unit.made_before(ev.ActionRecorded, self.idempotency_key, workflow.id)
         if made:
             return unit.reading.need(ACTIONS, made, "idempotency_key")
         if workflow.status.terminal:
             raise MemoryRefused(f"Workflow {workflow.id} is {workflow.status}: no action can begin in it.")
-        if self.action_type is ActionType.TOOL_USE and not self.tool_name:
+        if self.action_type is core.ActionType.TOOL_USE and not self.tool_name:
             raise MemoryInputError("tool_name", "tool_name: an action of type tool_use must name its tool.")
         unit.reading.check(ACTIONS, self.parent_action_id, "parent_action_id", workflow.id)
         ((before,),) = unit.reading.rows(
@@ -257,22 +246,16 @@ class RecordActionStart(Request[RecordedAction]):
             unit,
             workflow.id,
             f"Action {title}" + (f": {self.reasoning}" if self.reasoning else ""),
-            type=MemoryType.ACTION_LOG,
+            type=core.MemoryType.ACTION_LOG,
             description=f"Action {title}",
             tags=("action_start", str(self.action_type)),
             action=unit.new_id("a", ahead=1),
         )
-        action = RecordedAction(
+        action = core.RecordedAction(
             id=unit.new_id("a"),
-            workflow=workflow.id,
-            type=self.action_type,
+            **self.values("title", "idempotency_key"),
             title=title,
-            reasoning=self.reasoning,
-            tool=self.tool_name,
-            args=self.tool_args,
-            parent=self.parent_action_id,
             memory=memory.id,
-            tags=self.tags,
             sequence=before + 1,
             started_at=unit.now,
         )
@@ -280,19 +263,19 @@ class RecordActionStart(Request[RecordedAction]):
         return action
 
 
-class RecordActionCompletion(Request[RecordedAction]):
+class RecordActionCompletion(Request[core.RecordedAction]):
     """An action is over; its memory says how it went, and the result is kept whole."""
 
     big: ClassVar[tuple[str, ...]] = ("tool_result",)
     action_id: rq.Ident
-    status: rq.Word[ActionStatus] = ActionStatus.COMPLETED
+    status: rq.Word[core.ActionStatus] = core.ActionStatus.COMPLETED
     tool_result: rq.Big = ""
     summary: rq.Text = ""
     conclusion_thought: rq.Text = ""
-    conclusion_thought_type: rq.Word[ThoughtType] = ThoughtType.INFERENCE
+    conclusion_thought_type: rq.Word[core.ThoughtType] = core.ThoughtType.INFERENCE
     idempotency_key: rq.Key = ""
 
-    def write(self, unit: Unit) -> RecordedAction:
+    def write(self, unit: Unit) -> core.RecordedAction:
         action = unit.reading.need(ACTIONS, self.action_id, "action_id")
         if unit.made_before(ev.ActionEnded, self.idempotency_key, action.workflow):
             return action
@@ -328,9 +311,9 @@ class RecordActionCompletion(Request[RecordedAction]):
 class ActionDetails:
     """An action with what it needs and what needs it."""
 
-    action: RecordedAction
-    needs: tuple[Dependency, ...] = ()
-    needed_by: tuple[Dependency, ...] = ()
+    action: core.RecordedAction
+    needs: tuple[core.Dependency, ...] = ()
+    needed_by: tuple[core.Dependency, ...] = ()
 
 
 class GetActionDetails(Request[tuple[ActionDetails, ...]]):
@@ -355,28 +338,28 @@ class GetActionDetails(Request[tuple[ActionDetails, ...]]):
         return tuple(details)
 
 
-class GetRecentActions(Request[tuple[RecordedAction, ...]]):
+class GetRecentActions(Request[tuple[core.RecordedAction, ...]]):
     """The newest actions of a workflow, newest first, with their results."""
 
     workflow_id: rq.Ident
     limit: rq.Limit = 5
-    action_type: rq.Word[ActionType] | None = None
-    status: rq.Word[ActionStatus] | None = None
+    action_type: rq.Word[core.ActionType] | None = None
+    status: rq.Word[core.ActionStatus] | None = None
 
-    def answer(self, view: View) -> tuple[RecordedAction, ...]:
+    def answer(self, view: View) -> tuple[core.RecordedAction, ...]:
         view.reading.need_workflow(self.workflow_id)
         fits = view.reading.where(workflow=self.workflow_id, type=self.action_type, status=self.status)
         return tuple(view.reading.many(ACTIONS, *fits, order="t.sequence desc", limit=self.limit))
 
 
-class AddActionDependency(Request[Dependency]):
+class AddActionDependency(Request[core.Dependency]):
     """An action needs another one; saying so again changes nothing."""
 
     source_action_id: rq.Ident
     target_action_id: rq.Ident
     dependency_type: rq.Line = Field(default="requires", min_length=1)
 
-    def write(self, unit: Unit) -> Dependency:
+    def write(self, unit: Unit) -> core.Dependency:
         source = unit.reading.need(ACTIONS, self.source_action_id, "source_action_id")
         unit.reading.need(ACTIONS, self.target_action_id, "target_action_id", source.workflow)
         known = unit.reading.find(
@@ -389,7 +372,9 @@ class AddActionDependency(Request[Dependency]):
                 f"{self.target_action_id} depends on {self.source_action_id} already: "
                 "two actions cannot wait for one another."
             )
-        dependency = Dependency(self.source_action_id, self.target_action_id, self.dependency_type, unit.now)
+        dependency = core.Dependency(
+            self.source_action_id, self.target_action_id, self.dependency_type, unit.now
+        )
         unit.emit(ev.DependencyAdded(workflow=source.workflow, dependency=dependency))
         return dependency
 
@@ -407,13 +392,13 @@ def _reaches(reading: Reading, source: str, target: str) -> bool:
     return bool(rows)
 
 
-class RecordArtifact(Request[Artifact]):
+class RecordArtifact(Request[core.Artifact]):
     """The work made something; its text is kept byte for byte."""
 
     big: ClassVar[tuple[str, ...]] = ("content",)
     workflow_id: rq.Ident
     name: rq.Line = Field(min_length=1)
-    artifact_type: rq.Word[ArtifactType]
+    artifact_type: rq.Word[core.ArtifactType]
     action_id: rq.MaybeIdent = ""
     description: rq.Text = ""
     path: rq.Line = ""
@@ -423,7 +408,7 @@ class RecordArtifact(Request[Artifact]):
     tags: rq.Tags = ()
     idempotency_key: rq.Key = ""
 
-    def write(self, unit: Unit) -> Artifact:
+    def write(self, unit: Unit) -> core.Artifact:
         workflow = unit.reading.need_workflow(self.workflow_id)
         made = unit.made_before(ev.ArtifactRecorded, self.idempotency_key, workflow.id)
         if made:
@@ -434,25 +419,17 @@ class RecordArtifact(Request[Artifact]):
             unit,
             workflow.id,
             title + (f": {self.description}" if self.description else ""),
-            type=MemoryType.ARTIFACT_CREATION,
+            type=core.MemoryType.ARTIFACT_CREATION,
             importance=6.0 if self.is_output else 5.0,
             description=title,
             tags=self.tags,
             action=self.action_id,
             artifact=unit.new_id("f", ahead=1),
         )
-        artifact = Artifact(
+        artifact = core.Artifact(
             id=unit.new_id("f"),
-            workflow=workflow.id,
-            name=self.name,
-            type=self.artifact_type,
-            action=self.action_id,
-            description=self.description,
-            path=self.path,
+            **self.values("content", "idempotency_key"),
             content=unit.content("content", self.content) if self.content else None,
-            metadata=self.metadata,
-            is_output=self.is_output,
-            tags=self.tags,
             memory=memory.id,
             created_at=unit.now,
         )
@@ -460,16 +437,16 @@ class RecordArtifact(Request[Artifact]):
         return artifact
 
 
-class GetArtifacts(Request[tuple[Artifact, ...]]):
+class GetArtifacts(Request[tuple[core.Artifact, ...]]):
     """Artifacts of a workflow, newest first."""
 
     workflow_id: rq.Ident
-    artifact_type: rq.Word[ArtifactType] | None = None
+    artifact_type: rq.Word[core.ArtifactType] | None = None
     tag: rq.Line = ""
     is_output: bool | None = None
     limit: rq.Limit = 10
 
-    def answer(self, view: View) -> tuple[Artifact, ...]:
+    def answer(self, view: View) -> tuple[core.Artifact, ...]:
         view.reading.need_workflow(self.workflow_id)
         fits = view.reading.where(
             self.tag, workflow=self.workflow_id, type=self.artifact_type, is_output=self.is_output
@@ -477,11 +454,11 @@ class GetArtifacts(Request[tuple[Artifact, ...]]):
         return tuple(view.reading.many(ARTIFACTS, *fits, order="t.row desc", limit=self.limit))
 
 
-class GetArtifact(Request[Artifact]):
+class GetArtifact(Request[core.Artifact]):
     """An artifact by id."""
 
     verb: ClassVar[str] = "get_artifact_by_id"
     artifact_id: rq.Ident
 
-    def answer(self, view: View) -> Artifact:
+    def answer(self, view: View) -> core.Artifact:
         return view.reading.need(ARTIFACTS, self.artifact_id, "artifact_id")

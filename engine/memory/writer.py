@@ -17,17 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from engine.core import memory as core
 from engine.core import memory_events as ev
 from engine.core.journal import MEMORY, Event, JournalError, Payload, chain_hash
-from engine.core.memory import (
-    Content,
-    MemoryItem,
-    MemoryLevel,
-    MemoryType,
-    Thought,
-    ThoughtChain,
-    ThoughtType,
-)
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore, parse_ref
 from engine.memory import fold, scoring
@@ -69,9 +61,9 @@ class Unit:
         """An id for what the next event makes, or one that is so many events ahead of it."""
         return f"{letter}{self._head[0] + 1 + ahead}"
 
-    def content(self, name: str, text: str) -> Content:
+    def content(self, name: str, text: str) -> core.Content:
         """A text of any size that was part of the request, as an event keeps it."""
-        return self._job.contents.get(name) or Content(text, "", len(text.encode()))
+        return self._job.contents.get(name) or core.Content(text, "", len(text.encode()))
 
     def emit(self, payload: Payload) -> None:
         """Write an event, and have it in the tables at once."""
@@ -137,7 +129,7 @@ class _Job:
     actor: str
     causes: tuple[str, ...]
     tick: int
-    contents: Mapping[str, Content]
+    contents: Mapping[str, core.Content]
     done: asyncio.Future[Any]
     answer: Any = None
     error: Exception | None = None
@@ -167,7 +159,7 @@ class Writer:
         *,
         actor: str = "agent",
         causes: tuple[str, ...] = (),
-        contents: Mapping[str, Content] | None = None,
+        contents: Mapping[str, core.Content] | None = None,
     ) -> WriteResult[R]:
         """Do a unit of work and answer what it answers, once it is durable.
 
@@ -315,7 +307,7 @@ def _as_fault(error: Exception) -> Exception:
 
 def remember(
     unit: Unit, workflow: str, content: str, *, ttl: int | None = None, key: str = "", **fields: Any
-) -> MemoryItem:
+) -> core.MemoryItem:
     """Store a memory with its tags, time to live and place among the vectors settled.
 
     Args:
@@ -326,7 +318,7 @@ def remember(
         key: the idempotency key of the request.
         fields: the other fields of `MemoryItem`; type and level come to the tags.
     """
-    memory = MemoryItem(unit.new_id("m"), workflow, content, **fields)
+    memory = core.MemoryItem(unit.new_id("m"), workflow, content, **fields)
     ttl = scoring.time_to_live(memory) if ttl is None else ttl
     settled = replace(
         memory,
@@ -341,7 +333,7 @@ def remember(
     return settled
 
 
-def forget(unit: Unit, memories: list[MemoryItem], *, expired: bool) -> None:
+def forget(unit: Unit, memories: list[core.MemoryItem], *, expired: bool) -> None:
     """Let memories go, with one event for each workflow."""
     mine: dict[str, list[str]] = {}
     for memory in memories:
@@ -352,8 +344,8 @@ def forget(unit: Unit, memories: list[MemoryItem], *, expired: bool) -> None:
 
 def think(
     unit: Unit,
-    chain: ThoughtChain,
-    kind: ThoughtType,
+    chain: core.ThoughtChain,
+    kind: core.ThoughtType,
     content: str,
     *,
     parent: str = "",
@@ -361,12 +353,12 @@ def think(
     artifact: str = "",
     memory: str = "",
     key: str = "",
-) -> Thought:
+) -> core.Thought:
     """Add a thought to a chain; what it refers to was checked."""
     ((before,),) = unit.reading.rows(
         "select coalesce(max(sequence), 0) from thoughts where chain = ? and died is null", chain.id
     )
-    thought = Thought(
+    thought = core.Thought(
         unit.new_id("t"), chain.id, kind, content, before + 1, parent, action, artifact, memory, unit.now
     )
     unit.emit(ev.ThoughtAdded(workflow=chain.workflow, thought=thought, key=key))
@@ -375,8 +367,8 @@ def think(
             unit,
             chain.workflow,
             content,
-            level=MemoryLevel.SEMANTIC,
-            type=MemoryType.REASONING_STEP,
+            level=core.MemoryLevel.SEMANTIC,
+            type=core.MemoryType.REASONING_STEP,
             importance=scoring.THOUGHT_IMPORTANCE[kind],
             description=f"Thought ({kind})",
             action=action,

@@ -13,21 +13,11 @@ from typing import Any
 import httpx2
 from pydantic import Field
 
+from engine.models import stream
 from engine.models.endpoint import Endpoint, Timeouts
 from engine.models.http import of_status, plain_http_errors, read_body
 from engine.models.messages import Message, Text, ToolResult, ToolUse
 from engine.models.request import ANY_TOOL, ModelRequest
-from engine.models.stream import (
-    ServerEvent,
-    Wire,
-    WireDelta,
-    WireError,
-    WireEvent,
-    WireMessage,
-    WireUsage,
-    broken_off,
-    read_event,
-)
 
 _STOPS = {
     "stop": "end_turn",
@@ -142,45 +132,45 @@ def _turns(message: Message) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": text or None, **({"tool_calls": calls} if calls else {})}
 
 
-class _Function(Wire):
+class _Function(stream.Wire):
     name: str | None = None
     arguments: str | None = None
 
 
-class _Call(Wire):
+class _Call(stream.Wire):
     index: int | None = Field(default=None, ge=0, le=10_000)
     id: str | None = None
     function: _Function = _Function()
 
 
-class _Delta(Wire):
+class _Delta(stream.Wire):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[_Call] | None = None
 
 
-class _Choice(Wire):
+class _Choice(stream.Wire):
     delta: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _Cached(Wire):
+class _Cached(stream.Wire):
     cached_tokens: int | None = Field(default=None, ge=0)
 
 
-class _Usage(Wire):
+class _Usage(stream.Wire):
     prompt_tokens: int | None = Field(default=None, ge=0)
     completion_tokens: int | None = Field(default=None, ge=0)
     prompt_tokens_details: _Cached | None = None
 
 
-class _Chunk(Wire):
+class _Chunk(stream.Wire):
     id: str | None = None
     model: str | None = None
     choices: list[_Choice] = Field(default_factory=list)
     usage: _Usage | None = None
-    error: WireError | str | None = None
+    error: stream.WireError | str | None = None
 
 
 class ChatReader:
@@ -194,35 +184,37 @@ class ChatReader:
         self._calls: dict[int, tuple[int, str]] = {}
         """Block and id of each call, by its number."""
 
-    def __call__(self, event: ServerEvent) -> Iterator[WireEvent]:
+    def __call__(self, event: httpx2.ServerSentEvent) -> Iterator[stream.WireEvent]:
         """The events of a chunk.
 
         Raises:
             ModelError: UNREADABLE where it is none; the error's own kind where the server reports one.
         """
         if event.data.strip() == "[DONE]":
-            yield WireEvent(type="message_stop")
+            yield stream.WireEvent(type="message_stop")
             return
-        chunk = read_event(event, _Chunk)
+        chunk = stream.read_event(event, _Chunk)
         if chunk.error is not None:
-            raise broken_off(WireError(message=chunk.error) if isinstance(chunk.error, str) else chunk.error)
+            raise stream.broken_off(
+                stream.WireError(message=chunk.error) if isinstance(chunk.error, str) else chunk.error
+            )
         if not self._begun:
             self._begun = True
-            message = WireMessage(id=chunk.id or "", model=chunk.model or "")
-            yield WireEvent(type="message_start", message=message)
+            message = stream.WireMessage(id=chunk.id or "", model=chunk.model or "")
+            yield stream.WireEvent(type="message_start", message=message)
         for choice in chunk.choices[:1]:
             yield from self._delta(choice.delta or _Delta())
             if choice.finish_reason:
                 yield from self._end(choice.finish_reason)
         if chunk.usage is not None:
-            yield WireEvent(type="message_delta", usage=_used(chunk.usage))
+            yield stream.WireEvent(type="message_delta", usage=_used(chunk.usage))
 
-    def _delta(self, delta: _Delta) -> Iterator[WireEvent]:
+    def _delta(self, delta: _Delta) -> Iterator[stream.WireEvent]:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
-            yield from self._words("thinking", WireDelta(type="thinking_delta", thinking=thought))
+            yield from self._words("thinking", stream.WireDelta(type="thinking_delta", thinking=thought))
         if delta.content:
-            yield from self._words("text", WireDelta(type="text_delta", text=delta.content))
+            yield from self._words("text", stream.WireDelta(type="text_delta", text=delta.content))
         for place, call in enumerate(delta.tool_calls or ()):
             number = place if call.index is None else call.index
             # Some servers number all calls 0 and tell them apart by their ids.
@@ -231,37 +223,37 @@ class ChatReader:
             if number not in self._calls:
                 yield from self._start_call(number, call)
             if call.function.arguments:
-                said = WireDelta(type="input_json_delta", partial_json=call.function.arguments)
-                yield WireEvent(type="content_block_delta", index=self._calls[number][0], delta=said)
+                said = stream.WireDelta(type="input_json_delta", partial_json=call.function.arguments)
+                yield stream.WireEvent(type="content_block_delta", index=self._calls[number][0], delta=said)
 
-    def _words(self, kind: str, delta: WireDelta) -> Iterator[WireEvent]:
+    def _words(self, kind: str, delta: stream.WireDelta) -> Iterator[stream.WireEvent]:
         if self._open != kind:
             yield from self._start(kind, {"type": kind, kind: ""})
-        yield WireEvent(type="content_block_delta", index=self._count - 1, delta=delta)
+        yield stream.WireEvent(type="content_block_delta", index=self._count - 1, delta=delta)
 
-    def _start_call(self, number: int, call: _Call) -> Iterator[WireEvent]:
+    def _start_call(self, number: int, call: _Call) -> Iterator[stream.WireEvent]:
         named = call.id or f"call_{self._count}"
         start = {"type": "tool_use", "id": named, "name": call.function.name or "", "input": {}}
         yield from self._start(self._count, start)
         self._calls[number] = (self._count - 1, call.id or "")
 
-    def _start(self, kind: str | int, block: dict[str, Any]) -> Iterator[WireEvent]:
-        yield WireEvent(type="content_block_start", index=self._count, content_block=block)
+    def _start(self, kind: str | int, block: dict[str, Any]) -> Iterator[stream.WireEvent]:
+        yield stream.WireEvent(type="content_block_start", index=self._count, content_block=block)
         self._open = kind
         self._count += 1
 
-    def _end(self, reason: str) -> Iterator[WireEvent]:
+    def _end(self, reason: str) -> Iterator[stream.WireEvent]:
         for index in range(self._count):
-            yield WireEvent(type="content_block_stop", index=index)
+            yield stream.WireEvent(type="content_block_stop", index=index)
         stop = _STOPS.get(reason, reason)
         # Some servers say that an answer stopped where it calls tools.
         stop = "tool_use" if self._calls and stop == "end_turn" else stop
-        yield WireEvent(type="message_delta", delta=WireDelta(stop_reason=stop))
+        yield stream.WireEvent(type="message_delta", delta=stream.WireDelta(stop_reason=stop))
 
 
-def _used(usage: _Usage) -> WireUsage:
+def _used(usage: _Usage) -> stream.WireUsage:
     cached = (usage.prompt_tokens_details or _Cached()).cached_tokens or 0
     asked = None if usage.prompt_tokens is None else max(usage.prompt_tokens - cached, 0)
-    return WireUsage(
+    return stream.WireUsage(
         input_tokens=asked, output_tokens=usage.completion_tokens, cache_read_input_tokens=cached
     )

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, aclosing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from engine.core.ports import Clock, Randomness, SystemClock
 from engine.core.text import clean_line
@@ -23,7 +23,7 @@ from engine.models.messages import ModelAnswer, Piece, StopReason
 from engine.models.model_table import ModelTable
 from engine.models.request import ModelRequest
 from engine.models.runaway import Runaway
-from engine.models.stream import Assembly, EventReader, ServerEvent, WireEvent
+from engine.models.stream import Assembly, WireEvent
 
 if TYPE_CHECKING:
     import httpx2
@@ -35,6 +35,9 @@ _LETTING_GO_S = 0.2
 WORDS_FOR_TOOLS = 2
 
 
+_ReadEvent: TypeAlias = "Callable[[httpx2.ServerSentEvent], Iterable[WireEvent]]"
+
+
 class _Wire(Protocol):
     """How an endpoint is spoken to."""
 
@@ -44,7 +47,7 @@ class _Wire(Protocol):
     def errors(self) -> AbstractContextManager[None]:
         """Turns what reading raises into `ModelError`."""
 
-    def reader(self) -> Callable[[ServerEvent], Iterable[WireEvent]]:
+    def reader(self) -> _ReadEvent:
         """What reads one answer."""
 
 
@@ -375,9 +378,7 @@ class MessagesClient:
             self._wires[spoken] = made(self._endpoint, self._timeouts, http)
         return self._wires[spoken]
 
-    async def _read(
-        self, call: _Call, response: Any, first: float, read: Callable[[ServerEvent], Iterable[WireEvent]]
-    ) -> None:
+    async def _read(self, call: _Call, response: Any, first: float, read: _ReadEvent) -> None:
         kind = response.headers.get("content-type", "").lower()
         if not kind.startswith("text/event-stream"):
             raise ModelError(
@@ -385,17 +386,14 @@ class MessagesClient:
                 f"{self._endpoint.host} answered {clean_line(kind, limit=80) or 'without a type'} "
                 "and not with a stream: check that the address is one of a model",
             )
-        reader = EventReader()
-        async with aclosing(self._bytes(response, first)) as pieces:
-            async for piece in pieces:
-                try:
-                    events = reader.feed(piece)
-                except ValueError as error:
-                    raise ModelError(
-                        ModelErrorKind.UNREADABLE,
-                        f"the stream of {self._endpoint.host} cannot be read: {error}: try again",
-                    ) from None
-                if any(call.take(each) for event in events if event.data for each in read(event)):
+        from engine.models.http import server_events  # loaded by now, with the client
+
+        async with (
+            aclosing(self._bytes(response, first)) as pieces,
+            aclosing(server_events(pieces, self._endpoint)) as events,
+        ):
+            async for event in events:
+                if event.data and any(call.take(each) for each in read(event)):
                     return
 
     async def _bytes(self, response: Any, first: float) -> AsyncGenerator[bytes, None]:

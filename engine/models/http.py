@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -69,6 +69,23 @@ def not_readable(endpoint: Endpoint, error: Exception) -> ModelError:
         f"the answer of {endpoint.host} cannot be read: {clean_line(str(error), limit=200)}: "
         "check that the address is one of a model",
     )
+
+
+EVENT_LIMIT = 8 * 1024 * 1024
+"""Longest server-sent event in bytes; no answer of a model has a longer one."""
+
+
+async def server_events(
+    body: AsyncIterator[bytes], endpoint: Endpoint
+) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
+    """The events of a stream, as they are complete."""
+    headers = {"content-type": "text/event-stream"}
+    response = httpx2.Response(200, headers=headers, content=body, request=httpx2.Request("GET", "/"))
+    try:
+        async for event in httpx2.EventSource(response, max_event_size=EVENT_LIMIT):
+            yield event
+    except httpx2.SSEError as error:
+        raise not_readable(endpoint, error) from None
 
 
 _KINDS = {

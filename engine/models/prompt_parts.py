@@ -82,13 +82,14 @@ def read_parts(workspace: Path, trust: FolderTrust | None = None) -> Parts:
     texts: dict[str, str] = {}
     faults: list[str] = []
     for part in PARTS:
+        name = path_of(part)
         try:
-            if (content := _read(workspace / path_of(part), part)) is None:
+            if (content := _read(workspace / name, name)) is None:
                 continue
-            if trust is None or trust.admits(path_of(part), content):
-                texts[part] = checked(part, _text(content, part))
+            if trust is None or trust.admits(name, content):
+                texts[part] = checked(part, _text(content, name))
             elif not trust.restricted:
-                faults.append(f"{path_of(part)}: {CHANGED}; the built-in part stands")
+                faults.append(f"{name}: {CHANGED}; the built-in part stands")
         except PartError as error:
             faults.append(f"{error}; the built-in part stands")
     return Parts(texts, tuple(faults))
@@ -121,9 +122,8 @@ def checked(part: str, text: str) -> str:
     return text.strip()
 
 
-def _read(path: Path, part: str) -> bytes | None:
+def _read(path: Path, name: str) -> bytes | None:
     """A file's content; None where there is none. Links are not followed."""
-    name = path_of(part)
     try:
         with open_plain(path, links=False) as file:
             content = file.read(_LARGEST + 1)
@@ -136,8 +136,7 @@ def _read(path: Path, part: str) -> bytes | None:
     return content
 
 
-def _text(content: bytes, part: str) -> str:
-    name = path_of(part)
+def _text(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.core.text import StrictJsonError, read_json
+from engine.core.text import StrictJsonError, first_json
 from engine.models.messages import Piece, StopReason
 from engine.models.request import CHARACTERS_PER_TOKEN, ModelRequest
 
@@ -35,8 +35,8 @@ class Runaway:
         self._size = 0
         self._looked = 0
         self._texts: dict[int, str] = {}
-        self._at, self._from, self._depth = 0, 0, 0
-        self._quoted = self._escaped = self._ended = False
+        self._passed = 0
+        self._ended = False
 
     def take(self, piece: Piece) -> StopReason | None:
         """Why the answer is to be cut after a piece; None where it goes on."""
@@ -47,7 +47,7 @@ class Runaway:
             return StopReason.END_TURN
         text = self._texts[piece.block] = self._texts.get(piece.block, "") + piece.text
         self._size += len(piece.text)
-        if piece.kind == "text" and self._schema is not None:
+        if piece.kind == "text" and self._schema is not None and "}" in piece.text:
             self._ended = self._whole(text)
         if self._size > self._longest:
             return StopReason.MAX_TOKENS
@@ -58,29 +58,14 @@ class Runaway:
         return None
 
     def _whole(self, text: str) -> bool:
-        """Whether an object of the answer's schema ends in what is new of a text."""
-        for at in range(self._at, len(text)):
-            mark = text[at]
-            if self._quoted:
-                self._quoted = self._escaped or mark != '"'
-                self._escaped = mark == "\\" and not self._escaped
-            elif mark == '"':
-                self._quoted = self._depth > 0
-            elif mark == "{":
-                self._from = at if not self._depth else self._from
-                self._depth += 1
-            elif mark == "}" and self._depth:
-                self._depth -= 1
-                if not self._depth and self._is_answer(text[self._from : at + 1]):
-                    return True
-        self._at = len(text)
-        return False
-
-    def _is_answer(self, text: str) -> bool:
-        # Some models say the schema again before they answer.
+        """Whether an object of the answer's schema is whole in a text, behind those that were passed."""
         names = (self._schema or {}).get("properties", {})
-        try:
-            value = read_json(text)
-        except StrictJsonError:
-            return False
-        return isinstance(value, dict) and (not names or any(name in names for name in value))
+        while (begin := text.find("{", self._passed)) >= 0:
+            try:
+                value, self._passed = first_json(text, begin)
+            except StrictJsonError:
+                return False
+            # Some models say the schema again before they answer.
+            if not names or any(name in names for name in value):
+                return True
+        return False

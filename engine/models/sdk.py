@@ -17,7 +17,7 @@ import httpx2
 from engine.models.endpoint import Endpoint, Timeouts, create_arguments
 from engine.models.http import broken, no_connection, not_readable, of_status, plain_http_errors
 from engine.models.request import ModelRequest
-from engine.models.stream import ServerEvent, WireEvent, wire_event
+from engine.models.stream import WireEvent, wire_event
 
 
 class MessagesWire:
@@ -48,12 +48,12 @@ class MessagesWire:
         """Turns what reading raises into `ModelError`."""
         return _plain_errors(self._endpoint, self._timeouts)
 
-    def reader(self) -> Callable[[ServerEvent], Iterator[WireEvent]]:
+    def reader(self) -> Callable[[httpx2.ServerSentEvent], Iterator[WireEvent]]:
         """What reads one answer."""
         return _read
 
 
-def _read(event: ServerEvent) -> Iterator[WireEvent]:
+def _read(event: httpx2.ServerSentEvent) -> Iterator[WireEvent]:
     yield wire_event(event)
 
 

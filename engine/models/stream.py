@@ -1,15 +1,12 @@
 """An answer as it comes in, piece by piece; at any moment it is a whole value.
 
-Server-sent events: bytes as they come, events as they are complete.
-
-Events of a streamed answer, checked where they come in from the network.
+Events of a streamed answer are checked where they come in from the network.
 """
 
 from __future__ import annotations
 
-import codecs
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -29,68 +26,12 @@ from engine.models.messages import (
 from engine.models.request import ModelRequest, estimate_tokens
 from engine.value import dataclass
 
+if TYPE_CHECKING:
+    from httpx2 import ServerSentEvent
+
 Form = TypeVar("Form", bound=BaseModel)
-EVENT_LIMIT = 8 * 1024 * 1024
-"""Longest event in characters; no answer of a model has a longer one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
-    """One event of a stream."""
-
-    name: str
-    """The `event` field, empty where the sender left it out."""
-    data: str
-
-
-class EventTooLongError(ValueError):
-    """An event has no end within the limit."""
-
-
-class EventReader:
-    """Cuts bytes into events, wherever the pieces are cut."""
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._rest: list[str] = []
-        self._name = ""
-        self._data: list[str] = []
-        self._size = 0
-
-    def feed(self, piece: bytes) -> list[ServerEvent]:
-        """The events that this piece completes.
-
-        Raises:
-            UnicodeDecodeError: the bytes are not UTF-8.
-            EventTooLongError: an event grows beyond the limit.
-        """
-        self._rest.append(self._decoder.decode(piece))
-        self._size += len(self._rest[-1])
-        if self._size > EVENT_LIMIT:
-            raise EventTooLongError(f"an event is longer than {EVENT_LIMIT // 1024 // 1024} MiB")
-        if not any(end in part for part in (self._rest[0], self._rest[-1]) for end in "\r\n"):
-            return []
-        text = "".join(self._rest)
-        # A carriage return at the end may be half of a line end.
-        cut = text.endswith("\r")
-        lines = (text[:-1] if cut else text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        self._rest = [lines.pop() + ("\r" if cut else "")]
-        events = [event for line in lines if (event := self._line(line)) is not None]
-        self._size = sum(map(len, self._data)) + len(self._rest[0])
-        return events
-
-    def _line(self, line: str) -> ServerEvent | None:
-        if not line:
-            done = ServerEvent(self._name, "\n".join(self._data)) if self._data or self._name else None
-            self._name, self._data = "", []
-            return done
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "event":
-            self._name = value
-        elif name == "data":
-            self._data.append(value)
-        return None
+UNNAMED = "message"
+"""What the standard calls an event whose sender gave it no name."""
 
 
 class Wire(BaseModel):
@@ -176,7 +117,7 @@ STREAM_ERRORS = {
 }
 
 
-def read_event(event: ServerEvent, form: type[Form]) -> Form:
+def read_event(event: ServerSentEvent, form: type[Form]) -> Form:
     """What a server sent, in the form that it has to have; it need not repeat its type.
 
     Raises:
@@ -184,12 +125,12 @@ def read_event(event: ServerEvent, form: type[Form]) -> Form:
     """
     try:
         value = read_json(event.data)
-        if isinstance(value, dict) and event.name:
-            value.setdefault("type", event.name)
+        if isinstance(value, dict) and event.event != UNNAMED:
+            value.setdefault("type", event.event)
         return form.model_validate(value)
     except (StrictJsonError, ValidationError) as error:
         why = first_problem(error) if isinstance(error, ValidationError) else str(error)
-        name = clean_line(event.name, limit=60) or "an event"
+        name = "an event" if event.event == UNNAMED else clean_line(event.event, limit=60)
         raise ModelError(
             ModelErrorKind.UNREADABLE,
             f"the endpoint's stream cannot be read: {name}: {clean_line(why, limit=300)}: "
@@ -197,7 +138,7 @@ def read_event(event: ServerEvent, form: type[Form]) -> Form:
         ) from None
 
 
-def wire_event(event: ServerEvent) -> WireEvent:
+def wire_event(event: ServerSentEvent) -> WireEvent:
     """The event that a server sent.
 
     Raises:

@@ -214,15 +214,9 @@ def _change(name: str, descriptor: int, rest: list[int], times: bytes | None) ->
         os.chmod(here, rest[0] & 0o7777 & ~_SET_ID)  # noqa: PTH101
     elif "chown" in name:
         owner, group = (_signed(word) for word in rest[:2])
-        _check(_libc.fchownat(descriptor, b"", owner, group, _EMPTY_PATH))
+        kernel.checked(_libc.fchownat(descriptor, b"", owner, group, _EMPTY_PATH))
     else:
-        _check(_libc.utimensat(descriptor, b"", times, _EMPTY_PATH))
-
-
-def _check(result: int) -> None:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+        kernel.checked(_libc.utimensat(descriptor, b"", times, _EMPTY_PATH))
 
 
 def _hears(listener: int) -> bool:

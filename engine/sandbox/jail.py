@@ -17,6 +17,7 @@ import os
 import re
 import stat
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,38 +29,9 @@ from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.sandbox.seccomp import FilterOptions, build_filter
 from engine.value import dataclass, field
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/homebrew")
-"""Directories with programs; read and execute. Where one is a link, so it is in a mount namespace."""
-
-SETTINGS = tuple(
-    f"/etc/{name}"
-    for name in (
-        *("group", "passwd", "nsswitch.conf", "shells", "environment"),  # users and their surroundings
-        *("gai.conf", "host.conf", "hostname", "hosts", "networks", "protocols", "resolv.conf", "services"),
-        *("ca-certificates", "ca-certificates.conf", "crypto-policies", "pki/ca-trust/extracted"),
-        *("pki/tls/certs", "ssl/certs", "ssl/openssl.cnf"),  # whom to trust
-        *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives"),  # programs and libraries
-        *("locale.alias", "locale.conf", "localtime", "timezone"),
-        *("debian_version", "lsb-release", "os-release"),
-        *("bash.bashrc", "inputrc", "terminfo", "gitattributes", "gitconfig", "python3"),  # tools
-        *("magic", "magic.mime", "mime.types", "xattr.conf"),  # kinds of files
-    )
-)
-"""Settings that programs read; /etc/ssl as a whole is not among them, for private keys lie there."""
-
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-"""Devices that may be read and written."""
-
-FACTS = tuple(
-    f"/proc/{name}"
-    for name in (
-        *("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version"),
-        *("sys/fs/file-max", "sys/fs/pipe-max-size", "sys/vm/max_map_count", "sys/vm/overcommit_memory"),
-        *(f"sys/kernel/{name}" for name in ("cap_last_cap", "ngroups_max", "osrelease", "ostype", "pid_max")),
-        "sys/kernel/random/uuid",
-    )
-)
-"""Files of /proc that say something of the machine and nothing of its processes."""
+_PATHS = tomllib.loads(Path(__file__).with_name("jail_paths.toml").read_text("utf-8"))
+SYSTEM, SETTINGS = tuple(_PATHS["system"]), tuple(f"/etc/{name}" for name in _PATHS["settings"])
+DEVICES, FACTS = tuple(_PATHS["devices"]), tuple(f"/proc/{name}" for name in _PATHS["facts"])
 
 _PATH_SETTING = re.compile(
     r"PIP_(FIND_LINKS|CERT|INDEX_URL|EXTRA_INDEX_URL)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE"

@@ -33,6 +33,18 @@ _MAX_INSTRUCTIONS = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def checked(result: int) -> int:
+    """The result of a function of libc.
+
+    Raises:
+        OSError: it failed.
+    """
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
 def call(number: int, *arguments: int | bytes | None) -> int:
     """A system call by number; integers go as longs, bytes as a pointer to them.
 
@@ -40,11 +52,7 @@ def call(number: int, *arguments: int | bytes | None) -> int:
         OSError: the kernel refused.
     """
     converted = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number), *converted)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    return checked(_libc.syscall(ctypes.c_long(number), *converted))
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -54,11 +62,7 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: the kernel refused.
     """
     padded = [*arguments, 0, 0, 0, 0][:4]
-    result: int = _libc.prctl(option, *(ctypes.c_ulong(value) for value in padded))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    return checked(_libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)))
 
 
 def set_capabilities(header: bytes, data: bytes) -> None:

@@ -13,14 +13,15 @@ What cannot be printed (bytes that are no UTF-8, control characters, marks that 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
+import struct
 from collections import deque
 from typing import Protocol
 
 from engine.core.actions import ErrorCode
+from engine.sandbox import kernel
 
 _ESCAPE = re.compile(r"\\x(5c|7f|0[1-9a-f]|1[0-9a-f]|[89a-f][0-9a-f])")
 
@@ -169,33 +170,23 @@ class Opener(Protocol):
         """A new descriptor, closed on exec. Raises OSError; EXDEV says that the path leads outside."""
 
 
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
 class KernelOpener:
     """Lets the kernel hold the boundary: openat2, Linux 5.6 and later."""
 
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-
     def open(self, root: int, path: str, flags: int) -> int:
         """See `Opener.open`."""
-        how = _OpenHow(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+        how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
         raw = os.fsencode(path)
         if b"\0" in raw:  # ctypes would cut the path there
             raise OSError(errno.EINVAL, "NUL in path")
-        code = 0
         for _ in range(_RETRIES):
-            descriptor: int = self._libc.syscall(
-                _SYS_OPENAT2, ctypes.c_int(root), raw, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
-            )
-            if descriptor >= 0:
-                return descriptor
-            code = ctypes.get_errno()
-            if code not in (errno.EAGAIN, errno.EINTR):
-                break
-        raise OSError(code, os.strerror(code))
+            try:
+                return kernel.call(_SYS_OPENAT2, root, raw, how, len(how))
+            except OSError as error:
+                refused = error
+                if error.errno not in (errno.EAGAIN, errno.EINTR):
+                    break
+        raise refused
 
 
 class WalkOpener:
@@ -252,9 +243,9 @@ def _link_target(directory: int, name: str) -> str | None:
 
 def best_opener(root: int) -> Opener:
     """The kernel's opener where a trial call works, else the walk."""
-    kernel = KernelOpener()
+    opener = KernelOpener()
     try:
-        os.close(kernel.open(root, ".", os.O_RDONLY | os.O_DIRECTORY))
+        os.close(opener.open(root, ".", os.O_RDONLY | os.O_DIRECTORY))
     except OSError:
         return WalkOpener()
-    return kernel
+    return opener

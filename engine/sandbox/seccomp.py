@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from engine.sandbox.policy import Network
-from engine.sandbox.syscall_numbers import X86_64, Numbers
+from engine.sandbox.syscall_numbers import X86_64, Numbers, named
 from engine.value import dataclass
 
 ALLOW = 0x7FFF0000
@@ -111,26 +111,6 @@ _UNKNOWN = errno_action(errno.ENOSYS)
 _NO_FAMILY = errno_action(errno.EAFNOSUPPORT)
 _UNSUPPORTED = errno_action(errno.EOPNOTSUPP)
 
-_NEVER = """
-    ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp process_madvise process_mrelease
-    perf_event_open bpf userfaultfd keyctl add_key request_key
-    shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl
-    mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
-    init_module finit_module delete_module kexec_load kexec_file_load
-    mount umount2 pivot_root chroot mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick
-    open_tree_attr statmount listmount listns setns swapon swapoff reboot sethostname setdomainname
-    acct quotactl quotactl_fd syslog iopl ioperm vhangup uselib lookup_dcookie nfsservctl modify_ldt
-    name_to_handle_at open_by_handle_at fanotify_init fanotify_mark migrate_pages move_pages
-    clock_settime settimeofday clock_adjtime
-"""
-_WITHOUT = """
-    openat2 clone3 io_uring_setup io_uring_enter io_uring_register getxattrat listxattrat file_getattr
-"""
-"""Their arguments lie in memory that a filter cannot read, or they tell of files that cannot be opened;
-programs fall back to older calls."""
-_ATTRIBUTES = """
-    setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
-"""
 _MODES = (("chmod fchmod", 1), ("fchmodat fchmodat2", 2))
 _OWNERS_AND_TIMES = "chown lchown fchown fchownat utime utimes futimesat utimensat"
 _SIGNALS = "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo"
@@ -184,16 +164,16 @@ def build_filter(options: FilterOptions, machine: str) -> bytes:
     numbers = Numbers(machine)
     program = Assembler()
     _enter(program, numbers)
-    never = _NEVER
+    never = named("never")
     if not options.namespaces:
         never += " inotify_add_watch"
     if options.landlock_abi < 3:
         never += " truncate"
     _forbid(program, numbers.of(never), _REFUSED)
-    _forbid(program, numbers.of(_ATTRIBUTES), _UNSUPPORTED)  # among them the access lists of devices
+    _forbid(program, numbers.of(named("unsupported")), _UNSUPPORTED)  # among them the access lists of devices
     # By number, it would say which processes there are; nobody needs it for children of their own.
-    without = _WITHOUT if options.namespaces else f"{_WITHOUT} pidfd_open"
-    _forbid(program, numbers.of(without), _UNKNOWN)
+    unknown = named("unknown") + ("" if options.namespaces else " pidfd_open")
+    _forbid(program, numbers.of(unknown), _UNKNOWN)
     _metadata(program, numbers, options)
     _new_files(program, numbers)
     _other_processes(program, numbers, options)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -29,25 +30,14 @@ from engine.value import dataclass
 
 _PATIENCE_S = 30.0
 _NOT_LINUX = "this needs Linux"
-_INSTALL_BWRAP = (
-    "install the distribution's package bubblewrap (Debian, Ubuntu: apt-get install bubblewrap; "
-    "Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap)"
-)
-_NAMESPACE_FIXES = (
-    ("uid map", "AppArmor restricts user namespaces: install the profile bwrap-userns-restrict"),
-    ("loopback", "AppArmor restricts user namespaces: install the profile bwrap-userns-restrict"),
-    (
-        "new namespace",
-        "allow user namespaces: sysctl user.max_user_namespaces=15000, or in a container "
-        "--security-opt seccomp=unconfined",
-    ),
-    ("disable-userns", "install a bubblewrap of version 0.8 or later"),
-)
-_LANDLOCK_FIXES = (
-    ("not implemented", "use a kernel of 5.13 or later built with CONFIG_SECURITY_LANDLOCK"),
-    ("not supported", "add landlock to the list lsm= on the kernel's command line"),
-    ("not permitted", "the container's seccomp profile forbids it: allow landlock_create_ruleset"),
-)
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_INSTALL_BWRAP: str = _WORDS["install"]["bubblewrap"]
+
+
+def _fix(layer: str, why: str) -> str:
+    """What helps against an error; the first that there is for an unknown one."""
+    fixes: dict[str, str] = _WORDS["fixes"][layer]
+    return next((fix for words, fix in fixes.items() if words in why), next(iter(fixes.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +139,7 @@ def _simple(name: str, answers: dict[str, str | int], good: str, fix: str) -> La
 
 def _landlock(why: str, abi: int) -> LayerReport:
     if why:
-        fixes = [fix for words, fix in _LANDLOCK_FIXES if words in why]
-        return LayerReport("landlock", False, why, fixes[0] if fixes else _LANDLOCK_FIXES[0][1])
+        return LayerReport("landlock", False, why, _fix("landlock", why))
     lost = landlock.missing(abi)
     reason = f"ABI {abi}" + (f": {'; '.join(lost)}" if lost else ": files, TCP ports, signals")
     return LayerReport("landlock", True, reason)
@@ -175,25 +164,10 @@ def _namespaces() -> tuple[LayerReport, str | None]:
     if done.returncode == 0:
         return LayerReport("namespaces", True, f"{path}: files, processes and network of its own"), path
     why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-    fixes = [fix for words, fix in _NAMESPACE_FIXES if words in why]
-    return LayerReport("namespaces", False, why, fixes[0] if fixes else _NAMESPACE_FIXES[2][1]), None
+    return LayerReport("namespaces", False, why, _fix("namespaces", why)), None
 
 
-PROMISES = {
-    Tier.FULL: "commands cannot see or touch anything that is not listed, nor outlive their run",
-    Tier.KERNEL: "commands cannot read or change other files; they can learn that a path exists",
-    Tier.PATHS: "commands are NOT confined; only the file commands are",
-}
-_SEEN = (
-    "stat and access of a path outside (that it exists, its size, owner and times)",
-    "readlink of a link outside",
-    "names and values of extended attributes outside",
-    "statfs of a file system outside",
-    "chdir to a directory outside, without reading it",
-    "that a process outside exists, its group, session and priority",
-)
-_CHANGED = "chmod, chown and times of files outside"
-_NODES = "chmod, chown and times of devices and entries of /proc, where root runs it"
+PROMISES = {Tier(tier): promise for tier, promise in _WORDS["promises"].items()}
 _NEEDS = {Tier.FULL: ("landlock", "seccomp", "namespaces"), Tier.KERNEL: ("landlock", "seccomp")}
 
 
@@ -265,12 +239,12 @@ def _refusal(policy: SandboxPolicy, known: Layers, tier: Tier) -> JailRefusal:
 
 def remaining_access(tier: Tier, known: Layers) -> tuple[str, ...]:
     """What a command in this tier can still learn or do outside, in words."""
+    held, words = known["broker"].ok, _WORDS["remaining"]
     if tier is Tier.PATHS:
-        return ("everything that the user running Pilothouse can do",)
-    held = known["broker"].ok
+        return (words["everything"],)
     if tier is Tier.KERNEL:
-        return _SEEN if held else (*_SEEN, _CHANGED)
-    return () if held or tier is not Tier.FULL else (_NODES,)
+        return (*words["seen"], *(() if held else (words["changed"],)))
+    return () if held else (words["nodes"],)
 
 
 @dataclass(frozen=True, slots=True)

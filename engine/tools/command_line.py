@@ -11,23 +11,17 @@ import errno
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
 from engine.sandbox.policy import Network, SandboxPolicy, Tier, size_text
 from engine.sandbox.process import Ended, ProcessResult, signal_name
 
-_OPERATORS = {
-    "|": "Run the commands one after the other.",
-    "&": "Run the commands one after the other; use the command start for what is to run in the background.",
-    ";": "Run the commands one after the other.",
-    ">": "Use the write command to put text into a file.",
-    "<": "Give the program the file's name instead.",
-    "`": "Run the inner command first and use what it prints.",
-    "$(": "Run the inner command first and use what it prints.",
-    "\n": "Run one command at a time.",
-}
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_SIGNS = {name: re.compile("|".join(signs)) for name, signs in _DATA["signs"].items()}
 _WORTH_A_LOOK = re.compile(r"""\\.|'[^']*'|"(?:[^"\\]|\\.)*"|['"\\|&;><`$\n*?]""", re.DOTALL)
 """A quoted or escaped part whole, or a character that only a shell would understand."""
 LINE_LIMIT = 64 * 1024
@@ -89,7 +83,7 @@ def _refuse_shell_syntax(command: str) -> None:
 
 
 def _refuse_unquoted(command: str, position: int) -> None:
-    for operator, advice in _OPERATORS.items():
+    for operator, advice in _DATA["operators"].items():
         if command.startswith(operator, position):
             shown = "a line break" if operator == "\n" else repr(operator)
             raise CommandLineError(
@@ -112,43 +106,13 @@ def _plain_word_end(command: str, position: int) -> int:
 
 NETWORK_OFF = "The sandbox's network is off; `network ports`, --network ports or pilothouse.toml allow it"
 """Said where a program fails for want of it: the line of the bar, the option, the settings."""
-_NETWORK_OFF = re.compile(
-    r"No matching distribution found.*|(?:Temporary failure in name resolution|Could not resolve|EAI_AGAIN"
-    r"|Temporary failure resolving|Name or service not known|\bENOTFOUND|Network is unreachable"
-    r"|unable to resolve host|nodename nor servname|dial tcp: lookup|dns error|No route to host).*"
-)
-"""How programs say that they reach no host at all; elsewhere than in the sandbox it may pass."""
 _NETWORK_PROGRAMS = frozenset({"pip", "pip3", "git", "npm"})
-_NETWORK_SIGNS = re.compile(
-    r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError"
-    r"|Failed to establish a new connection|Temporary failure in name resolution"
-    r"|Name or service not known|nodename nor servname|Could not resolve (?:host|proxy)"
-    r"|Could not resolve hostname|Failed to connect to|Network is unreachable|No route to host"
-    r"|Connection (?:refused|timed out|reset by peer)|Connection to \S+ timed out"
-    r"|\b(?:ENOTFOUND|ENOTCACHED|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b"
-)
-
-_REFUSALS = re.compile(
-    r"Permission denied|Operation not permitted|Read-only file system|\b(?:EACCES|EPERM|EROFS)\b"
-)
-_NO_TERMINAL = re.compile(
-    r"EOFError: EOF when reading a line|Inappropriate ioctl for device|terminal prompts disabled"
-    r"|[Nn]ot a (?:tty|terminal)|(?:isn't|is not|not to|not from|needs?|requires) an? (?:tty|terminal)"
-    r"|failed tty get|[Tt]erminal is dumb|TERM environment variable|Error opening terminal|/dev/tty"
-)
-"""How programs say that they miss a terminal, or an operator who answers."""
-_LAUNCH_FAILURES: dict[str, tuple[ErrorCode, str]] = {
-    os.strerror(errno.E2BIG): (
-        ErrorCode.TOO_LARGE,
-        "One argument may have 128 KiB, all together about 2 MiB: put long text into a file.",
-    ),
-    os.strerror(errno.ENOEXEC): (
-        ErrorCode.WRONG_TYPE,
-        f"It is no program for this machine ({os.uname().machine}), or a script without a first line such as "
-        "#!/usr/bin/env python3.",
-    ),
-    os.strerror(errno.ENOENT): (ErrorCode.NOT_FOUND, "It, or what its first line names, is not there."),
-    os.strerror(errno.EACCES): (ErrorCode.PERMISSION, "It, or what its first line names, may not be run."),
+_LAUNCH_FAILURES = {
+    os.strerror(getattr(errno, failure["error"])): (
+        ErrorCode[failure["code"]],
+        failure["why"].replace("{machine}", os.uname().machine),
+    )
+    for failure in _DATA["launch"]
 }
 """What a refused start means, by the system's own words for it."""
 
@@ -204,7 +168,7 @@ def _failure(
         case _:
             pass
     output = result.stdout + result.stderr
-    if policy.network is Network.OFF and (sign := _NETWORK_OFF.search(output)) is not None:
+    if policy.network is Network.OFF and (sign := _SIGNS["network_off"].search(output)) is not None:
         return ErrorCode.NETWORK, f"{NETWORK_OFF}. {sign[0].strip()}"
     if is_network_failure(argv, result.stdout, result.stderr):
         return ErrorCode.NETWORK, ""
@@ -213,14 +177,15 @@ def _failure(
 
 def _hint(result: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
     """What an agent should know when it was the jail that said no."""
-    if result.ended in (Ended.EXIT, Ended.TIMEOUT) and _NO_TERMINAL.search(result.stderr + result.stdout):
+    output = result.stderr + result.stdout
+    if result.ended in (Ended.EXIT, Ended.TIMEOUT) and _SIGNS["no_terminal"].search(output):
         return (
             "There is no terminal here and nothing to read. Give the input as arguments or in a file; the "
             "operator can take the shell, which has a terminal (key t)."
         )
     if code is ErrorCode.NETWORK and policy.network is not Network.ON:
         return f"The network is {policy.network} in this sandbox; only the operator can grant more."
-    if result.tier is Tier.PATHS or not _REFUSALS.search(result.stderr + result.stdout):
+    if result.tier is Tier.PATHS or not _SIGNS["refused"].search(output):
         return ""
     return "The jail may have refused something. Do not work around it: ask the operator; see `policy`."
 
@@ -233,9 +198,9 @@ def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:
     """
     program = _program(argv)
     if program in _NETWORK_PROGRAMS:
-        return _NETWORK_SIGNS.search(stdout + stderr) is not None
+        return _SIGNS["network"].search(stdout + stderr) is not None
     last = stderr.rstrip().rpartition("\n")[2]
-    return _NETWORK_SIGNS.search(last) is not None
+    return _SIGNS["network"].search(last) is not None
 
 
 def _program(argv: list[str]) -> str:

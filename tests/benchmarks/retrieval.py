@@ -32,8 +32,7 @@ from engine.core.memory import MemoryType
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
-from engine.memory.embedding import Embedder, Kind
-from engine.memory.likeness import Vector
+from engine.memory.embedding import Embedder, Kind, Vector
 from engine.memory.memories import HybridSearch, StoreMemory
 from engine.memory.memory import Memory
 from engine.memory.rewriting import ORDER_S, REWRITE_S, RewriteError, search_rewritten

@@ -18,21 +18,11 @@ from pydantic import BaseModel, Field
 from engine.core.memory import MemoryItem, ReflectionKind
 from engine.core.metacognition import MetaTask
 from engine.core.text import clean_line, fence
+from engine.memory import upkeep
 from engine.memory.memories import CreateMemoryLink, GetLinkedMemories, QueryMemories, SuggestLinks
 from engine.memory.memory import Memory
 from engine.memory.metacognition.job import BackgroundJobResult, JobInputs, ModelQuestion, NoWorkflowError
 from engine.memory.metacognition.retrospect import Retrospect, computed, material
-from engine.memory.upkeep import (
-    SWEEP,
-    ComputeMemoryStatistics,
-    ConsolidateMemories,
-    ConsolidationCandidates,
-    DecayLinkStrengths,
-    DeleteExpiredMemories,
-    PromoteMemory,
-    PromotionCandidates,
-    RecordReflection,
-)
 from engine.memory.working_memory import AutoUpdateFocus, ChangeWorkingMemory, OptimizeWorkingMemory
 
 ALIKE = 0.5
@@ -57,11 +47,11 @@ async def consolidate(inputs: JobInputs, memory: Memory, workflow: str) -> Backg
         ModelQuestionError: the model could not be asked.
     """
     asking = inputs.asking
-    sources = await memory.do(ConsolidationCandidates(workflow_id=workflow, limit=inputs.sources))
+    sources = await memory.do(upkeep.ConsolidationCandidates(workflow_id=workflow, limit=inputs.sources))
     if len(sources) < 2:
         return BackgroundJobResult("there are no two episodic memories left to bring together")
     content = grouped(sources) if asking is None else await _written(sources, asking)
-    request = ConsolidateMemories(
+    request = upkeep.ConsolidateMemories(
         workflow_id=workflow,
         source_ids=tuple(source.id for source in sources),
         content=content,
@@ -178,7 +168,7 @@ async def store_reflection(
         MemoryFault, JournalError: memory refused.
     """
     kind = ReflectionKind(inputs.job.kind)
-    request = RecordReflection(
+    request = upkeep.RecordReflection(
         workflow_id=workflow, content=text, reflection_type=kind, computed=result.computed
     )
     return (await memory.do(request, **inputs.how)).id
@@ -222,14 +212,8 @@ async def _reflect(inputs: JobInputs) -> BackgroundJobResult:
     return replace(result, made=await store_reflection(inputs, memory, workflow, text, result))
 
 
-async def _consolidate(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
-    return await consolidate(inputs, memory, workflow)
-
-
-async def _optimise(inputs: JobInputs) -> BackgroundJobResult:
+async def _optimise(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     """Cut working memory to size, fill it where it is nearly empty, and set the focus."""
-    memory, workflow = await _place(inputs)
     mind = await memory.do(OptimizeWorkingMemory(context_id=workflow), **inputs.how)
     present = {item.memory.id for item in mind.items}
     if len(present) < WORKING_MEMORY_MINIMUM:
@@ -252,25 +236,23 @@ async def _optimise(inputs: JobInputs) -> BackgroundJobResult:
     )
 
 
-async def _promote(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
+async def _promote(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     risen = []
-    for candidate in await memory.do(PromotionCandidates(workflow_id=workflow)):
-        if await memory.do(PromoteMemory(memory_id=candidate.id), **inputs.how) is not None:
+    for candidate in await memory.do(upkeep.PromotionCandidates(workflow_id=workflow)):
+        if await memory.do(upkeep.PromoteMemory(memory_id=candidate.id), **inputs.how) is not None:
             risen.append(candidate.id)
     message = f"{', '.join(risen)} settled" if risen else "no memory has earned the next level"
     return BackgroundJobResult(message, sources=tuple(risen), counts={"promoted": len(risen)})
 
 
-async def _maintain(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
+async def _maintain(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     expired = 0
     for _ in range(SWEEPS):
-        gone = await memory.do(DeleteExpiredMemories(), **inputs.how)
+        gone = await memory.do(upkeep.DeleteExpiredMemories(), **inputs.how)
         expired += gone
-        if gone < SWEEP:
+        if gone < upkeep.SWEEP:
             break
-    weaker = await memory.do(DecayLinkStrengths(workflow_id=workflow), **inputs.how)
+    weaker = await memory.do(upkeep.DecayLinkStrengths(workflow_id=workflow), **inputs.how)
     counts = {"expired": expired, "weakened": weaker}
     return BackgroundJobResult(f"{expired} memories expired, {weaker} links weakened", counts=counts)
 
@@ -283,7 +265,7 @@ async def _adapt(inputs: JobInputs) -> BackgroundJobResult:
         memory, workflow = await _place(inputs)
     except NoWorkflowError:
         return BackgroundJobResult("failures counted; the goal has no memories yet")
-    statistics = await memory.do(ComputeMemoryStatistics(workflow_id=workflow))
+    statistics = await memory.do(upkeep.ComputeMemoryStatistics(workflow_id=workflow))
     levels = dict(statistics.by_level)
     counts = {
         "episodic": levels.get("episodic", 0),
@@ -295,8 +277,7 @@ async def _adapt(inputs: JobInputs) -> BackgroundJobResult:
     )
 
 
-async def _link(inputs: JobInputs) -> BackgroundJobResult:
-    memory, workflow = await _place(inputs)
+async def _link(inputs: JobInputs, memory: Memory, workflow: str) -> BackgroundJobResult:
     newest = await memory.do(QueryMemories(workflow_id=workflow, sort_by="created_at", limit=FRESH))
     made = 0
     for match in newest:
@@ -322,16 +303,18 @@ async def _link(inputs: JobInputs) -> BackgroundJobResult:
     return BackgroundJobResult(f"{made} links between like memories", counts={"links": made})
 
 
-JOBS: dict[MetaTask, Callable[[JobInputs], Awaitable[BackgroundJobResult]]] = {
+_JOBS: dict[MetaTask, Callable[[JobInputs], Awaitable[BackgroundJobResult]]] = {
     MetaTask.ADAPT: _adapt,
     MetaTask.REFLECT: _reflect,
-    MetaTask.CONSOLIDATE: _consolidate,
+}
+_IN_MEMORY: dict[MetaTask, Callable[[JobInputs, Memory, str], Awaitable[BackgroundJobResult]]] = {
+    MetaTask.CONSOLIDATE: consolidate,
     MetaTask.OPTIMISE: _optimise,
     MetaTask.PROMOTE: _promote,
     MetaTask.MAINTAIN: _maintain,
     MetaTask.LINK: _link,
 }
-"""What each task does; see `run_job` for what may be raised."""
+"""Work on the memories of the goal's workflow, which can do without neither."""
 
 
 async def run_job(inputs: JobInputs) -> BackgroundJobResult:
@@ -342,4 +325,6 @@ async def run_job(inputs: JobInputs) -> BackgroundJobResult:
         MemoryFault, JournalError: memory refused.
         ModelQuestionError: the model could not be asked.
     """
-    return await JOBS[inputs.job.task](inputs)
+    if (job := _JOBS.get(inputs.job.task)) is not None:
+        return await job(inputs)
+    return await _IN_MEMORY[inputs.job.task](inputs, *await _place(inputs))

@@ -40,16 +40,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from engine.model import LateModel
+from engine.planning.library import parameters
 from engine.planning.library.matcher import Matcher
-from engine.planning.library.parameters import (
-    COMMANDS,
-    TYPES,
-    ParameterType,
-    Shape,
-    TemplateError,
-    Value,
-    slots_of,
-)
 from engine.planning.library.pattern import Pattern, PatternError, parse_pattern
 from engine.value import dataclass, field
 
@@ -86,7 +78,7 @@ class Recipe:
     example: str
     says: tuple[Matcher, ...]
     steps: tuple[RecipeStep, ...]
-    defaults: Mapping[str, Value] = field(default_factory=dict)
+    defaults: Mapping[str, parameters.Value] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     """What a parameter is, in words, for the message that it is missing."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -144,7 +136,7 @@ class FileTable(_Strict):
 
 RESERVED = frozenset({"project", "item"})
 """Names that the thinker gives values itself."""
-_PLAIN_TYPES = COMMANDS | {"number"}
+_PLAIN_TYPES = parameters.COMMANDS | {"number"}
 """Types whose values cannot break out of a command, or are a command."""
 _SAFE_FILTERS = frozenset({"shell", "slug", "snake", "camel"})
 """Filters after which a value is one argument of a command."""
@@ -160,7 +152,7 @@ def problems(table: RecipeTable, patterns: list[Pattern]) -> Iterator[Problem]:
         for name, kind in pattern.parameters.items():
             if name in RESERVED:
                 yield f"'{name}' is a reserved name", "give the parameter another name", pattern.text
-            if _sort(TYPES[types.setdefault(name, kind.name)]) != _sort(kind):
+            if _sort(parameters.TYPES[types.setdefault(name, kind.name)]) != _sort(kind):
                 what = f"parameter '{name}' is another sort of value (list, command, text) in another pattern"
                 yield what, "use one type for it", pattern.text
     for name in sorted({*table.defaults, *table.missing} - types.keys()):
@@ -169,9 +161,9 @@ def problems(table: RecipeTable, patterns: list[Pattern]) -> Iterator[Problem]:
         yield from _of_template(template, _bound(table, patterns) | {"project"}, types)
 
 
-def _sort(kind: ParameterType) -> tuple[bool, bool]:
+def _sort(kind: parameters.ParameterType) -> tuple[bool, bool]:
     """What must be the same of a parameter in all patterns: whether it is a list, and safe in a command."""
-    return kind.shape is Shape.LIST, kind.name in _PLAIN_TYPES
+    return kind.shape is parameters.Shape.LIST, kind.name in _PLAIN_TYPES
 
 
 def _bound(table: RecipeTable, patterns: list[Pattern]) -> frozenset[str]:
@@ -195,8 +187,8 @@ def _of_step(
 ) -> Iterator[Problem]:
     known = bound | {"project"}
     if step.each:
-        kind = TYPES.get(types.get(step.each, ""))
-        if step.each not in bound or kind is None or kind.shape is not Shape.LIST:
+        kind = parameters.TYPES.get(types.get(step.each, ""))
+        if step.each not in bound or kind is None or kind.shape is not parameters.Shape.LIST:
             yield f"each = '{step.each}' is no list parameter", "name a parameter of a list type", step.each
         known |= {"item"}
     if step.op == "act" and not step.command:
@@ -220,8 +212,8 @@ def _of_template(
     template: str, known: frozenset[str], types: dict[str, str], *, command: bool = False
 ) -> Iterator[Problem]:
     try:
-        slots = list(slots_of(template))
-    except TemplateError as error:
+        slots = list(parameters.slots_of(template))
+    except parameters.TemplateError as error:
         what, _, todo = str(error).partition(": ")
         yield what, todo, template[:40]
         return

@@ -14,34 +14,15 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
+from engine.bdi import syntax
 from engine.bdi.errors import Position, ProgramError
 from engine.bdi.parser import parse_literal, parse_term
 from engine.bdi.printer import text_of
-from engine.bdi.syntax import (
-    RELATIONS,
-    Operation,
-    Plan,
-    Step,
-    StepKind,
-    Trigger,
-    TriggerKind,
-    conjunction,
-    is_literal,
-)
 from engine.bdi.terms import Struct, Term, Var, rewrite
-from engine.planning.pgp.answer_layout import (
-    InventionKind,
-    InventionLayout,
-    Item,
-    PlanLayout,
-    Problem,
-    ProblemKind,
-    Section,
-    is_empty,
-    layout_of,
-)
+from engine.planning.pgp import answer_layout as layouts
 from engine.planning.pgp.documentation import ActionSpec, Documentation, Meaning
 from engine.planning.pgp.plan_comparison import leaves_of
+from engine.planning.pgp.prompts import STEP_WORDS
 from engine.value import dataclass, replace
 
 _TOKEN = re.compile(
@@ -133,7 +114,7 @@ _T = TypeVar("_T")
 class ParsedPlan:
     """A plan of an answer, and what was guessed in reading it."""
 
-    plan: Plan
+    plan: syntax.Plan
     line: int
     warnings: tuple[str, ...] = ()
 
@@ -142,7 +123,7 @@ class ParsedPlan:
 class Invention:
     """A goal or belief that the model made up, and what it says it means."""
 
-    kind: InventionKind
+    kind: layouts.InventionKind
     template: Struct
     purpose: str
     line: int
@@ -157,9 +138,9 @@ class Answer:
     text: str
     plans: tuple[ParsedPlan, ...] = ()
     inventions: tuple[Invention, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[layouts.Problem, ...] = ()
 
-    def invented(self, kind: InventionKind) -> tuple[Invention, ...]:
+    def invented(self, kind: layouts.InventionKind) -> tuple[Invention, ...]:
         """The inventions of one kind."""
         return tuple(invention for invention in self.inventions if invention.kind is kind)
 
@@ -171,7 +152,7 @@ def parse_answer(text: str, actions: Collection[ActionSpec] = ()) -> Answer:
         text: the answer as the model gave it.
         actions: what the agent can do; an operation without `execute` is taken for one of these.
     """
-    layout = layout_of(text)
+    layout = layouts.layout_of(text)
     plans: list[ParsedPlan] = []
     inventions: list[Invention] = []
     problems = list(layout.faults)
@@ -187,9 +168,9 @@ def parse_answer(text: str, actions: Collection[ActionSpec] = ()) -> Answer:
                 Invention(invention.kind, template, invention.purpose, invention.line, invention.text)
             )
         else:
-            problems.append(Problem(ProblemKind(invention.kind), invention.line, template))
+            problems.append(layouts.Problem(layouts.ProblemKind(invention.kind), invention.line, template))
     if not (layout.plans or inventions or problems):
-        problems.append(Problem(ProblemKind.EMPTY, 1, "the answer holds no plan"))
+        problems.append(layouts.Problem(layouts.ProblemKind.EMPTY, 1, "the answer holds no plan"))
     return Answer(text, tuple(plans), tuple(inventions), tuple(sorted(problems, key=lambda plan: plan.line)))
 
 
@@ -201,20 +182,15 @@ _PREFIX = re.compile(
     r"\[?\s*(execute|achieve|test|spawn|generate|add|remove|update)\s*(?:\]\s*:?|:|\s)\s*", re.I
 )
 _STEPS = {
-    "execute": StepKind.ACTION,
-    "achieve": StepKind.ACHIEVE,
-    "test": StepKind.TEST,
-    "spawn": StepKind.SPAWN,
-    "generate": StepKind.INTERNAL,
-    "add": StepKind.ADD,
-    "remove": StepKind.REMOVE,
-    "update": StepKind.UPDATE,
+    "execute": syntax.StepKind.ACTION,
+    **{word: kind for kind, word in STEP_WORDS.items()},
+    "generate": syntax.StepKind.INTERNAL,
 }
 _EVENTS = {
-    "achieve": (Operation.ADDED, TriggerKind.ACHIEVE),
-    "test": (Operation.ADDED, TriggerKind.TEST),
-    "add": (Operation.ADDED, TriggerKind.BELIEF),
-    "remove": (Operation.REMOVED, TriggerKind.BELIEF),
+    "achieve": (syntax.Operation.ADDED, syntax.TriggerKind.ACHIEVE),
+    "test": (syntax.Operation.ADDED, syntax.TriggerKind.TEST),
+    "add": (syntax.Operation.ADDED, syntax.TriggerKind.BELIEF),
+    "remove": (syntax.Operation.REMOVED, syntax.TriggerKind.BELIEF),
 }
 _SIGNED_EVENTS = {"+!": "achieve", "+?": "test", "!": "achieve", "?": "test", "+": "add", "-": "remove"}
 _SIGNED_STEPS = {"!!": "spawn", "!": "achieve", "?": "test", "-+": "update", "+": "add", "-": "remove"}
@@ -243,7 +219,7 @@ def _can_hold(leaf: Term) -> bool:
         leaf = leaf.args[0]
         if isinstance(leaf, Struct) and leaf.functor in ("&", "|"):
             return all(map(_can_hold, leaves_of(leaf)))
-    return is_literal(leaf) or (isinstance(leaf, Struct) and leaf.functor in RELATIONS)
+    return syntax.is_literal(leaf) or (isinstance(leaf, Struct) and leaf.functor in syntax.RELATIONS)
 
 
 def _cause(text: str, error: ProgramError) -> str:
@@ -251,7 +227,7 @@ def _cause(text: str, error: ProgramError) -> str:
     return f"'{text[:80]}': expected {first.expected}, found {first.found}"
 
 
-def _template(invention: InventionLayout) -> Struct | str:
+def _template(invention: layouts.InventionLayout) -> Struct | str:
     """The invented goal or belief, or why it cannot be read."""
     try:
         return _literal(_split(invention.text, _SIGNED_EVENTS)[1])
@@ -260,7 +236,7 @@ def _template(invention: InventionLayout) -> Struct | str:
 
 
 class _PlanReader:
-    def __init__(self, layout: PlanLayout, actions: Collection[ActionSpec]) -> None:
+    def __init__(self, layout: layouts.PlanLayout, actions: Collection[ActionSpec]) -> None:
         self._layout = layout
         self._internal = {action.name: action.internal for action in actions}
         self._warnings: list[str] = []
@@ -269,45 +245,45 @@ class _PlanReader:
     def read(self) -> ParsedPlan | None:
         """The plan, None when there are reasons against it."""
         trigger = self._trigger()
-        conditions = [self._try(self._condition, item) for item in self._items(Section.CONDITIONS)]
-        steps = [self._try(self._step, item) for item in self._items(Section.OPERATIONS)]
+        conditions = [self._try(self._condition, item) for item in self._items(layouts.Section.CONDITIONS)]
+        steps = [self._try(self._step, item) for item in self._items(layouts.Section.OPERATIONS)]
         if self._layout.faults or trigger is None:
             return None
-        context = conjunction(condition for condition in conditions if condition is not None)
+        context = syntax.conjunction(condition for condition in conditions if condition is not None)
         body = tuple(step for step in steps if step is not None)
-        plan = Plan(trigger, context, body, position=Position(self._layout.line, 1))
+        plan = syntax.Plan(trigger, context, body, position=Position(self._layout.line, 1))
         return ParsedPlan(plan, self._layout.line, tuple(self._warnings))
 
     def _refuse(self, line: int, reason: str) -> None:
-        self._layout.faults.append(Problem(ProblemKind.PLAN, line, reason))
+        self._layout.faults.append(layouts.Problem(layouts.ProblemKind.PLAN, line, reason))
 
-    def _items(self, section: Section) -> Iterator[Item]:
+    def _items(self, section: layouts.Section) -> Iterator[layouts.Item]:
         """The items that say something."""
-        return (item for item in self._layout.items.get(section, ()) if not is_empty(item.text))
+        return (item for item in self._layout.items.get(section, ()) if not layouts.is_empty(item.text))
 
-    def _try(self, read: Callable[[Item], _T], item: Item) -> _T | None:
+    def _try(self, read: Callable[[layouts.Item], _T], item: layouts.Item) -> _T | None:
         try:
             return read(item)
         except _UnreadableError as error:
             self._refuse(item.line, str(error))
             return None
 
-    def _trigger(self) -> Trigger | None:
-        items = tuple(self._items(Section.EVENT))
+    def _trigger(self) -> syntax.Trigger | None:
+        items = tuple(self._items(layouts.Section.EVENT))
         if len(items) != 1:
             self._refuse(self._layout.line, f"a plan is for one event, this one names {len(items)}")
             return None
         return self._try(self._event, items[0])
 
-    def _event(self, item: Item) -> Trigger:
+    def _event(self, item: layouts.Item) -> syntax.Trigger:
         word, rest = _split(item.text, _SIGNED_EVENTS)
         if not word:
             self._warnings.append(f"'{item.text[:80]}' was read as a goal to achieve")
         elif word not in _EVENTS:
             raise _UnreadableError(f"no event begins with '{word}'; write achieve or test")
-        return Trigger(*_EVENTS[word or "achieve"], self._literal(rest))
+        return syntax.Trigger(*_EVENTS[word or "achieve"], self._literal(rest))
 
-    def _condition(self, item: Item) -> Term:
+    def _condition(self, item: layouts.Item) -> Term:
         try:
             formula = parse_term(formula_text(item.text))
         except ProgramError as error:
@@ -333,19 +309,21 @@ class _PlanReader:
 
         return rewrite(term, leaf)
 
-    def _step(self, item: Item) -> Step:
+    def _step(self, item: layouts.Item) -> syntax.Step:
         word, rest = _split(item.text, _SIGNED_STEPS)
         term, place = self._literal(rest), Position(item.line, 1)
         if word == "generate":
-            return Step(StepKind.INTERNAL, Struct(".generate_plan", (term,)), place)
+            return syntax.Step(syntax.StepKind.INTERNAL, Struct(".generate_plan", (term,)), place)
         if not word:
             self._expect_action(item.text, term)
         elif word != "execute":
-            return Step(_STEPS[word], term, place)
+            return syntax.Step(_STEPS[word], term, place)
         name = term.functor.removeprefix(".")
         if self._internal.get(name, term.functor.startswith(".")):
-            return Step(StepKind.INTERNAL, Struct(f".{name}", term.args, term.annotations), place)
-        return Step(StepKind.ACTION, term, place)
+            return syntax.Step(
+                syntax.StepKind.INTERNAL, Struct(f".{name}", term.args, term.annotations), place
+            )
+        return syntax.Step(syntax.StepKind.ACTION, term, place)
 
     def _expect_action(self, text: str, term: Struct) -> None:
         if term.functor not in self._internal:
@@ -362,7 +340,7 @@ def with_inventions(known: Documentation, inventions: Iterable[Invention]) -> Do
     goals = {goal.template.indicator: goal for goal in known.admissible_goals}
     beliefs = {belief.template.indicator: belief for belief in known.admissible_beliefs}
     for invention in inventions:
-        among = goals if invention.kind is InventionKind.GOAL else beliefs
+        among = goals if invention.kind is layouts.InventionKind.GOAL else beliefs
         # Braces would be read as places for arguments, and the purpose is a model's text.
         text = invention.purpose.replace("{", "(").replace("}", ")")
         among[invention.template.indicator] = Meaning(invention.template, text)

@@ -47,14 +47,7 @@ class Provenance:
 
     def to_json(self) -> dict[str, object]:
         """A mapping ready for JSON, as `Plan.provenance` keeps it."""
-        return {
-            "goal": self.goal,
-            "model": self.model,
-            "prompt_id": self.prompt_id,
-            "time": self.time,
-            "config": dict(self.config),
-            "depth": self.depth,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

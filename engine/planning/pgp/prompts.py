@@ -96,7 +96,7 @@ def trigger(event: Trigger, meanings: Iterable[Meaning] = ()) -> str:
     return _with_purpose(text, meaning)
 
 
-_STEP_WORDS = {
+STEP_WORDS = {
     StepKind.ACHIEVE: "achieve",
     StepKind.SPAWN: "spawn",
     StepKind.TEST: "test",
@@ -135,8 +135,8 @@ def _operation(item: BodyItem) -> str:
     if not isinstance(item, Step) or item.kind is StepKind.CONSTRAINT:
         return " ".join(item_text(item).split())
     term = without_annotations(item.term)
-    if item.kind in _STEP_WORDS:
-        return f"{_STEP_WORDS[item.kind]} {text_of(term)}"
+    if item.kind in STEP_WORDS:
+        return f"{STEP_WORDS[item.kind]} {text_of(term)}"
     if isinstance(term, Struct) and term.functor == ".generate_plan":
         return f"generate {', '.join(map(text_of, term.args))}"
     text = text_of(term).removeprefix(".")

@@ -102,7 +102,6 @@ class Reply:
     text: str
     model: str
     """As the answering side names it."""
-    completion_id: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     latency_ms: float = 0.0

@@ -33,24 +33,8 @@ from engine.models.prompt_parts import Parts, built_in
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.structured import LookUp, NotOfFormError, ask_for, ask_until
 from engine.planning.plan_notation import PLAN_LIMIT, PlanSyntaxError, plan_from_json, problems_of
-from engine.planning.thinkers import CLAUDE
-from engine.planning.thinkers.claude_decision import (
-    Action,
-    DecisionReader,
-    call_schema,
-    tools_in_words,
-    tools_of,
-)
-from engine.planning.thinkers.claude_prompt import (
-    ANSWER_SHARE,
-    EXAMPLES,
-    PromptBudget,
-    budget_for,
-    decider_blocks,
-    question,
-    situation,
-    system_blocks,
-)
+from engine.planning.thinkers import CLAUDE, claude_decision
+from engine.planning.thinkers import claude_prompt as prompts
 from engine.planning.thinkers.offered import (
     BASIC,
     ESSENTIAL,
@@ -97,7 +81,7 @@ class _PlanForm(BaseModel, extra="forbid"):
     """Give the plan for the goal, and what of the goal it does not cover."""
 
     # What an action must be is judged by the notation alone, whose words the model then gets to read.
-    plan: list[Action] = Field(default_factory=list, max_length=PLAN_LIMIT)
+    plan: list[claude_decision.Action] = Field(default_factory=list, max_length=PLAN_LIMIT)
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
     describe_tool: str = Field(default="", max_length=2_000)
 
@@ -218,7 +202,9 @@ class ClaudeThinker:
                 name=TOOL,
                 check=check,
                 ready=ready,
-                example=lambda: _written(EXAMPLES[nearest_examples(request.goal.text, EXAMPLES, 1)[0]]),
+                example=lambda: _written(
+                    prompts.EXAMPLES[nearest_examples(request.goal.text, prompts.EXAMPLES, 1)[0]]
+                ),
                 narrow=lambda schema: self._narrowed(schema, request.goal.text),
                 sink=self.sink,
                 record=self.record,
@@ -257,7 +243,7 @@ class ClaudeThinker:
             if all(step.tool == SIMPLE_CODER for step in steps)
         }
         plans = {text: plan for text, plan in plans.items() if len(plan) <= LONGEST_EXAMPLE}
-        plans |= {text: _written(steps) for text, steps in EXAMPLES.items()}
+        plans |= {text: _written(steps) for text, steps in prompts.EXAMPLES.items()}
         return tuple(f"Goal: {text}\n{plans[text]}" for text in nearest_examples(goal, plans, count))
 
     @property
@@ -265,8 +251,8 @@ class ClaudeThinker:
         return self.client.capabilities(self.model)
 
     @property
-    def _budget(self) -> PromptBudget:
-        return budget_for(self._known)
+    def _budget(self) -> prompts.PromptBudget:
+        return prompts.budget_for(self._known)
 
     @cached_property
     def _offered(self) -> OfferedCommands:
@@ -278,7 +264,7 @@ class ClaudeThinker:
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
         """
-        reader = DecisionReader(self.registry, request, self.label, self._offered)
+        reader = claude_decision.DecisionReader(self.registry, request, self.label, self._offered)
         try:
             given = await ask_until(
                 self.client,
@@ -320,21 +306,21 @@ class ClaudeThinker:
             likely, most = [f"{SIMPLE_CODER}.{name}" for name in ("read", "ls")], 2
         commands = self._offered.chosen(about, most, basic=basic, first=() if basic else likely)
         more = len(commands) < len(self._offered.all) and not budget.short
-        tools = tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
-        role = decider_blocks(budget, parts or Parts())
+        tools = claude_decision.tools_of(commands, may_muse=request.may_muse, more=more, short=budget.short)
+        role = prompts.decider_blocks(budget, parts or Parts())
         by_tools = known.tools and not known.json_schema
         if not by_tools:
-            role = (*role, Text(tools_in_words(commands, tools), "tools"))
+            role = (*role, Text(claude_decision.tools_in_words(commands, tools), "tools"))
         return ModelRequest(
             self.model,
-            (situation(request, budget, recalled, all_done=all_done),),
+            (prompts.situation(request, budget, recalled, all_done=all_done),),
             role,
             tools if by_tools else (),
             tool_choice=ANY_TOOL if by_tools else "",
             max_tokens=self._most,
             temperature=0.0,
             cache_tools=by_tools,
-            json_schema=call_schema(commands, tools) if known.json_schema else None,
+            json_schema=claude_decision.call_schema(commands, tools) if known.json_schema else None,
         )
 
     def _left(self, request: DecisionRequest) -> tuple[list[PlanStep], bool]:
@@ -350,7 +336,7 @@ class ClaudeThinker:
     @property
     def _most(self) -> int:
         """Longest answer for which there is room beside the prompt."""
-        return min(MAX_TOKENS, max(256, self._known.context_window // ANSWER_SHARE))
+        return min(MAX_TOKENS, max(256, self._known.context_window // prompts.ANSWER_SHARE))
 
     def request(
         self, request: PlanRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
@@ -362,8 +348,8 @@ class ClaudeThinker:
         examples = self._examples(text)
         return ModelRequest(
             self.model,
-            (question(request, budget, recalled, examples),),
-            system_blocks(commands, budget, more=more, parts=parts or Parts()),
+            (prompts.question(request, budget, recalled, examples),),
+            prompts.system_blocks(commands, budget, more=more, parts=parts or Parts()),
             max_tokens=self._most,
             temperature=0.0,
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 
 from engine.core.journal import canonical
 from engine.core.text import RULE, fence, visible
@@ -49,75 +51,21 @@ def budget_for(known: Capabilities) -> PromptBudget:
     return _BUDGETS[known.profile]
 
 
-ROLE = """You are the planner of an agent that works in a sandboxed directory while an operator watches.
-You never act: you propose the steps, the agent checks them and runs them one after the other, and the
-operator can change or stop each of them. Propose the fewest steps that do all of what the goal asks, in
-the order they are to run, and nothing that it does not ask."""
-"""The built-in words of the part `planning`."""
+def _prompt(name: str) -> str:
+    return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").removesuffix("\n")
 
-NOTATION = """A plan is a list of steps, run one after the other. A step is
-  {"command": "NAME", "args": {"ARGUMENT": "VALUE"}}
-* Use the listed commands only, with their arguments by name; those in [brackets] may be left out.
-* Paths are relative to the directory the agent is in; a `cd` counts for all steps after it.
-* What no command can do goes into `uncovered`, in the words of the goal: never plan something else for it."""
-_NOTATION_MORE = f"""
-* A plan has up to {PLAN_LIMIT} steps. `depends_on` may list the `id`s of steps that must be done before.
-* What can only be decided once earlier steps are done is a step {{"think": "what is to be decided"}}: you are
-  asked again then. Use none where the steps can be named now."""
+
+_PROMPTS = files("engine.planning.thinkers") / "prompts"
+ROLE, DECIDER = _prompt("planning"), _prompt("deciding")
+"""The built-in words of the parts `planning` and `deciding`."""
+_SHORT_DECIDER = _prompt("deciding_short")
+NOTATION, _LOOK_UP = _prompt("notation"), f"\n{_prompt('look_up')}"
+_NOTATION_MORE = f"\n{_prompt('notation_more').replace('{limit}', str(PLAN_LIMIT))}"
 EXAMPLES: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
-    "write a program tides.py that writes the days with high water to the file days.txt, and run it": (
-        (
-            "write",
-            {
-                "path": "tides.py",
-                "content": "with open('days.txt', 'w') as file:\n"
-                "    for day in ('Mon', 'Thu'):\n        file.write(day + '\\n')\n",
-            },
-        ),
-        ("run", {"command": "python tides.py"}),
-    ),
-    "make a file boat.json with the sails 2, and put the line 'checked' at the end of log.txt": (
-        ("write", {"path": "boat.json", "content": '{"sails": 2}\n'}),
-        ("append", {"path": "log.txt", "content": "checked\n"}),
-    ),
-    "make a package knots with a module reef whose function turns(rope) gives twice its length": (
-        ("write", {"path": "knots/__init__.py", "content": ""}),
-        ("write", {"path": "knots/reef.py", "content": "def turns(rope):\n    return 2 * len(rope)\n"}),
-    ),
-    "rename the file north.txt to pole.txt, and replace 'ice' with 'snow' in it": (
-        ("move", {"source": "north.txt", "target": "pole.txt"}),
-        ("replace", {"path": "pole.txt", "old": "ice", "new": "snow"}),
-    ),
-    "write the longest line of ports.txt to longest.txt": (
-        (
-            "write",
-            {
-                "path": "longest.py",
-                "content": "lines = open('ports.txt').read().splitlines()\n"
-                "open('longest.txt', 'w').write(max(lines, key=len))\n",
-            },
-        ),
-        ("run", {"command": "python longest.py"}),
-    ),
+    each["goal"]: tuple((step["command"], step["args"]) for step in each["steps"])
+    for each in tomllib.loads((_PROMPTS / "examples.toml").read_text(encoding="utf-8"))["example"]
 }
 """Goals with plans for them: commands of the sandbox with their arguments."""
-_LOOK_UP = """
-* Where no listed command fits, answer {"describe_tool": "what is to be done"} alone: you then see others."""
-
-
-DECIDER = """You decide what an agent does next. It works in a sandboxed directory while an operator watches,
-who sees each decision before it is carried out and can change or stop it. Each time you are asked you make
-exactly one decision, by calling one tool: one command of the sandbox or of memory, or one of the others. Its
-outcome is shown to you when you are asked again; nothing else of this exchange is remembered, so write down
-what you will need as a thought or a memory.
-* Do what the goal asks and nothing more. Look before you change something that you have not seen.
-* When something failed, find out why before you try again, and never repeat a call that failed unchanged.
-* Call `finish` as soon as you have seen that the goal is reached; never claim what you have not seen.
-* When it cannot be done call `give_up`; when only a person can say how to go on call `ask_operator`."""
-"""The built-in words of the part `deciding`."""
-
-_SHORT_DECIDER = """You decide what an agent does next, one call at a time. Do what the goal asks and no more.
-Do not repeat a call that was done or that failed. When the goal is reached call `finish`."""
 
 _ANEW = (
     "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from engine.models.completion import ModelClient, PieceSink, Recorder, ask, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind
-from engine.models.messages import ModelAnswer
 from engine.planning.pgp.requests import AskError, AskFailure, GenerationConfig, Prompt, Reply
 from engine.value import dataclass
 
@@ -28,7 +27,7 @@ class ModelAnswerer:
     async def answer(self, prompt: Prompt, config: GenerationConfig) -> Reply:
         """See `engine.planning.pgp.requests.Answerer`."""
         try:
-            reply = await ask(
+            answer = await ask(
                 self.client,
                 config.model or self.model,
                 prompt.system,
@@ -39,24 +38,12 @@ class ModelAnswerer:
                 record=self.record,
             )
         except ModelError as error:
-            cut = error.answer if error.kind is ModelErrorKind.TRUNCATED else None
-            if (
-                cut is not None and cut.text.strip()
-            ):  # what is whole of it is read, and the rest asked for again
-                return _reply(cut, self.model)
-            raise AskError(_FAILURES.get(error.kind, AskFailure.HTTP), error.message) from error
-        return _reply(reply, self.model)
-
-
-def _reply(answer: ModelAnswer, model: str) -> Reply:
-    return Reply(
-        answer.text,
-        answer.model or model,
-        answer.request_id,
-        answer.usage.prompt_tokens,
-        answer.usage.output_tokens,
-        answer.latency_ms,
-    )
+            # What is whole of an answer that was cut is read, and the rest asked for again.
+            if error.kind is not ModelErrorKind.TRUNCATED or not (error.answer and error.answer.text.strip()):
+                raise AskError(_FAILURES.get(error.kind, AskFailure.HTTP), error.message) from error
+            answer = error.answer
+        usage, model = answer.usage, answer.model or self.model
+        return Reply(answer.text, model, usage.prompt_tokens, usage.output_tokens, answer.latency_ms)
 
 
 _FAILURES = {

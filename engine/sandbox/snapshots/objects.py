@@ -18,14 +18,9 @@ from itertools import chain
 from pathlib import Path
 
 from engine.core.store.places import clear
+from engine.sandbox import kernel
 from engine.sandbox.policy import MIB, size_text
-from engine.sandbox.snapshots.entry import (
-    SnapshotDamaged,
-    SnapshotError,
-    SnapshotMissing,
-    digest_of,
-    is_digest,
-)
+from engine.sandbox.snapshots import entry as stored
 
 CHUNK = 1 * MIB
 ZEROS = bytes(CHUNK)
@@ -83,7 +78,7 @@ class ObjectStore:
         Raises:
             SnapshotError: the disk refused, or free space is below the floor.
         """
-        digest = digest_of(data)
+        digest = stored.digest_of(data)
         if not self.has(digest, len(data)):
             with self._passing_file() as (path, descriptor):
                 self._write(descriptor, data)
@@ -163,8 +158,8 @@ class ObjectStore:
             SnapshotMissing: there is none.
             SnapshotDamaged: it held something else.
         """
-        if not is_digest(digest):
-            raise SnapshotMissing(f"{digest[:80]!r} is not the digest of an object.")
+        if not stored.is_digest(digest):
+            raise stored.SnapshotMissing(f"{digest[:80]!r} is not the digest of an object.")
         result = hashlib.sha256()
         try:
             with self._path(digest).open("rb", buffering=0) as file:
@@ -172,11 +167,11 @@ class ObjectStore:
                     result.update(chunk)
                     yield chunk
         except OSError as error:
-            raise SnapshotMissing(
+            raise stored.SnapshotMissing(
                 f"Object {digest} of the snapshot store cannot be read ({error.strerror})."
             ) from error
         if result.hexdigest() != digest:
-            raise SnapshotDamaged(f"Object {digest} of the snapshot store does not hold what it held.")
+            raise stored.SnapshotDamaged(f"Object {digest} of the snapshot store does not hold what it held.")
 
     def all(self) -> Iterator[tuple[str, int]]:
         """Digest and size of every object."""
@@ -184,7 +179,7 @@ class ObjectStore:
             for group in self._objects.iterdir():
                 with os.scandir(group) as entries:
                     for entry in entries:
-                        if is_digest(entry.name):
+                        if stored.is_digest(entry.name):
                             yield entry.name, entry.stat(follow_symlinks=False).st_size
 
     def remove(self, digest: str) -> None:
@@ -232,7 +227,7 @@ class ObjectStore:
         status = os.statvfs(self._passing)
         free = status.f_bavail * status.f_frsize
         if free < self._floor:
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"No snapshot was taken: {size_text(free)} are free on the disk of {self._objects.parent} "
                 f"and {size_text(self._floor)} must stay free. Make room, or remove that directory: then no "
                 "older state can be brought back."
@@ -243,7 +238,7 @@ class ObjectStore:
         try:
             yield
         except OSError as error:
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"The snapshot store could not be {done} ({error.strerror}): check the room on the disk of "
                 f"{self._objects.parent} and who may write there. Nothing half-written counts."
             ) from error
@@ -276,12 +271,7 @@ def sync_file_system(descriptor: int) -> bool:
         OSError: the disk refused.
     """
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if syncfs is None:
-        return False
-    if syncfs(descriptor) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return True
+    return syncfs is not None and kernel.checked(syncfs(descriptor)) == 0
 
 
 @contextmanager

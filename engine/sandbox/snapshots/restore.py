@@ -16,23 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.sandbox.snapshots import cursor as hands
+from engine.sandbox.snapshots import entry as stored
 from engine.sandbox.snapshots.cursor import Cursor
-from engine.sandbox.snapshots.entry import (
-    DIRECTORY_MODE,
-    FILE_MODE,
-    KEPT,
-    Directory,
-    Entry,
-    FileChanged,
-    Kind,
-    Manifest,
-    PathList,
-    Restoration,
-    SnapshotDamaged,
-    SnapshotMissing,
-    escape,
-    unescape,
-)
 from engine.sandbox.snapshots.file_reader import HashingSink, content_digest
 from engine.sandbox.snapshots.store import SnapshotStore
 from engine.sandbox.snapshots.tree import ROOT, Selection, Trail
@@ -46,7 +31,7 @@ _SINK = HashingSink()
 class _Wanted:
     """An entry of the snapshot, and what is known of it beside."""
 
-    entry: Entry
+    entry: stored.Entry
     mtime_ns: int
     number: int
     """Of a directory: its place in the list of times."""
@@ -65,7 +50,7 @@ class _Frame:
     """Whether the cursor stands in it; in a preview, a directory may have to be made first."""
     depth: int
     """Of the cursor in it."""
-    extras: Directory | None
+    extras: stored.Directory | None
     """What the snapshot has in it, until everything else is removed."""
 
 
@@ -87,7 +72,7 @@ class Restore:
         self,
         root: int,
         store: SnapshotStore,
-        manifest: Manifest,
+        manifest: stored.Manifest,
         times: list[list[int]],
         policy: SnapshotPolicy,
         chosen: Selection,
@@ -101,11 +86,11 @@ class Restore:
         self._policy, self._chosen = policy, chosen
         self._act, self._checkpoint = act, checkpoint
         self._frames: list[_Frame] = []
-        self._lists = {name: PathList() for name in ("written", "made", "removed", "mode_changed")}
+        self._lists = {name: stored.PathList() for name in ("written", "made", "removed", "mode_changed")}
         self._written, self._made, self._removed, self._modes = self._lists.values()
-        self._left, self._failed = PathList(), PathList()
+        self._left, self._failed = stored.PathList(), stored.PathList()
 
-    def run(self, snapshot: str) -> Restoration:
+    def run(self, snapshot: str) -> stored.Restoration:
         """Do it, or find out what is to be done.
 
         Raises:
@@ -116,7 +101,7 @@ class Restore:
             status = os.fstat(self._cursor.fd)
             if self._act:
                 hands.unlock(self._cursor.fd, status)
-            before = stat.S_IMODE(status.st_mode) & DIRECTORY_MODE
+            before = stat.S_IMODE(status.st_mode) & stored.DIRECTORY_MODE
             mode = self._manifest.mode if self._chosen.whole else before
             if mode != before:
                 self._modes.note(ROOT.path)
@@ -137,9 +122,9 @@ class Restore:
             self._cursor.close()
         return self._report(snapshot)
 
-    def _report(self, snapshot: str) -> Restoration:
+    def _report(self, snapshot: str) -> stored.Restoration:
         changes: dict[str, Any] = {name: paths.sorted() for name, paths in self._lists.items()}
-        return Restoration(
+        return stored.Restoration(
             id=snapshot,
             applied=self._act,
             **changes,
@@ -150,7 +135,7 @@ class Restore:
         )
 
     def _push(
-        self, trail: Trail, tree: Directory, number: int, chosen: Selection, mode: int, *, there: bool
+        self, trail: Trail, tree: stored.Directory, number: int, chosen: Selection, mode: int, *, there: bool
     ) -> None:
         """Begin with a directory, in which the cursor stands if it is there."""
         times = self._times[number] if 0 <= number < len(self._times) else []
@@ -159,12 +144,12 @@ class Restore:
         for at, entry in enumerate(tree.entries):
             if chosen.at(entry.name) is not None:
                 pending.append(_Wanted(entry, times[at] if at < len(times) else self._now, below))
-            if entry.kind is Kind.DIRECTORY:
+            if entry.kind is stored.Kind.DIRECTORY:
                 below += entry.size
         known = {entry.name for entry in tree.entries}
         for name in chosen.below.keys() - known:
             if not chosen.below[name].whole:  # leads to something that is no more in the snapshot
-                pending.append(_Wanted(Entry(name, Kind.DIRECTORY), 0, -1))
+                pending.append(_Wanted(stored.Entry(name, stored.Kind.DIRECTORY), 0, -1))
         extras = tree if there else None
         depth = self._cursor.depth
         self._frames.append(_Frame(trail, pending[::-1], chosen, mode, there, depth, extras))
@@ -176,14 +161,14 @@ class Restore:
         try:
             if self._act:
                 status = os.fstat(self._cursor.fd)
-                if stat.S_IMODE(status.st_mode) & DIRECTORY_MODE != frame.mode:
+                if stat.S_IMODE(status.st_mode) & stored.DIRECTORY_MODE != frame.mode:
                     os.fchmod(self._cursor.fd, frame.mode)
         except OSError as error:
             self._failed.note(frame.trail.path, f"its mode could not be set: {error.strerror}")
         if self._frames:
             self._cursor.leave()
 
-    def _remove_extras(self, frame: _Frame, tree: Directory) -> None:
+    def _remove_extras(self, frame: _Frame, tree: stored.Directory) -> None:
         """Remove what the snapshot does not have, before anything is written: that makes room."""
         frame.extras = None
         if tree.unlisted:
@@ -194,7 +179,7 @@ class Restore:
             with os.scandir(self._cursor.fd) as entries:
                 for result in entries:
                     self._checkpoint()
-                    name = escape(result.name)
+                    name = stored.escape(result.name)
                     selected = frame.chosen.at(name)
                     if name in known or selected is None or not selected.whole:
                         continue
@@ -231,9 +216,9 @@ class Restore:
         for _ in range(self._policy.attempts):
             try:
                 self._bring(frame, here, target, chosen)
-            except FileChanged:
+            except stored.FileChanged:
                 why = "kept changing"
-            except (SnapshotMissing, SnapshotDamaged) as error:
+            except (stored.SnapshotMissing, stored.SnapshotDamaged) as error:
                 why = str(error)
                 break
             except OSError as error:
@@ -246,14 +231,16 @@ class Restore:
         self._failed.note(here.path, why)
 
     def _bring(self, frame: _Frame, here: Trail, target: _Wanted, chosen: Selection) -> None:
-        entry, name = target.entry, unescape(target.entry.name)
+        entry, name = target.entry, stored.unescape(target.entry.name)
         status = self._status(name) if frame.there else None
-        if entry.kind is Kind.DIRECTORY:
+        if entry.kind is stored.Kind.DIRECTORY:
             self._directory(here, target, name, status, chosen)
-        elif entry.kind not in KEPT:
+        elif entry.kind not in stored.KEPT:
             self._let_be(here, entry, name, status)
         elif not chosen.whole:
-            self._directory(here, _Wanted(Entry(entry.name, Kind.DIRECTORY), 0, -1), name, status, chosen)
+            self._directory(
+                here, _Wanted(stored.Entry(entry.name, stored.Kind.DIRECTORY), 0, -1), name, status, chosen
+            )
         elif not self._is(entry, name, status, here):
             if self._act:
                 self._place(target, name)
@@ -273,10 +260,10 @@ class Restore:
         Where the snapshot has none (a negative number) only what was asked for is looked for in it.
         """
         entry = target.entry
-        tree = self._store.tree(entry.digest) if target.number >= 0 else Directory()
+        tree = self._store.tree(entry.digest) if target.number >= 0 else stored.Directory()
         if status is not None and stat.S_ISDIR(status.st_mode):
             there = self._enter(name)
-            before = stat.S_IMODE(status.st_mode) & DIRECTORY_MODE
+            before = stat.S_IMODE(status.st_mode) & stored.DIRECTORY_MODE
             mode = entry.mode if chosen.whole else before
         elif target.number < 0:
             return
@@ -305,17 +292,17 @@ class Restore:
             return False
         return True
 
-    def _is(self, entry: Entry, name: str, status: os.stat_result | None, here: Trail) -> bool:
+    def _is(self, entry: stored.Entry, name: str, status: os.stat_result | None, here: Trail) -> bool:
         """Whether this is what stands there, its mode set right if only that differs."""
         if status is None:
             return False
-        if entry.kind is Kind.LINK:
+        if entry.kind is stored.Kind.LINK:
             return (
                 stat.S_ISLNK(status.st_mode)
-                and escape(os.readlink(name, dir_fd=self._cursor.fd)) == entry.target
+                and stored.escape(os.readlink(name, dir_fd=self._cursor.fd)) == entry.target
             )
-        same_mode = stat.S_IMODE(status.st_mode) & FILE_MODE == entry.mode
-        if entry.kind is Kind.FIFO:
+        same_mode = stat.S_IMODE(status.st_mode) & stored.FILE_MODE == entry.mode
+        if entry.kind is stored.Kind.FIFO:
             return stat.S_ISFIFO(status.st_mode) and same_mode
         if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
             return False
@@ -333,17 +320,17 @@ class Restore:
 
     def _place(self, target: _Wanted, name: str) -> None:
         entry = target.entry
-        if entry.kind is Kind.FILE:
+        if entry.kind is stored.Kind.FILE:
             chunks = self._store.objects.chunks(entry.digest)
             hands.place_file(self._cursor, name, chunks, entry.mode, target.mtime_ns)
-        elif entry.kind is Kind.LINK:
-            hands.place_link(self._cursor, name, unescape(entry.target), target.mtime_ns)
+        elif entry.kind is stored.Kind.LINK:
+            hands.place_link(self._cursor, name, stored.unescape(entry.target), target.mtime_ns)
         else:
             hands.place_fifo(self._cursor, name, entry.mode)
 
-    def _let_be(self, here: Trail, entry: Entry, name: str, status: os.stat_result | None) -> None:
+    def _let_be(self, here: Trail, entry: stored.Entry, name: str, status: os.stat_result | None) -> None:
         """Leave what the snapshot does not hold, and say so unless it is known to be the same."""
-        if entry.kind is Kind.LISTED and status is not None and stat.S_ISDIR(status.st_mode):
+        if entry.kind is stored.Kind.LISTED and status is not None and stat.S_ISDIR(status.st_mode):
             if listed_digest(self._cursor, name) == entry.digest:
                 return
             self._left.note(here.path, f"{entry.why}; it is not what it was")

@@ -21,16 +21,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from engine.core.store.places import clear, is_regular
-from engine.sandbox.snapshots.entry import (
-    Directory,
-    Manifest,
-    SnapshotDamaged,
-    SnapshotError,
-    SnapshotInfo,
-    SnapshotMissing,
-    StoreStatus,
-    canonical,
-)
+from engine.sandbox.snapshots import entry as stored
 from engine.sandbox.snapshots.file_reader import StatCache
 from engine.sandbox.snapshots.objects import ObjectStore, sync_all
 from engine.value import dataclass, replace
@@ -40,7 +31,7 @@ from engine.value import dataclass, replace
 class Record:
     """What is kept of a snapshot beside its objects."""
 
-    info: SnapshotInfo
+    info: stored.SnapshotInfo
     times: str
     """Digest of the object with the times of its files."""
 
@@ -88,7 +79,7 @@ class SnapshotStore:
                 clear(place)
             lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"The snapshot store {self.directory} cannot be opened ({error.strerror}): check who may "
                 "write there."
             ) from error
@@ -109,7 +100,7 @@ class SnapshotStore:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"The snapshot store {self.directory} is in use by another process ({error.strerror}); "
                 "wait until it is done."
             ) from error
@@ -127,19 +118,19 @@ class SnapshotStore:
         name = self.names().get(snapshot)
         try:
             record = self.read(name) if name else None
-        except SnapshotDamaged:
+        except stored.SnapshotDamaged:
             record = self._rebuilt(snapshot, int(name[:12]) if name else 0)
         if record is None:
-            raise SnapshotMissing(
+            raise stored.SnapshotMissing(
                 f"There is no snapshot {snapshot[:80]!r}: it was never taken, or was forgotten."
             )
         return record
 
     def _rebuilt(self, snapshot: str, number: int) -> Record:
-        directories = Manifest.decoded(self.objects.read(snapshot)).directories
-        return Record(SnapshotInfo(snapshot, LOST, number, 0, directories, 0, 0), "")
+        directories = stored.Manifest.decoded(self.objects.read(snapshot)).directories
+        return Record(stored.SnapshotInfo(snapshot, LOST, number, 0, directories, 0, 0), "")
 
-    def keep(self, info: SnapshotInfo, times: str) -> SnapshotInfo:
+    def keep(self, info: stored.SnapshotInfo, times: str) -> stored.SnapshotInfo:
         """Make the snapshot exist, with the next number; its objects must be committed.
 
         Args:
@@ -173,7 +164,7 @@ class SnapshotStore:
         except OSError as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"Snapshot {info.id} could not be written down ({error.strerror}): check the room on the "
                 f"disk of {self.directory} and who may write there."
             ) from error
@@ -188,7 +179,7 @@ class SnapshotStore:
         names = self.names()
         for snapshot in snapshots:
             if snapshot not in names:
-                raise SnapshotMissing(f"There is no snapshot {snapshot[:80]!r} to forget.")
+                raise stored.SnapshotMissing(f"There is no snapshot {snapshot[:80]!r} to forget.")
         try:
             for path in self._snapshots.iterdir():
                 if _NAME.fullmatch(path.name) and path.name[13:] in snapshots:
@@ -196,7 +187,7 @@ class SnapshotStore:
             if snapshots:  # before any object goes: no record may come back whose objects are gone
                 sync_all([self._snapshots], self.directory)
         except OSError as error:
-            raise SnapshotError(f"Snapshots cannot be removed ({error.strerror}).") from error
+            raise stored.SnapshotError(f"Snapshots cannot be removed ({error.strerror}).") from error
 
     def names(self) -> dict[str, str]:
         """The records' files by snapshot, newest first; a kill may have left an older one of the same."""
@@ -206,7 +197,7 @@ class SnapshotStore:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise SnapshotError(f"{self._snapshots} cannot be read ({error.strerror}).") from error
+            raise stored.SnapshotError(f"{self._snapshots} cannot be read ({error.strerror}).") from error
         # Strings, not paths: each snapshot of a small workspace asks for all of them.
         names: dict[str, str] = {}
         for name in sorted(result, reverse=True):
@@ -221,23 +212,23 @@ class SnapshotStore:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            raise SnapshotDamaged(
+            raise stored.SnapshotDamaged(
                 f"The record of snapshot {name[13:]} cannot be read: restore {path} from a backup, "
                 "or remove it."
             ) from error
 
-    def manifest(self, snapshot: str) -> Manifest:
+    def manifest(self, snapshot: str) -> stored.Manifest:
         """The top of a snapshot. Raises SnapshotMissing or SnapshotDamaged."""
         self.record(snapshot)
-        return Manifest.decoded(self.objects.read(snapshot))
+        return stored.Manifest.decoded(self.objects.read(snapshot))
 
-    def tree(self, digest: str) -> Directory:
+    def tree(self, digest: str) -> stored.Directory:
         """One directory. Raises SnapshotMissing or SnapshotDamaged."""
-        return Directory.decoded(self.objects.read(digest))
+        return stored.Directory.decoded(self.objects.read(digest))
 
     def put_times(self, times: list[list[int]]) -> str:
         """Keep the times of a snapshot's entries and answer the object's digest."""
-        return self.objects.put(zlib.compress(canonical(times), 1))
+        return self.objects.put(zlib.compress(stored.canonical(times), 1))
 
     def times(self, digest: str) -> list[list[int]]:
         """Times in nanoseconds: a list a directory, parents first, in the order of its entries; none for ''.
@@ -251,11 +242,11 @@ class SnapshotStore:
         try:
             result: list[list[int]] = json.loads(zlib.decompress(self.objects.read(digest)))
         except (zlib.error, ValueError) as error:
-            raise SnapshotDamaged(f"Object {digest} of the snapshot store holds no times.") from error
+            raise stored.SnapshotDamaged(f"Object {digest} of the snapshot store holds no times.") from error
         return result
 
 
-def store_status(directory: Path) -> StoreStatus:
+def store_status(directory: Path) -> stored.StoreStatus:
     """What a store holds, looked at without a lock: others may be writing.
 
     Raises:
@@ -268,4 +259,4 @@ def store_status(directory: Path) -> StoreStatus:
     for path in directory.rglob("*"):
         with suppress(FileNotFoundError):
             blocks += path.lstat().st_blocks
-    return StoreStatus(len(names), blocks * 512, newest.info if newest else None)
+    return stored.StoreStatus(len(names), blocks * 512, newest.info if newest else None)

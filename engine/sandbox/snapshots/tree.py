@@ -9,20 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from engine.sandbox.snapshots.entry import (
-    Changes,
-    CollectionResult,
-    Directory,
-    Entry,
-    Kind,
-    Manifest,
-    PathList,
-    SnapshotDamaged,
-    SnapshotError,
-    SnapshotMissing,
-    escape,
-    unescape,
-)
+from engine.sandbox.snapshots import entry as stored
 from engine.sandbox.snapshots.store import SnapshotStore
 
 
@@ -81,15 +68,15 @@ def _names(path: str) -> list[str]:
         return []
     names = path.split("/")
     for name in names:
-        if name in ("", ".", "..") or "\0" in name or escape(unescape(name)) != name:
-            raise SnapshotError(
+        if name in ("", ".", "..") or "\0" in name or stored.escape(stored.unescape(name)) != name:
+            raise stored.SnapshotError(
                 f"{path!r} is not a path as snapshots write them: relative to the root, without '..', with "
                 "backslashes doubled and control characters as \\xNN."
             )
     return names
 
 
-Load = Callable[[str], Directory]
+Load = Callable[[str], stored.Directory]
 """A directory by its digest."""
 
 
@@ -112,7 +99,7 @@ class Trail(NamedTuple):
 ROOT = Trail(None, "")
 
 
-def entries_below(digest: str, load: Load, trail: Trail = ROOT) -> Iterator[tuple[Trail, Entry]]:
+def entries_below(digest: str, load: Load, trail: Trail = ROOT) -> Iterator[tuple[Trail, stored.Entry]]:
     """Every entry of a tree; a directory comes before what is in it."""
     waiting = [(trail, digest)]
     while waiting:
@@ -120,7 +107,7 @@ def entries_below(digest: str, load: Load, trail: Trail = ROOT) -> Iterator[tupl
         for entry in load(tree).entries:
             here = Trail(parent, entry.name)
             yield here, entry
-            if entry.kind is Kind.DIRECTORY:
+            if entry.kind is stored.Kind.DIRECTORY:
                 waiting.append((here, entry.digest))
 
 
@@ -129,11 +116,11 @@ class Comparison:
 
     def __init__(self, load: Load, checkpoint: Callable[[], None]) -> None:
         self._load, self._checkpoint = load, checkpoint
-        self._lists = {name: PathList() for name in ("added", "removed", "changed", "mode_changed")}
+        self._lists = {name: stored.PathList() for name in ("added", "removed", "changed", "mode_changed")}
         self._added, self._removed, self._changed, self._mode = self._lists.values()
         self._waiting: list[tuple[Trail, str, str]] = []
 
-    def run(self, item: Manifest, other: Manifest) -> Changes:
+    def run(self, item: stored.Manifest, other: stored.Manifest) -> stored.Changes:
         """The changes that lead from one to the other."""
         if item.mode != other.mode:
             self._mode.note(ROOT.path)
@@ -144,7 +131,7 @@ class Comparison:
             if before != after:
                 self._directory(trail, before, after)
         more = sum(paths.more for paths in self._lists.values())
-        return Changes(**{name: paths.sorted() for name, paths in self._lists.items()}, more=more)
+        return stored.Changes(**{name: paths.sorted() for name, paths in self._lists.items()}, more=more)
 
     def _directory(self, trail: Trail, before: str, after: str) -> None:
         old, new = self._load(before), self._load(after)
@@ -161,28 +148,28 @@ class Comparison:
         for entry in result.values():
             self._whole(Trail(trail, entry.name), entry, self._added)
 
-    def _entry(self, here: Trail, before: Entry, after: Entry) -> None:
+    def _entry(self, here: Trail, before: stored.Entry, after: stored.Entry) -> None:
         if before.mode != after.mode and before.kind == after.kind:
             self._mode.note(here.path)
-        if before.kind is Kind.DIRECTORY and after.kind is Kind.DIRECTORY:
+        if before.kind is stored.Kind.DIRECTORY and after.kind is stored.Kind.DIRECTORY:
             self._waiting.append((here, before.digest, after.digest))
         elif _content(before) != _content(after):
             self._changed.note(here.path)
             self._below(here, before, self._removed)
             self._below(here, after, self._added)
 
-    def _whole(self, here: Trail, entry: Entry, paths: PathList) -> None:
+    def _whole(self, here: Trail, entry: stored.Entry, paths: stored.PathList) -> None:
         paths.note(here.path)
         self._below(here, entry, paths)
 
-    def _below(self, here: Trail, entry: Entry, paths: PathList) -> None:
-        if entry.kind is Kind.DIRECTORY:
+    def _below(self, here: Trail, entry: stored.Entry, paths: stored.PathList) -> None:
+        if entry.kind is stored.Kind.DIRECTORY:
             for trail, _ in entries_below(entry.digest, self._load, here):
                 self._checkpoint()
                 paths.note(trail.path)
 
 
-def _content(entry: Entry) -> tuple[object, ...]:
+def _content(entry: stored.Entry) -> tuple[object, ...]:
     """All but the mode; of a directory only that it is one."""
     return (entry.kind, entry.digest, entry.target, entry.size, entry.why)
 
@@ -194,10 +181,10 @@ _Named = tuple[str, Literal["manifest", "directory", "content"]]
 def _named_by(holds: str, data: bytes) -> list[_Named]:
     """What a manifest or a directory names in its turn."""
     if holds == "manifest":
-        return [(Manifest.decoded(data).tree, "directory")]
+        return [(stored.Manifest.decoded(data).tree, "directory")]
     return [
-        (entry.digest, "directory" if entry.kind is Kind.DIRECTORY else "content")
-        for entry in Directory.decoded(data).entries
+        (entry.digest, "directory" if entry.kind is stored.Kind.DIRECTORY else "content")
+        for entry in stored.Directory.decoded(data).entries
         if entry.digest
     ]
 
@@ -224,10 +211,10 @@ class ObjectCollection:
         self._forgotten: list[str] = []
         self._total = self._kept = 0
         self._interrupted = False
-        self._cleared: CollectionResult | None = None
+        self._cleared: stored.CollectionResult | None = None
         self._work = self._steps()
 
-    def go_on(self, due: Callable[[], bool]) -> CollectionResult | None:
+    def go_on(self, due: Callable[[], bool]) -> stored.CollectionResult | None:
         """Clear until all is done, or until it is `due` to let others have the store: then None.
 
         Raises:
@@ -298,7 +285,7 @@ class ObjectCollection:
         result: set[str] = set()
         waiting: list[_Named] = [(name[13:], "manifest")]
         # A record that cannot be read names no times; the snapshot itself is named by its file.
-        with suppress(SnapshotDamaged):
+        with suppress(stored.SnapshotDamaged):
             record = self._store.read(name)
             if record is None:
                 return result  # taken again or forgotten meanwhile
@@ -312,8 +299,8 @@ class ObjectCollection:
                 result.add(digest)
                 if holds != "content":
                     waiting += _named_by(holds, self._store.objects.read(digest))
-        except (SnapshotMissing, SnapshotDamaged) as error:
-            raise SnapshotDamaged(
+        except (stored.SnapshotMissing, stored.SnapshotDamaged) as error:
+            raise stored.SnapshotDamaged(
                 f"Snapshot {name[13:]} is damaged, so nothing was cleared away: forget it first. {error}"
             ) from error
         return result
@@ -328,4 +315,4 @@ class ObjectCollection:
                 removed += 1
                 kept -= size
             yield
-        self._cleared = CollectionResult(tuple(self._forgotten), removed, kept)
+        self._cleared = stored.CollectionResult(tuple(self._forgotten), removed, kept)

@@ -20,14 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.sandbox.completion import run_to_completion
-from engine.sandbox.snapshots.entry import (
-    Changes,
-    CollectionResult,
-    Restoration,
-    SnapshotError,
-    SnapshotInfo,
-    SnapshotStopped,
-)
+from engine.sandbox.snapshots import entry as stored
 from engine.sandbox.snapshots.objects import sync_file_system
 from engine.sandbox.snapshots.restore import Restore
 from engine.sandbox.snapshots.store import SnapshotStore
@@ -67,7 +60,7 @@ class Snapshots:
         if place == root or (
             place.is_relative_to(root) and not self.policy.protects(place.relative_to(root).parts[0])
         ):
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"The snapshot store {store_dir} lies in the workspace; choose another place."
             )
 
@@ -82,7 +75,7 @@ class Snapshots:
         other._root, other._store = root_dir.absolute(), self._store.beside(name)
         return other
 
-    async def take(self, *, label: str = "") -> SnapshotInfo:
+    async def take(self, *, label: str = "") -> stored.SnapshotInfo:
         """Take a snapshot; if an equal one exists, that one gets the label and becomes the newest.
 
         Raises:
@@ -91,7 +84,7 @@ class Snapshots:
         """
         return await self._run(lambda checkpoint: self._take(label, checkpoint))
 
-    async def diff(self, a: str, b: str) -> Changes:
+    async def diff(self, a: str, b: str) -> stored.Changes:
         """What happened from one snapshot to another, by their ids.
 
         Raises:
@@ -99,7 +92,7 @@ class Snapshots:
             SnapshotDamaged: something that it names is damaged.
         """
 
-        def compare(checkpoint: Checkpoint) -> Changes:
+        def compare(checkpoint: Checkpoint) -> stored.Changes:
             comparison = Comparison(self._store.tree, checkpoint)
             return comparison.run(self._store.manifest(a), self._store.manifest(b))
 
@@ -111,7 +104,7 @@ class Snapshots:
         *,
         paths: Collection[str] | None = None,
         dry_run: bool = False,
-    ) -> Restoration:
+    ) -> stored.Restoration:
         """Bring the workspace, or some paths of it, back to a snapshot; with `dry_run`, only say how.
 
         Args:
@@ -127,7 +120,7 @@ class Snapshots:
         """
         return await self._run(lambda checkpoint: self._restore(id, paths, dry_run, checkpoint))
 
-    async def collect(self, *, keep: Collection[str] = ()) -> CollectionResult:
+    async def collect(self, *, keep: Collection[str] = ()) -> stored.CollectionResult:
         """Remove what no snapshot needs; while the store is over its budget, forget the oldest snapshots.
 
         Other operations come in between: none waits for it longer than a moment.
@@ -140,7 +133,7 @@ class Snapshots:
         """
         work = ObjectCollection(self._store, self.policy.store_bytes, self.policy.snapshots, keep)
 
-        def go_on(checkpoint: Checkpoint) -> CollectionResult | None:
+        def go_on(checkpoint: Checkpoint) -> stored.CollectionResult | None:
             end = time.monotonic() + COLLECTING_S
 
             def due() -> bool:
@@ -159,7 +152,7 @@ class Snapshots:
 
         def checkpoint() -> None:
             if stop.is_set():
-                raise SnapshotStopped("The snapshot operation was cancelled.")
+                raise stored.SnapshotStopped("The snapshot operation was cancelled.")
 
         async with self._busy:
             return await run_to_completion(asyncio.to_thread(work, checkpoint), stop.set)
@@ -170,18 +163,20 @@ class Snapshots:
         try:
             root = os.open(self._root, flags)
         except OSError as error:
-            raise SnapshotError(
+            raise stored.SnapshotError(
                 f"The workspace {self._root} cannot be opened ({error.strerror}); it must be a directory "
                 "and not a link."
             ) from error
         try:
             yield root
         except OSError as error:
-            raise SnapshotError(f"The workspace {self._root} cannot be read ({error.strerror}).") from error
+            raise stored.SnapshotError(
+                f"The workspace {self._root} cannot be read ({error.strerror})."
+            ) from error
         finally:
             os.close(root)
 
-    def _take(self, label: str, checkpoint: Checkpoint) -> SnapshotInfo:
+    def _take(self, label: str, checkpoint: Checkpoint) -> stored.SnapshotInfo:
         begin = time.perf_counter()
         with self._opened_root() as root, self._store.writing():
             walked = Walk(root, self.policy, self._store.cache, self._store.objects, checkpoint)
@@ -190,7 +185,7 @@ class Snapshots:
             times = self._store.put_times(walked.times)
             checkpoint()
             self._store.objects.commit()
-            info = SnapshotInfo(
+            info = stored.SnapshotInfo(
                 id=snapshot,
                 label=label,
                 number=0,
@@ -208,14 +203,14 @@ class Snapshots:
 
     def _restore(
         self, snapshot: str, paths: Collection[str] | None, dry_run: bool, checkpoint: Checkpoint
-    ) -> Restoration:
+    ) -> stored.Restoration:
         with self._opened_root() as root, self._store.writing():
             manifest = self._store.manifest(snapshot)
             times = self._store.times(self._store.record(snapshot).times)
             for _ in entries_below(manifest.tree, self._store.tree):
                 checkpoint()  # a damaged directory is found before anything is changed
 
-            def go(act: bool) -> Restoration:
+            def go(act: bool) -> stored.Restoration:
                 return Restore(
                     root,
                     self._store,

@@ -27,7 +27,6 @@ from engine.core.ports import CommandSpec, Parameter
 from engine.core.text import StrictJsonError, read_json
 from engine.model import LateModel
 from engine.tools.parameters import paths
-from engine.tools.parameters import paths as components
 from engine.tools.parameters.paths import LookupRequest, folded
 from engine.tools.registry import Checked, Problem, check_arguments, expectation, fits
 from engine.value import dataclass, field, replace
@@ -198,7 +197,7 @@ def lookup_request(call: ParameterCall) -> LookupRequest:
     lacking = _lacking_path(call.spec, args) is not None
     if not asked and not lacking:
         return LookupRequest()
-    names = components.references(call.goal)
+    names = paths.references(call.goal)
     return LookupRequest(asked, names, for_missing=lacking and bool(names))
 
 
@@ -307,9 +306,7 @@ def _from_goal(
     if lacking is None or not enquiry.for_missing:
         return None
     entries = paths.entries_of_kind(survey.entries, lacking.exists)
-    readings = tuple(
-        dict.fromkeys(e for name in enquiry.names for e in components.entries_named(name, entries))
-    )
+    readings = tuple(dict.fromkeys(e for name in enquiry.names for e in paths.entries_named(name, entries)))
     named = " and ".join(value_text(name) for name in enquiry.names)
     if readings and not survey.whole:
         return f"the goal names {named}; the workspace is too large to be sure what that is"
@@ -333,8 +330,7 @@ def _components(call: ParameterCall, enquiry: LookupRequest, survey: Survey) -> 
     if not survey.missing and not enquiry.for_missing:
         return StageRecord(Stage.COMPONENTS)  # nothing was searched, as nothing had to be
     result = {
-        name: [entry.path for entry in components.entries_named(name, survey.entries)]
-        for name in enquiry.names
+        name: [entry.path for entry in paths.entries_named(name, survey.entries)] for name in enquiry.names
     }
     unknown = tuple(
         f"{value_text(name)}: nothing bears this name" for name, borne in result.items() if not borne

@@ -12,20 +12,7 @@ from engine.bdi.printer import text_of
 from engine.bdi.semantics import Semantics
 from engine.bdi.syntax import Operation, Plan, Program, Trigger, TriggerKind
 from engine.bdi.terms import Struct, Var, atom
-from engine.tools.worlds.explorer import (
-    EXPLORER_GRID,
-    ExplorerState,
-    Feedback,
-    FeedbackKind,
-    Grid,
-    KotlinRandom,
-    Percept,
-    draw_direction,
-    explorer_program,
-    initial_state,
-    move,
-    percepts,
-)
+from engine.tools.worlds import explorer
 from engine.value import dataclass, replace
 
 ACTIONS = {
@@ -37,6 +24,7 @@ CYCLE_LIMIT = 10_000
 NAME = "explorer"
 """What the agent is called."""
 HOME = "home"
+_REACHED = explorer.FeedbackKind.REACHED
 GOAL = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, Struct("reach", (atom(HOME),)))
 """What the robot is to do."""
 
@@ -90,7 +78,7 @@ def run_explorer(
     *,
     procedure: Callable[[BdiAgent], Procedure] | None = None,
     cycles: int = CYCLE_LIMIT,
-    grid: Grid = EXPLORER_GRID,
+    grid: explorer.Grid = explorer.EXPLORER_GRID,
     knowing: Program | None = None,
 ) -> ExplorerRun:
     """Run plans until the robot is at home, has nothing to do, or takes too long.
@@ -104,15 +92,15 @@ def run_explorer(
         grid: the world; that of the benchmark when left out.
         knowing: a program whose beliefs and rules the robot has from the start.
     """
-    draws, state = KotlinRandom(seed), initial_state(grid)
-    program = replace(explorer_program(), plans=tuple(plans))
+    draws, state = explorer.KotlinRandom(seed), explorer.initial_state(grid)
+    program = replace(explorer.explorer_program(), plans=tuple(plans))
     if knowing is not None:
         program = replace(program, beliefs=knowing.beliefs, rules=knowing.rules)
     agent = BdiAgent(NAME, program, semantics=semantics, actions=ACTIONS)
     planner = procedure(agent) if procedure is not None else None
     ending: ExplorerEnding | None = None
     while ending is None:  # a cycle takes a millisecond of the agent's time
-        agent.perceive(tuple(map(_literal, percepts(state))))
+        agent.perceive(tuple(map(_literal, explorer.percepts(state))))
         report = agent.cycle(now=float(agent.cycles))
         for request in report.requests:
             # The state is still the one that was sensed in this cycle.
@@ -120,7 +108,7 @@ def run_explorer(
             agent.feedback(request.number, not reason, reason, answer)
             if request.action.functor == "stop":
                 ending = ExplorerEnding.STOPPED
-            elif feedback is not None and (feedback.kind, feedback.value) == (FeedbackKind.REACHED, HOME):
+            elif feedback is not None and feedback.value == HOME and feedback.kind is _REACHED:
                 ending = ExplorerEnding.HOME
         if planner is not None:
             planner.answer()
@@ -132,21 +120,21 @@ def run_explorer(
 
 
 def _done(
-    action: Struct, state: ExplorerState, draws: KotlinRandom
-) -> tuple[ExplorerState, Feedback | None, Struct, str]:
+    action: Struct, state: explorer.ExplorerState, draws: explorer.KotlinRandom
+) -> tuple[explorer.ExplorerState, explorer.Feedback | None, Struct, str]:
     """The state after an action, the world's feedback, the agent's answer, and why it failed."""
     if action.functor == "move":
-        after, feedback = move(state, text_of(action.args[0]))
+        after, feedback = explorer.move(state, text_of(action.args[0]))
         return after, feedback, action, "" if feedback.success else f"there is no direction {feedback.value}"
     if action.functor != "getDirectionToMove":
         return state, None, action, ""
-    feedback = draw_direction(state, draws)
+    feedback = explorer.draw_direction(state, draws)
     # A direction that is given already is left alone; the draw is made all the same.
     free = feedback.success and isinstance(action.args[0], Var)
     return state, feedback, action.with_args((atom(feedback.value),)) if free else action, ""
 
 
 @lru_cache(256)
-def _literal(percept: Percept) -> Struct:
+def _literal(percept: explorer.Percept) -> Struct:
     # Perceived again and again: a term that is the same object is compared and hashed once.
     return Struct(percept.functor, tuple(map(atom, percept.args)))

@@ -10,18 +10,7 @@ from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
 from engine.core.ports import CallContext, CommandSpec, Parameter
-from engine.tools.worlds.explorer import (
-    EXPLORER_GRID,
-    Cell,
-    ExplorerState,
-    FeedbackKind,
-    KotlinRandom,
-    draw_direction,
-    draw_grid,
-    initial_state,
-    move,
-    percepts,
-)
+from engine.tools.worlds import explorer
 
 WorldData = dict[str, Any]
 """A world as JSON. All have `world` (its name), `percepts` (literals), `lines` (its picture) and `facts`."""
@@ -51,11 +40,11 @@ _COMMANDS = {
 }
 
 
-def _data(state: ExplorerState, draws: list[int], trail: list[list[int]], last: str) -> WorldData:
+def _data(state: explorer.ExplorerState, draws: list[int], trail: list[list[int]], last: str) -> WorldData:
     return {
         "world": "explorer",
-        "percepts": [f"{percept.functor}({','.join(percept.args)})" for percept in percepts(state)],
-        "lines": list(draw_grid(state)),
+        "percepts": [f"{percept.functor}({','.join(percept.args)})" for percept in explorer.percepts(state)],
+        "lines": list(explorer.draw_grid(state)),
         "facts": [["moves", str(state.moves)], ["robot at", f"{state.robot.x}, {state.robot.y}"]]
         + ([["last", last]] if last else []),
         "trail": trail,
@@ -75,11 +64,11 @@ def _failed(world: WorldData, message: str) -> ToolResult:
     return ToolResult(ResultStatus.FAILURE, {"message": message}, ErrorCode.NOT_FOUND, world=world)
 
 
-def _move(world: WorldData, state: ExplorerState, direction: str) -> ToolResult:
-    after, feedback = move(state, direction)
+def _move(world: WorldData, state: explorer.ExplorerState, direction: str) -> ToolResult:
+    after, feedback = explorer.move(state, direction)
     if not feedback.success:
         return _failed(world, f"there is no direction {direction}: {_DIRECTION}")
-    if feedback.kind is FeedbackKind.REACHED:
+    if feedback.kind is explorer.FeedbackKind.REACHED:
         message = f"reached {feedback.value}"
     elif feedback.old == feedback.new:
         message = f"{direction} is blocked"
@@ -98,7 +87,7 @@ class ExplorerWorld:
 
     def begin(self, seed: int) -> WorldData:
         """The world at its beginning, for a seed."""
-        return _data(initial_state(), KotlinRandom(seed).state, [], "")
+        return _data(explorer.initial_state(), explorer.KotlinRandom(seed).state, [], "")
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """The world after the action; an agent that lives elsewhere can do nothing here."""
@@ -106,13 +95,13 @@ class ExplorerWorld:
         if world.get("world") != self.id:
             message = f"{context.agent or 'the caller'} does not live in the world {self.id}"
             return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.NOT_ALLOWED)
-        state = ExplorerState(EXPLORER_GRID, Cell(*world["robot"]), world["moves"])
+        state = explorer.ExplorerState(explorer.EXPLORER_GRID, explorer.Cell(*world["robot"]), world["moves"])
         if command == "move":
             return _move(world, state, str(args["direction"]))
         if command != "getDirectionToMove":
             return _done(world, "the robot stands still")
-        draws = KotlinRandom.at_state(world["draws"])
-        drawn = draw_direction(state, draws)
+        draws = explorer.KotlinRandom.at_state(world["draws"])
+        drawn = explorer.draw_direction(state, draws)
         world["draws"] = draws.state
         return (
             _done(world, drawn.value, drawn.value)

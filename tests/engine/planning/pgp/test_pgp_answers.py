@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from engine.bdi.parser import parse_plan
 from engine.bdi.printer import plan_text, text_of
-from engine.planning.pgp.answer_layout import PLAN_LIMIT
-from engine.planning.pgp.answer_parser import Answer, ProblemKind
+from engine.planning.pgp.answer_layout import PLAN_LIMIT, ProblemKind
+from engine.planning.pgp.answer_parser import Answer
 from tests.patience import PATIENCE_S
 from tests.rounds import rounds
 
