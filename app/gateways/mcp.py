@@ -12,13 +12,11 @@ import json
 import os
 import secrets
 import shlex
-import signal
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from app.commands.watchdog import ending_on
 from app.gateways.engine_client import PIECE_BYTES
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.rules import narrowest_rule, rule_text
@@ -30,12 +28,12 @@ from engine.core.journal import JournalError
 from engine.core.reasons import WORDS
 from engine.core.text import clean_line
 from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.tools.mcp.process import own_streams
 from engine.tools.mcp.tool_server import (
     CallReply,
     ServedCommand,
     build_server,
     loopback_socket,
-    own_streams,
     serve_http,
     serve_streams,
 )
@@ -131,26 +129,6 @@ async def serve_over_http(server: Any, port: int) -> None:
         sys.stderr.flush()
 
     await serve_http(server, listening, token, ready)
-
-
-async def until_signal(work: Any) -> int:
-    """Await the work; 0 at its end, 130 or 143 where a signal came before."""
-    came: list[int] = []
-    task = asyncio.ensure_future(work)
-
-    def end(number: int) -> None:
-        came.append(number)
-        task.cancel()
-
-    try:
-        with ending_on((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), end):
-            await task
-    except asyncio.CancelledError:
-        if not came:
-            raise
-    except OSError as error:
-        raise JournalError(f"it cannot be served: {error}") from error
-    return 128 + came[0] if came else 0
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from engine.core.store.places import clear, is_regular
 from engine.sandbox.snapshots.entry import (
     Directory,
+    Kind,
     Manifest,
     SnapshotDamaged,
     SnapshotError,
@@ -30,6 +31,7 @@ from engine.sandbox.snapshots.entry import (
     SnapshotMissing,
     StoreStatus,
     canonical,
+    escape,
 )
 from engine.sandbox.snapshots.file_reader import StatCache
 from engine.sandbox.snapshots.objects import ObjectStore, sync_all
@@ -234,6 +236,25 @@ class SnapshotStore:
     def tree(self, digest: str) -> Directory:
         """One directory. Raises SnapshotMissing or SnapshotDamaged."""
         return Directory.decoded(self.objects.read(digest))
+
+    def text(self, snapshot: str, path: str, limit: int) -> str | None:
+        """The text of a file in a snapshot; None where there is none, or it has more bytes than the limit.
+
+        Raises:
+            SnapshotMissing, SnapshotDamaged: see `tree`.
+            UnicodeDecodeError: the file is no text.
+        """
+        tree = self.manifest(snapshot).tree
+        *above, last = map(escape, path.split("/"))
+        for name in above:
+            entries = {entry.name: entry for entry in self.tree(tree).entries}
+            if name not in entries or entries[name].kind is not Kind.DIRECTORY:
+                return None
+            tree = entries[name].digest
+        file = next((entry for entry in self.tree(tree).entries if entry.name == last), None)
+        if file is None or file.kind is not Kind.FILE or file.size > limit:
+            return None
+        return self.objects.read(file.digest).decode()
 
     def put_times(self, times: list[list[int]]) -> str:
         """Keep the times of a snapshot's entries and answer the object's digest."""

@@ -10,12 +10,8 @@ import asyncio
 import contextlib
 import hmac
 import json
-import os
 import socket
-import stat
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import uvicorn
@@ -26,7 +22,7 @@ from mcp.server.lowlevel import Server
 from engine import __version__
 from engine.core.text import clean_line
 from engine.tools.mcp.health import RESULT_LIMIT, truncate_result
-from engine.tools.mcp.process import open_reader, open_writer
+from engine.tools.mcp.process import StandardStreams, own_streams
 from engine.tools.mcp.transport import message_streams
 from engine.value import dataclass
 
@@ -131,10 +127,7 @@ def _result(reply: CallReply) -> types.CallToolResult:
 # ------------------------------------------------------------------ standard streams
 
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def serve_streams(server: Server[Any], streams: Streams | None = None) -> None:
+async def serve_streams(server: Server[Any], streams: StandardStreams | None = None) -> None:
     """Serve whoever started this program, or is at the other end of these streams, until they close them.
 
     While it serves, only the protocol reaches standard output; all other output goes to standard error.
@@ -145,29 +138,6 @@ async def serve_streams(server: Server[Any], streams: Streams | None = None) -> 
     ends = own_streams() if streams is None else contextlib.nullcontext(streams)
     async with ends as (reader, writer), message_streams(reader, writer) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-@asynccontextmanager
-async def own_streams() -> AsyncIterator[Streams]:
-    """Standard input and output, from now on for nothing else.
-
-    Raises:
-        OSError: one of them is neither a pipe, a socket nor a terminal.
-    """
-    for number, name in ((0, "input"), (1, "output")):
-        if stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(f"standard {name} is a file; it has to be a pipe to whoever calls")
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    reader, writer = await open_reader(wire_in), await open_writer(wire_out)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
 
 
 # ------------------------------------------------------------------ HTTP on this machine
