@@ -57,15 +57,12 @@ class Workspaces:
         if accepted_tier(self._options) is not None:
             raise JournalError(refused_beside(client, "--accept-tier")[2])
 
-        async def agents() -> list[str]:
-            return [row["agent"] for row in await client.ask("agents")]
-
         async def line(text: str, agent: str) -> Any:
             given = await client.ask_once("line", line=text, agent=agent, cwd=str(path))
             return given["code"], given["answer"], given["text"]
 
         engine = await imported("app.gateways.remote_engine").RemoteEngine.of(client)
-        ready.set_result(_open_workspace()(path, engine, agents, line))
+        ready.set_result(_open_workspace()(path, engine, line))
         ends = [asyncio.create_task(client.gone()), asyncio.create_task(self._closing.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for task in ends:
@@ -77,14 +74,11 @@ class Workspaces:
         config = headless.load_and_say(path).engine_config(accept=accepted_tier(self._options))
         async with headless.open_engine(path, config, served) as engine:
 
-            async def agents() -> list[str]:
-                return list(engine.agents)
-
             async def line(text: str, agent: str) -> Any:
                 more = {"operator": operator_name(), "here": path, "lasts": True}
                 return await runner.run_line(engine, text, agent=agent, dry=False, quiet=True, **more)
 
-            ready.set_result(_open_workspace()(path, engine, agents, line))
+            ready.set_result(_open_workspace()(path, engine, line))
             await self._closing.wait()
 
 

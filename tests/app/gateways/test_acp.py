@@ -50,7 +50,7 @@ async def test_a_prompt_makes_a_file_and_shows_plan_calls_and_diffs(tmp_path: Pa
 async def test_an_approval_is_asked_with_its_diff_and_an_answer_of_each_kind_counts(tmp_path: Path) -> None:
     async with opened(tmp_path) as editor:
         session = editor.session
-        await editor.agent.set_config_option(config_id="approvals", session_id=session, value="ask-changes")
+        await editor.agent.set_session_mode(mode_id="ask-changes", session_id=session)
         assert await editor.prompt("write 'one' to a.txt") == "end_turn"
         call, options = editor.asked[0]
         assert call["toolCallId"] == "a1"
@@ -92,9 +92,7 @@ async def test_cancel_in_the_midst_stops_what_runs_and_gives_the_goal_up(tmp_pat
         assert not any("sleep" in str(plan["entries"]) for plan in editor.of_kind("plan")[-1:])
 
         editor.choose = lambda _options: None
-        await editor.agent.set_config_option(
-            config_id="approvals", session_id=editor.session, value="ask-changes"
-        )
+        await editor.agent.set_session_mode(mode_id="ask-changes", session_id=editor.session)
         turn = asyncio.create_task(editor.prompt("write 'never' to c.txt"))
         await editor.until(lambda: bool(editor.asked))
         await editor.agent.cancel(session_id=editor.session)
@@ -103,25 +101,27 @@ async def test_cancel_in_the_midst_stops_what_runs_and_gives_the_goal_up(tmp_pat
     await verified(tmp_path)
 
 
-async def test_step_mode_asks_before_each_action_and_is_left_by_run(tmp_path: Path) -> None:
+async def test_step_mode_asks_before_each_action_until_it_is_left(tmp_path: Path) -> None:
     async with opened(tmp_path) as editor:
-        await editor.agent.set_session_mode(mode_id="step", session_id=editor.session)
-        made: list[bool] = []
+        await editor.agent.set_session_mode(mode_id="ask", session_id=editor.session)
+        assert await editor.prompt("create a directory called one and list the files") == "end_turn"
+        assert [call["title"].split(" ")[0] for call, _ in editor.asked] == ["mkdir", "ls"]
+        await editor.agent.set_session_mode(mode_id="allow", session_id=editor.session)
+        modes = [update["currentModeId"] for update in editor.of_kind("current_mode_update")]
+        assert modes == ["ask", "allow"]
+        assert await editor.prompt("create a directory called two") == "end_turn"
+        assert len(editor.asked) == 2
 
-        def choose(options: list[Any]) -> Any:
-            made.append((tmp_path / "sandbox" / "one").exists())
-            return options[0] if len(made) == 1 else options[1]
 
-        editor.choose = choose
-        text = "make the directories one, two and three"
-        assert await editor.prompt(text) == "end_turn"
-        assert made == [False, True], "each action waited; then the rest ran"
-        assert editor.of_kind("current_mode_update")[-1]["currentModeId"] == "run"
-        assert (tmp_path / "sandbox" / "three").is_dir()
-        await editor.agent.set_session_mode(mode_id="step", session_id=editor.session)
+async def test_a_breakpoint_of_the_cockpit_holds_it_and_the_client_may_let_it_go_on(tmp_path: Path) -> None:
+    async with opened(tmp_path) as editor:
+        assert await editor.prompt("/break tool write") == "end_turn"
+        assert await editor.prompt("write 'x' to a.txt") == "end_turn"
+        assert [option.name for option in editor.asked[0][1]] == ["One action", "Run", "Stop"]
+        assert (tmp_path / "sandbox" / "a.txt").exists()
         editor.choose = lambda options: options[-1]
-        assert await editor.prompt("create a directory called four") == "cancelled"
-        assert not (tmp_path / "sandbox" / "four").exists()
+        assert await editor.prompt("write 'x' to b.txt") == "cancelled"
+        assert not (tmp_path / "sandbox" / "b.txt").exists()
 
 
 async def test_two_clients_and_a_session_that_is_loaded_with_its_story(tmp_path: Path) -> None:
@@ -149,9 +149,7 @@ async def test_beside_a_running_engine_others_see_the_agent_and_may_answer_for_i
         async with opened(tmp_path) as editor:
             assert engine.agents == ("zed",), "its agent is the running engine's"
             editor.choose = lambda _options: None
-            await editor.agent.set_config_option(
-                config_id="approvals", session_id=editor.session, value="ask-changes"
-            )
+            await editor.agent.set_session_mode(mode_id="ask-changes", session_id=editor.session)
             turn = asyncio.create_task(editor.prompt("write 'x' to a.txt"))
             await editor.until(lambda: bool(editor.asked))
             answer = cmd.AnswerApproval(agent="zed", action="a1", allow=True)
@@ -190,7 +188,7 @@ async def test_what_is_wrong_is_answered_with_a_sentence(tmp_path: Path) -> None
             (agent.prompt(session_id="zed@0", prompt=[text_block("x")]), -32002, "no session 'zed@0'"),
             (agent.prompt(session_id=session, prompt=[image_block("AA==", "image/png")]), -32602, "image"),
             (agent.prompt(session_id=session, prompt=[text_block("x" * 9_000)]), -32602, "9,000 characters"),
-            (agent.prompt(session_id=session, prompt=[text_block(" ")]), -32602, "empty"),
+            (agent.prompt(session_id=session, prompt=[text_block(" ")]), -32602, "takes 1 to"),
             (agent.new_session(cwd="here", mcp_servers=[]), -32602, "no absolute path"),
             (
                 agent.load_session(cwd=here, session_id="zed@000000000000", mcp_servers=[]),
@@ -198,8 +196,8 @@ async def test_what_is_wrong_is_answered_with_a_sentence(tmp_path: Path) -> None
                 "no session",
             ),
             (agent.load_session(cwd=here, session_id="\x1b[31m../x", mcp_servers=[]), -32002, "no session"),
-            (agent.set_session_mode(session_id=session, mode_id="fly"), -32602, "run, step"),
-            (agent.set_config_option(config_id="x", session_id=session, value="y"), -32602, "approvals"),
+            (agent.set_session_mode(session_id=session, mode_id="fly"), -32602, "ask-changes"),
+            (agent.set_config_option(config_id="x", session_id=session, value="y"), -32601, "not found"),
             (agent.authenticate(method_id="x"), -32601, "Method not found"),
         ):
             with pytest.raises(RequestError, match=words) as refused:
