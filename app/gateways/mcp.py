@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from app.gateways.engine_client import PIECE_BYTES
+from app.gateways.mcp_crew import CREW, CrewCaller, WorkspacePages, crew_commands
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.rules import narrowest_rule, rule_text
 from engine.api.workspace_engine import WorkspaceEngine
@@ -67,7 +68,8 @@ async def server_of(engine: WorkspaceEngine, *, read_only: bool) -> Any:
         made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
         if not made.ok:
             raise JournalError(f"no agent can be made to serve for: {made.message}")
-    return build_server(served_commands(engine, read_only=read_only), _EngineCaller(engine))
+    offers = [*served_commands(engine, read_only=read_only), *crew_commands(read_only=read_only)]
+    return build_server(offers, _EngineCaller(engine), WorkspacePages(engine))
 
 
 async def serve_connection(
@@ -149,9 +151,12 @@ class _EngineCaller:
     def __init__(self, engine: WorkspaceEngine) -> None:
         self._engine = engine
         self._aside: set[asyncio.Task[None]] = set()
+        self._crew = CrewCaller(engine)
 
     async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
         """See `engine.tools.mcp.tool_server.Caller`; a call whose client no longer wants it is cut off."""
+        if offer.tool == CREW:
+            return await self._crew.call(offer.command, args, client)
         engine = self._engine
         since = await engine.head()
         command = cmd.CallTool(

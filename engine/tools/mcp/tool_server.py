@@ -11,13 +11,14 @@ import contextlib
 import hmac
 import json
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import uvicorn
-from mcp import types
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.types import INVALID_PARAMS
 
 from engine import __version__
 from engine.core.text import clean_line
@@ -28,7 +29,7 @@ from engine.value import dataclass
 
 LOOPBACK = "127.0.0.1"
 _INSTRUCTIONS = (
-    "Tools of a Pilothouse workspace: files and programs in its sandbox, and its memory. "
+    "Tools of a Pilothouse workspace: files and programs in its sandbox, its memory, and its crew of agents. "
     "Each call is recorded in the workspace's journal."
 )
 
@@ -54,6 +55,31 @@ class CallReply:
     data: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A resource or a prompt: its address or name, its title, and what it is."""
+
+    name: str
+    title: str
+    about: str
+
+
+class Pages(Protocol):
+    """Texts that clients may read."""
+
+    def resources(self) -> Sequence[Page]:
+        """The resources that there are now, by their addresses."""
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource; KeyError where there is none."""
+
+    async def prompts(self) -> Sequence[Page]:
+        """The prompts, by their names."""
+
+    async def prompt(self, name: str) -> str:
+        """The text of a prompt; KeyError where there is none."""
+
+
 class Caller(Protocol):
     """Executes calls."""
 
@@ -67,8 +93,8 @@ class Caller(Protocol):
         """
 
 
-def build_server(offers: Sequence[ServedCommand], caller: Caller) -> Server[Any]:
-    """The SDK's server of these commands."""
+def build_server(offers: Sequence[ServedCommand], caller: Caller, pages: Pages) -> Server[Any]:
+    """The SDK's server of these commands and texts."""
     known = {offer.name: offer for offer in offers}
     listed = [
         types.Tool(
@@ -96,13 +122,57 @@ def build_server(offers: Sequence[ServedCommand], caller: Caller) -> Server[Any]
         reply = await caller.call(offer, params.arguments or {}, _client(context))
         return _result(reply)
 
+    async def list_resources(
+        _context: ServerRequestContext[Any], _params: object
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=page.name, name=page.title, description=page.about, mime_type="text/plain")
+                for page in pages.resources()
+            ]
+        )
+
+    async def read_resource(
+        _context: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        text = await _known(pages.resource(uri), "resource", uri)
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text)])
+
+    async def list_prompts(_context: ServerRequestContext[Any], _params: object) -> types.ListPromptsResult:
+        listed = await pages.prompts()
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(name=each.name, title=each.title, description=each.about) for each in listed
+            ]
+        )
+
+    async def get_prompt(
+        _context: ServerRequestContext[Any], params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        text = await _known(pages.prompt(params.name), "prompt", params.name)
+        content = types.TextContent(type="text", text=text)
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
+
     return Server(
         "pilothouse",
         version=__version__,
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
+
+
+async def _known(text: Awaitable[str], what: str, name: str) -> str:
+    """A text, or the protocol's error where there is none."""
+    try:
+        return await text
+    except KeyError:
+        raise MCPError(INVALID_PARAMS, f"there is no {what} {clean_line(name, limit=80)!r}") from None
 
 
 def _client(context: ServerRequestContext[Any]) -> str:
