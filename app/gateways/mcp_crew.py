@@ -15,11 +15,13 @@ from jsonschema.exceptions import best_match
 from pydantic import ValidationError
 
 from app.commands.command_runner import run_line
+from app.commands.crew import answer_to
 from app.commands.crew_runner import run_crew_command
 from app.projection.event_lines import line_of, step_text
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import crew_commands as cc
 from engine.core.text import clean, clean_line, first_problem
+from engine.crew.ontology.kinds import RequestKind
 from engine.planning.library.missions import MissionError, find_mission, mission_names
 from engine.tools.mcp.tool_server import CallReply, Page, ServedCommand
 
@@ -115,8 +117,9 @@ class CrewCaller:
         work = {asks, *(each.id for each in state.ancestors(asks))} if asks else set()
         if request is None or not work & self._begun or request.kind is RequestKind.PERMISSION:
             raise ValueError("it is no question of work that was begun here, so the operator answers it")
-        number, text = (given["answer"], "") if given["answer"].isdecimal() else ("", given["answer"])
-        return cc.AnswerRequest(request=request.id, option=number, text=text)
+        number = int(given["answer"]) if given["answer"].isdecimal() and len(given["answer"]) < 4 else 0
+        chosen = number if number <= len(request.options) else 0
+        return answer_to(request, chosen, "" if chosen else given["answer"])
 
 
 class WorkspacePages:
