@@ -156,7 +156,7 @@ class _EngineCaller:
     async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
         """See `engine.tools.mcp.tool_server.Caller`; a call whose client no longer wants it is cut off."""
         if offer.tool == CREW:
-            return await self._crew.call(offer.command, args, client)
+            return await self._crew.call(offer, args, client)
         engine = self._engine
         since = await engine.head()
         command = cmd.CallTool(

@@ -29,47 +29,31 @@ CREW = "crew"
 """The tool under which these commands are served."""
 LINES = 200
 """Events of an agent that its story has, the newest."""
-_NEEDED: Mapping[str, tuple[str, bool, dict[str, str]]] = {
-    "delegate": (
-        "hand a task to an agent of the crew and wait for its result",
-        True,
-        {"agent": "its id; status lists them", "task": "what is to be done"},
-    ),
-    "select": ("which agent of the crew fits a task, and why", False, {"task": "the task"}),
-    "debate": (
-        "have a motion argued by agents of the crew and judged",
-        True,
-        {
-            "motion": "the motion",
-            "pro?": "who is for it",
-            "con?": "who is against it",
-            "judge?": "who judges",
-        },
-    ),
-    "status": ("the agents, and what is handed over", False, {}),
-    "answer": (
-        "answer a question that work asks which was begun here",
-        True,
-        {"request": "its id, such as hr-2", "answer": "the number of an option, or a text"},
-    ),
+_SERVED = {
+    "delegate agent task": "hand a task to an agent of the crew (status lists them) and wait for its result",
+    "debate motion pro? con? judge?": "have a motion argued by agents of the crew and judged",
+    "answer request answer": "answer what work asks that was begun here: the number of an option, or a text",
+    "select task": "which agent of the crew fits a task, and why",
+    "status": "the agents, and what is handed over",
 }
-"""What each does, whether it may change something, and its texts; those with `?` may be left out."""
+"""Each command with the names of its texts, of which those with `?` may be left out; and what it does."""
+CHANGES = frozenset({"delegate", "debate", "answer"})
 
 
 def crew_commands(*, read_only: bool) -> list[ServedCommand]:
     """The commands that are served of the crew."""
-    return [
-        ServedCommand(name, CREW, name, about, _schema(texts), changes)
-        for name, (about, changes, texts) in _NEEDED.items()
-        if not (changes and read_only)
-    ]
-
-
-def _schema(texts: Mapping[str, str]) -> dict[str, Any]:
-    text = {"type": "string", "minLength": 1}
-    named = {name.rstrip("?"): {**text, "description": about} for name, about in texts.items()}
-    needed = [name for name in texts if not name.endswith("?")]
-    return {"type": "object", "properties": named, "required": needed, "additionalProperties": False}
+    commands = []
+    for line, about in _SERVED.items():
+        name, *texts = line.split()
+        schema = {
+            "type": "object",
+            "properties": {text.rstrip("?"): {"type": "string", "minLength": 1} for text in texts},
+            "required": [text for text in texts if not text.endswith("?")],
+            "additionalProperties": False,
+        }
+        if not (read_only and name in CHANGES):
+            commands.append(ServedCommand(name, CREW, name, about, schema, name in CHANGES))
+    return commands
 
 
 class CrewCaller:
@@ -84,11 +68,12 @@ class CrewCaller:
         self._begun: set[str] = set()
         """Handoffs and groups that were begun here."""
 
-    async def call(self, command: str, given: Mapping[str, Any], client: str) -> CallReply:
+    async def call(self, offer: ServedCommand, given: Mapping[str, Any], client: str) -> CallReply:
         """Carry out a call; what is wrong with it is in the answer's `message`."""
-        wrong = best_match(Draft202012Validator(_schema(_NEEDED[command][2])).iter_errors(dict(given)))
+        wrong = best_match(Draft202012Validator(offer.schema).iter_errors(dict(given)))
         if wrong is not None:
             return CallReply(False, {"message": clean_line(wrong.message, limit=300)})
+        command = offer.command
         if command in ("status", "select"):
             task = " ".join(given.get("task", "").split())
             lines = [f"select {task}"] if command == "select" else ["agents", "handoffs"]
@@ -123,11 +108,7 @@ class CrewCaller:
 
 
 class WorkspacePages:
-    """Plans and stories of agents as resources, and missions as prompts.
-
-    Args:
-        engine: the open engine.
-    """
+    """Plans and stories of agents as resources, and missions as prompts, of an open engine."""
 
     def __init__(self, engine: WorkspaceEngine) -> None:
         self._engine = engine
@@ -157,10 +138,8 @@ class WorkspacePages:
         lines = []
         for goal in state.goals.values():
             lines.append(f"{goal.id} {goal.status}: {goal.text}")
-            plan = state.plans.get(goal.id)
-            lines += [
-                f"  {step.id} {step.status}: {step_text(step)}" for step in (plan.steps if plan else ())
-            ]
+            steps = plan.steps if (plan := state.plans.get(goal.id)) is not None else ()
+            lines += [f"  {step.id} {step.status}: {step_text(step)}" for step in steps]
         return clean("\n".join(lines)) or "no goal yet"
 
     async def prompts(self) -> list[Page]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,24 +38,16 @@ _KINDS: Mapping[str, ToolKind] = {
     **dict.fromkeys(("read", "ls", "jobs", "job_output"), "read"),
     **dict.fromkeys(("write", "append", "replace", "mkdir", "copy", "create_venv"), "edit"),
     **dict.fromkeys(("run", "start", "wait_job"), "execute"),
-    "rm": "delete",
-    "move": "move",
-    "find": "search",
+    **{"rm": "delete", "move": "move", "find": "search"},
 }
 _STATUS: Mapping[StepStatus, Literal["in_progress", "pending"]] = {StepStatus.RUNNING: "in_progress"}
 _TOLD = frozenset({"thought", "warning", "error"})
 """Kinds of lines that a client is shown as thoughts."""
 _SHOWN_ELSEWHERE = (
-    *(
-        ev.GoalSelected,
-        ev.PlanGenerated,
-        ev.StepEnded,
-        ev.ActionFinished,
-        ev.ActionCancelled,
-        ev.ApprovalAsked,
-    ),
-    *(ev.InterventionOpened, ev.GoalEnded),
+    *("goal.selected", "goal.ended", "plan.generated", "plan.rejected", "step.ended", "approval.asked"),
+    *("action.finished", "action.cancelled", "intervention.opened", "command.refused"),
 )
+"""Kinds of events that are updates of another kind, or lines that say the same once more."""
 
 
 @dataclass(slots=True)
@@ -111,7 +103,7 @@ class Updates:
             case ev.ReasonerAdvanced() if payload.said:
                 return [acp.update_agent_message_text(clean("\n".join(payload.said)))]
         updates = [*await self._call_update(payload, state), *self._plan_update(state)]
-        line = None if isinstance(payload, _SHOWN_ELSEWHERE) else line_of(event, payload)
+        line = line_of(event, payload) if payload.kind not in _SHOWN_ELSEWHERE else None
         if line is not None and line.kind in _TOLD:
             updates.append(acp.update_agent_thought_text(f"{line.text}\n"))
         return updates
@@ -148,11 +140,8 @@ class Updates:
                 if call.path and payload.snapshot:
                     store = self._workspace / DATA_DIRECTORY / SNAPSHOTS_DIRECTORY
                     call.before = await asyncio.to_thread(_text_then, store, payload.snapshot, call.path)
-                return [
-                    acp.update_tool_call(
-                        payload.action, status="in_progress", content=self._diff(state, call) or None
-                    )
-                ]
+                diff = self._diff(state, call) or None
+                return [acp.update_tool_call(payload.action, status="in_progress", content=diff)]
             case ev.ActionOutput() if payload.stream != "terminal":
                 call.output = (call.output + clean(payload.text))[-OUTPUT_LIMIT:]
                 return [acp.update_tool_call(payload.action, content=[_text(call.output)])]
@@ -230,28 +219,20 @@ def _changed_path(state: AgentState, command: str, args: Mapping[str, Any]) -> s
 
 def _edited(call: ToolCall) -> str | None:
     """The file's text after a call; None where it cannot be said."""
-    args, before = {name: str(value) for name, value in call.args.items()}, call.before
+    before = call.before or ""
+    content, old, new = (str(call.args.get(name, "")) for name in ("content", "old", "new"))
     if call.command == "replace":
-        return (
-            before.replace(args["old"], args["new"]) if before and args.get("old") and "new" in args else None
-        )
-    return ((before or "") if call.command == "append" else "") + args.get("content", "")
+        return before.replace(old, new) if before and old else None
+    return (before if call.command == "append" else "") + content
 
 
 def _text_now(root: Path, path: str) -> str | None:
-    with suppress(PathError, OSError):
-        files = SandboxFiles(root)
-        try:
-            return files.read_bytes(path, DIFF_LIMIT).decode()
-        except UnicodeDecodeError:
-            return None
-        finally:
-            files.close()
+    with suppress(PathError, UnicodeDecodeError), closing(SandboxFiles(root)) as files:
+        return files.read_bytes(path, DIFF_LIMIT).decode()
     return None
 
 
 def _text_then(directory: Path, snapshot: str, path: str) -> str | None:
-    """The text of a file in a snapshot; None where there was none, or it is none."""
-    with suppress(SnapshotError, UnicodeDecodeError, OSError):
+    with suppress(SnapshotError, UnicodeDecodeError):
         return SnapshotStore(directory).text(snapshot, path, DIFF_LIMIT)
     return None

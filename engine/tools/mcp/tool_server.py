@@ -122,37 +122,27 @@ def build_server(offers: Sequence[ServedCommand], caller: Caller, pages: Pages) 
         reply = await caller.call(offer, params.arguments or {}, _client(context))
         return _result(reply)
 
-    async def list_resources(
-        _context: ServerRequestContext[Any], _params: object
-    ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=page.name, name=page.title, description=page.about, mime_type="text/plain")
-                for page in pages.resources()
-            ]
-        )
+    async def list_resources(_context: Any, _params: Any) -> types.ListResourcesResult:
+        given = [(page.name, page.title, page.about) for page in pages.resources()]
+        resources = [types.Resource(uri=uri, name=name, description=about) for uri, name, about in given]
+        return types.ListResourcesResult(resources=resources)
 
     async def read_resource(
-        _context: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+        _context: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        text = await _known(pages.resource(uri), "resource", uri)
-        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text)])
+        text = await _known(pages.resource(str(params.uri)), "resource", str(params.uri))
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text=text)])
 
-    async def list_prompts(_context: ServerRequestContext[Any], _params: object) -> types.ListPromptsResult:
-        listed = await pages.prompts()
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(name=each.name, title=each.title, description=each.about) for each in listed
-            ]
+    async def list_prompts(_context: Any, _params: Any) -> types.ListPromptsResult:
+        given = [(page.name, page.title, page.about) for page in await pages.prompts()]
+        prompts = [types.Prompt(name=name, title=title, description=about) for name, title, about in given]
+        return types.ListPromptsResult(prompts=prompts)
+
+    async def get_prompt(_context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        text = types.TextContent(
+            type="text", text=await _known(pages.prompt(params.name), "prompt", params.name)
         )
-
-    async def get_prompt(
-        _context: ServerRequestContext[Any], params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
-        text = await _known(pages.prompt(params.name), "prompt", params.name)
-        content = types.TextContent(type="text", text=text)
-        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
     return Server(
         "pilothouse",
