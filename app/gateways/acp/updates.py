@@ -38,7 +38,9 @@ _KINDS: Mapping[str, ToolKind] = {
     **dict.fromkeys(("read", "ls", "jobs", "job_output"), "read"),
     **dict.fromkeys(("write", "append", "replace", "mkdir", "copy", "create_venv"), "edit"),
     **dict.fromkeys(("run", "start", "wait_job"), "execute"),
-    **{"rm": "delete", "move": "move", "find": "search"},
+    **dict.fromkeys(("rm",), "delete"),
+    **dict.fromkeys(("move",), "move"),
+    **dict.fromkeys(("find",), "search"),
 }
 _STATUS: Mapping[StepStatus, Literal["in_progress", "pending"]] = {StepStatus.RUNNING: "in_progress"}
 _TOLD = frozenset({"thought", "warning", "error"})
