@@ -228,7 +228,7 @@ class Session:
                 if end is not None:
                     return end
                 if self.lost or fault.done():
-                    why = "" if self.lost or fault.exception() else f"it ended by a fault: {fault.result()}"
+                    why = "" if self.lost or fault.exception() else f"the agent has ended: {fault.result()}"
                     raise RequestError(-32603, clean_line(why or LOST))
                 if (need.key if need is not None else "") != asked:  # also when somebody else has answered
                     asked = need.key if need is not None else ""

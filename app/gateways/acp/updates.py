@@ -98,6 +98,11 @@ class Updates:
                 return [acp.update_user_message_text(clean(payload.text))]
             case ev.GoalEnded() if state.goals[payload.goal].parent is None:
                 return [acp.update_agent_message_text(_end_text(payload)), *self._plan_update(state)]
+            case ev.InterventionOpened(failure=None):  # a question, which the next prompt answers
+                return [acp.update_agent_message_text(clean(str(payload.reason)))]
+            case ev.AgentStopped() | ev.BudgetReached():
+                line = line_of(event, payload)
+                return [acp.update_agent_message_text(line.text)] if line is not None else []
             case ev.ModelSaid(stream="thinking" | "text"):
                 return [acp.update_agent_thought_text(clean(payload.text))]
             case ev.ModelSaid():

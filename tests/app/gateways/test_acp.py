@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from acp import RequestError, image_block, resource_link_block, text_block
 
 from app.cli.main import main
-from app.gateways.engine_client import EngineClient
 from engine.core import commands as cmd
 from tests.app.gateways.acp_clients import Raw, connected, opened
 from tests.app.gateways.sockets import client_of, serving
@@ -155,16 +153,13 @@ async def test_beside_a_running_engine_others_see_the_agent_and_may_answer_for_i
             answer = cmd.AnswerApproval(agent="zed", action="a1", allow=True)
             assert (await ann.submit(answer)).ok, "an approval is anybody's"
             assert await turn == "end_turn"
-            await _of_another(ann, editor)
+            turn = asyncio.create_task(editor.prompt("write 'y' to b.txt"))
+            await editor.until(lambda: len(editor.asked) == 2)
+            assert (await ann.submit(cmd.Stop(agent="zed"))).ok
+            assert await turn == "end_turn"
+            assert "stopped" in editor.said()
         assert (tmp_path / "sandbox" / "a.txt").read_text() == "x\n"
         assert engine.agents == ("zed",), "the engine outlives its client"
-
-
-async def _of_another(ann: EngineClient, editor: Any) -> None:
-    """What another operator gives the agent is shown to the editor, too."""
-    receipt = await ann.submit(cmd.AdoptGoal(agent="zed", text="list the files"))
-    if receipt.ok:  # the editor's user may hold the controls
-        await editor.until(lambda: "list the files" in editor.said("user_message_chunk"))
 
 
 async def test_a_lost_engine_is_named_and_the_next_prompt_opens_the_workspace_again(tmp_path: Path) -> None:
