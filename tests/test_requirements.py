@@ -123,7 +123,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_the_index_lacks_or_serves_in_its_place_is_not_installed(
     checkout: Path, tmp_path: Path, served: bool, why: str
 ) -> None:
-    first, (version, _) = next(iter(pins("run").items()))
+    name, (version, _) = next(iter(pins("run").items()))
+    first = name.replace("-", "_")
     if served:
         wheel = tmp_path / f"{first}-{version}-py3-none-any.whl"
         with zipfile.ZipFile(wheel, "w") as file:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from app.cli.options import EX_SOFTWARE, Answer
+from app.commands.watchdog import ending_on
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -59,6 +61,32 @@ async def answer_in_engine(
         if isinstance(error, EngineLostError) or (isinstance(error, ProtocolError) and error.code == "fault"):
             return EX_SOFTWARE, {"ok": False, "status": "FAULT", "message": str(error)}, str(error)
         return 2, {}, str(error)
+
+
+async def until_signal(work: Awaitable[object]) -> int:
+    """Await the work; 0 at its end, 130 or 143 where a signal came before.
+
+    Raises:
+        JournalError: it cannot be served.
+    """
+    came: list[int] = []
+    task = asyncio.ensure_future(work)
+
+    def end(number: int) -> None:
+        came.append(number)
+        task.cancel()
+
+    try:
+        with ending_on((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), end):
+            await task
+    except asyncio.CancelledError:
+        if not came:
+            raise
+    except OSError as error:
+        from engine.core.journal import JournalError  # late: it imports pydantic
+
+        raise JournalError(f"it cannot be served: {error}") from error
+    return 128 + came[0] if came else 0
 
 
 AT_OPENING = {

@@ -6,13 +6,13 @@ import argparse
 import asyncio
 from functools import partial
 
-from app.cli.beside import UNUSABLE, in_engine, refused_beside
+from app.cli.beside import UNUSABLE, in_engine, refused_beside, until_signal
 from app.cli.options import accepted_tier, add_tier_option, print_error, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.attached_engine import AttachedEngine
 from app.gateways.engine_client import EngineClient
-from app.gateways.mcp import carried, serve_over_http, server_of, until_signal
+from app.gateways.mcp import carried, serve_over_http, server_of
 from app.gateways.socket_server import served
 from engine.core.journal import JournalError
 from engine.tools.mcp.tool_server import serve_streams

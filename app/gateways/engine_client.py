@@ -192,6 +192,12 @@ class EngineClient:
             self._wire.close()
             self._wire = None
 
+    async def gone(self) -> None:
+        """Wait until the engine has gone, and no other one takes its place."""
+        with suppress(EngineLostError):
+            while await self._connected():
+                await asyncio.wait({self._reading})
+
     # -------------------------------------------------------------- asking
 
     async def ask(self, name: str, **fields: Any) -> Any:

@@ -12,14 +12,13 @@ import json
 import os
 import secrets
 import shlex
-import signal
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from app.commands.watchdog import ending_on
 from app.gateways.engine_client import PIECE_BYTES
+from app.gateways.mcp_crew import CREW, CrewCaller, WorkspacePages, crew_commands
 from engine.agent.steering.envelopes import make_call
 from engine.agent.steering.rules import narrowest_rule, rule_text
 from engine.api.workspace_engine import WorkspaceEngine
@@ -30,12 +29,12 @@ from engine.core.journal import JournalError
 from engine.core.reasons import WORDS
 from engine.core.text import clean_line
 from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.tools.mcp.process import own_streams
 from engine.tools.mcp.tool_server import (
     CallReply,
     ServedCommand,
     build_server,
     loopback_socket,
-    own_streams,
     serve_http,
     serve_streams,
 )
@@ -69,7 +68,8 @@ async def server_of(engine: WorkspaceEngine, *, read_only: bool) -> Any:
         made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
         if not made.ok:
             raise JournalError(f"no agent can be made to serve for: {made.message}")
-    return build_server(served_commands(engine, read_only=read_only), _EngineCaller(engine))
+    offers = [*served_commands(engine, read_only=read_only), *crew_commands(read_only=read_only)]
+    return build_server(offers, _EngineCaller(engine), WorkspacePages(engine))
 
 
 async def serve_connection(
@@ -133,26 +133,6 @@ async def serve_over_http(server: Any, port: int) -> None:
     await serve_http(server, listening, token, ready)
 
 
-async def until_signal(work: Any) -> int:
-    """Await the work; 0 at its end, 130 or 143 where a signal came before."""
-    came: list[int] = []
-    task = asyncio.ensure_future(work)
-
-    def end(number: int) -> None:
-        came.append(number)
-        task.cancel()
-
-    try:
-        with ending_on((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), end):
-            await task
-    except asyncio.CancelledError:
-        if not came:
-            raise
-    except OSError as error:
-        raise JournalError(f"it cannot be served: {error}") from error
-    return 128 + came[0] if came else 0
-
-
 @dataclass(slots=True)
 class _PendingCall:
     """A call on its way: the events and the action that it has come to."""
@@ -171,9 +151,12 @@ class _EngineCaller:
     def __init__(self, engine: WorkspaceEngine) -> None:
         self._engine = engine
         self._aside: set[asyncio.Task[None]] = set()
+        self._crew = CrewCaller(engine)
 
     async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
         """See `engine.tools.mcp.tool_server.Caller`; a call whose client no longer wants it is cut off."""
+        if offer.tool == CREW:
+            return await self._crew.call(offer, args, client)
         engine = self._engine
         since = await engine.head()
         command = cmd.CallTool(

@@ -226,6 +226,25 @@ class SnapshotStore:
         """One directory. Raises SnapshotMissing or SnapshotDamaged."""
         return stored.Directory.decoded(self.objects.read(digest))
 
+    def text(self, snapshot: str, path: str, limit: int) -> str | None:
+        """The text of a file in a snapshot; None where there is none, or it has more bytes than the limit.
+
+        Raises:
+            SnapshotMissing, SnapshotDamaged: see `tree`.
+            UnicodeDecodeError: the file is no text.
+        """
+        tree = self.manifest(snapshot).tree
+        *above, last = map(stored.escape, path.split("/"))
+        for name in above:
+            entries = {entry.name: entry for entry in self.tree(tree).entries}
+            if name not in entries or entries[name].kind is not stored.Kind.DIRECTORY:
+                return None
+            tree = entries[name].digest
+        file = next((entry for entry in self.tree(tree).entries if entry.name == last), None)
+        if file is None or file.kind is not stored.Kind.FILE or file.size > limit:
+            return None
+        return self.objects.read(file.digest).decode()
+
     def put_times(self, times: list[list[int]]) -> str:
         """Keep the times of a snapshot's entries and answer the object's digest."""
         return self.objects.put(zlib.compress(stored.canonical(times), 1))

@@ -12,6 +12,8 @@ import asyncio
 import errno
 import os
 import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -230,6 +232,32 @@ async def open_writer(descriptor: int) -> asyncio.StreamWriter:
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(descriptor, "wb", buffering=0))
     return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+StandardStreams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def own_streams() -> AsyncIterator[StandardStreams]:
+    """Standard input and output, from now on for nothing else.
+
+    Raises:
+        OSError: one of them is neither a pipe, a socket nor a terminal.
+    """
+    for number, name in ((0, "input"), (1, "output")):
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(f"standard {name} is a file; it has to be a pipe to whoever calls")
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    reader, writer = await open_reader(wire_in), await open_writer(wire_out)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
 
 
 def _close(descriptors: list[int]) -> None:

@@ -10,29 +10,26 @@ import asyncio
 import contextlib
 import hmac
 import json
-import os
 import socket
-import stat
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import uvicorn
-from mcp import types
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.types import INVALID_PARAMS
 
 from engine import __version__
 from engine.core.text import clean_line
 from engine.tools.mcp.health import RESULT_LIMIT, truncate_result
-from engine.tools.mcp.process import open_reader, open_writer
+from engine.tools.mcp.process import StandardStreams, own_streams
 from engine.tools.mcp.transport import message_streams
 from engine.value import dataclass
 
 LOOPBACK = "127.0.0.1"
 _INSTRUCTIONS = (
-    "Tools of a Pilothouse workspace: files and programs in its sandbox, and its memory. "
+    "Tools of a Pilothouse workspace: files and programs in its sandbox, its memory, and its crew of agents. "
     "Each call is recorded in the workspace's journal."
 )
 
@@ -58,6 +55,31 @@ class CallReply:
     data: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A resource or a prompt: its address or name, its title, and what it is."""
+
+    name: str
+    title: str
+    about: str
+
+
+class Pages(Protocol):
+    """Texts that clients may read."""
+
+    def resources(self) -> Sequence[Page]:
+        """The resources that there are now, by their addresses."""
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource; KeyError where there is none."""
+
+    async def prompts(self) -> Sequence[Page]:
+        """The prompts, by their names."""
+
+    async def prompt(self, name: str) -> str:
+        """The text of a prompt; KeyError where there is none."""
+
+
 class Caller(Protocol):
     """Executes calls."""
 
@@ -71,8 +93,8 @@ class Caller(Protocol):
         """
 
 
-def build_server(offers: Sequence[ServedCommand], caller: Caller) -> Server[Any]:
-    """The SDK's server of these commands."""
+def build_server(offers: Sequence[ServedCommand], caller: Caller, pages: Pages) -> Server[Any]:
+    """The SDK's server of these commands and texts."""
     known = {offer.name: offer for offer in offers}
     listed = [
         types.Tool(
@@ -100,13 +122,47 @@ def build_server(offers: Sequence[ServedCommand], caller: Caller) -> Server[Any]
         reply = await caller.call(offer, params.arguments or {}, _client(context))
         return _result(reply)
 
+    async def list_resources(_context: Any, _params: Any) -> types.ListResourcesResult:
+        given = [(page.name, page.title, page.about) for page in pages.resources()]
+        resources = [types.Resource(uri=uri, name=name, description=about) for uri, name, about in given]
+        return types.ListResourcesResult(resources=resources)
+
+    async def read_resource(
+        _context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        text = await _known(pages.resource(str(params.uri)), "resource", str(params.uri))
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text=text)])
+
+    async def list_prompts(_context: Any, _params: Any) -> types.ListPromptsResult:
+        given = [(page.name, page.title, page.about) for page in await pages.prompts()]
+        prompts = [types.Prompt(name=name, title=title, description=about) for name, title, about in given]
+        return types.ListPromptsResult(prompts=prompts)
+
+    async def get_prompt(_context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        text = types.TextContent(
+            type="text", text=await _known(pages.prompt(params.name), "prompt", params.name)
+        )
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
     return Server(
         "pilothouse",
         version=__version__,
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
+
+
+async def _known(text: Awaitable[str], what: str, name: str) -> str:
+    """A text, or the protocol's error where there is none."""
+    try:
+        return await text
+    except KeyError:
+        raise MCPError(INVALID_PARAMS, f"there is no {what} {clean_line(name, limit=80)!r}") from None
 
 
 def _client(context: ServerRequestContext[Any]) -> str:
@@ -131,10 +187,7 @@ def _result(reply: CallReply) -> types.CallToolResult:
 # ------------------------------------------------------------------ standard streams
 
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def serve_streams(server: Server[Any], streams: Streams | None = None) -> None:
+async def serve_streams(server: Server[Any], streams: StandardStreams | None = None) -> None:
     """Serve whoever started this program, or is at the other end of these streams, until they close them.
 
     While it serves, only the protocol reaches standard output; all other output goes to standard error.
@@ -145,29 +198,6 @@ async def serve_streams(server: Server[Any], streams: Streams | None = None) -> 
     ends = own_streams() if streams is None else contextlib.nullcontext(streams)
     async with ends as (reader, writer), message_streams(reader, writer) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-@asynccontextmanager
-async def own_streams() -> AsyncIterator[Streams]:
-    """Standard input and output, from now on for nothing else.
-
-    Raises:
-        OSError: one of them is neither a pipe, a socket nor a terminal.
-    """
-    for number, name in ((0, "input"), (1, "output")):
-        if stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(f"standard {name} is a file; it has to be a pipe to whoever calls")
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    reader, writer = await open_reader(wire_in), await open_writer(wire_out)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
 
 
 # ------------------------------------------------------------------ HTTP on this machine

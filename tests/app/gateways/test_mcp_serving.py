@@ -117,6 +117,57 @@ async def test_another_agent_uses_the_sandbox_and_memory(
     assert "a.txt" in capsys.readouterr().out
 
 
+async def test_another_agent_uses_the_crew_and_answers_only_what_its_own_work_asks(tmp_path: Path) -> None:
+    """A guided agent needs no model; the operator's own work asks the operator."""
+    delegate = ["do", "--workspace", str(tmp_path), "delegate bmc-wizard a bakery"]
+    assert await asyncio.to_thread(main, delegate) == 3, "it asks the operator"
+    mine = {"PILOTHOUSE_HOME": str(home())}
+    program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)], env=mine)
+    async with Client(program) as client:
+        assert "minto-pyramid" in (await text(client, "select", task="structure the\nchurn problem"))[1]
+        assert "bmc-wizard" in (await text(client, "status"))[1]
+        ok, said = await text(client, "delegate", agent="bmc-wizard", task="a shop")
+        assert ok
+        (request,) = json.loads(said)["requests"]
+        assert (await text(client, "answer", request=request["id"], answer="commuters"))[0]
+        ok, said = await text(client, "answer", request="hr-1", answer="mine now")
+        assert (ok, "the operator answers it" in said) == (False, True)
+        for name, args, words in (
+            ("delegate", {"agent": "nobody", "task": "x"}, "nobody"),
+            ("delegate", {"agent": "bmc-wizard"}, "required"),
+            ("delegate", {"agent": "bmc-wizard", "task": 7}, "not of type"),
+            ("delegate", {"agent": "bmc-wizard", "task": "x", "sources": "y"}, "unexpected"),
+            ("debate", {"motion": "go on", "pro": "x"}, "both"),
+        ):
+            ok, said = await text(client, name, **args)
+            assert (ok, words in said) == (False, True), said
+
+
+async def test_plans_and_stories_are_resources_and_missions_are_prompts(tmp_path: Path) -> None:
+    for line in ("agent_create bdi_agent pilot-1", "goal write 'hello' to a.txt"):
+        assert await asyncio.to_thread(main, ["do", "--workspace", str(tmp_path), line]) == 0
+    mine = {"PILOTHOUSE_HOME": str(home())}
+    only = [*SERVE, str(tmp_path), "--read-only"]
+    async with Client(StdioServerParameters(command=sys.executable, args=only, env=mine)) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"select", "status"} <= tools
+        assert not {"delegate", "debate", "answer"} & tools
+        uris = {str(each.uri) for each in (await client.list_resources()).resources}
+        assert {"pilothouse://plan/pilot-1", "pilothouse://session/pilot-1"} <= uris
+        (plan,) = (await client.read_resource("pilothouse://plan/pilot-1")).contents
+        assert getattr(plan, "text", "").splitlines()[1].endswith("planned: write a.txt hello")
+        (story,) = (await client.read_resource("pilothouse://session/pilot-1")).contents
+        assert "goal g1: write 'hello' to a.txt" in getattr(story, "text", "")
+        assert "first-flight" in {each.name for each in (await client.list_prompts()).prompts}
+        (message,) = (await client.get_prompt("broken-build")).messages
+        assert "```" in getattr(message.content, "text", ""), "a mission comes with its files"
+        for uri in ("pilothouse://plan/nobody", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match="no resource"):
+                await client.read_resource(uri)
+        with pytest.raises(MCPError, match="no prompt"):
+            await client.get_prompt("nothing")
+
+
 async def test_what_rules_forbid_or_ask_about_is_refused_and_told_how_to_allow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
