@@ -220,10 +220,14 @@ class ModelStreamRecorder:
             case _:
                 self._pump(_STREAMS[piece.kind], piece.text)
 
-    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError, *, purpose: str = "") -> None:
-        """Take the end of a call; one with a purpose of its own was not what is asked for now."""
+    def flush(self) -> None:
+        """Record what waits; the answer is over."""
         self._pump.flush()
         self._over = True
+
+    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError, *, purpose: str = "") -> None:
+        """Take the end of a call; one with a purpose of its own was not what is asked for now."""
+        self.flush()
         if self.listener is not None and self._client is not None:
             known = self._client.capabilities(request.model)
             event = call_event(request, outcome, known, goal=self.goal, purpose=purpose or self.purpose)

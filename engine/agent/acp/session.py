@@ -34,7 +34,7 @@ from engine.value import dataclass, replace
 
 VERSION = 1
 """The protocol's version."""
-GREETING_S = 60.0
+GREETING_S = 180.0
 """Seconds that the program has for each answer until its session is open."""
 CANCEL_S = 10.0
 """Seconds that it has to end a turn that was cancelled; then its processes are ended."""

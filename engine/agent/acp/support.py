@@ -68,5 +68,5 @@ class AcpSupport:
                 stream.listener.record_model_event(called)
 
         session = AcpSession(name, read_acp(state.config.meta), partial(coders.of, name), stream.piece)
-        thinker = AcpThinker(session, state, saver, partial(coders.of, name), record, earlier)
+        thinker = AcpThinker(session, state, saver, partial(coders.of, name), record, earlier, stream.flush)
         return thinker, AcpToolbox(thinker, inner)

@@ -63,6 +63,7 @@ class AcpThinker:
         coder: gives the agent's sandbox.
         record: takes what the program took of models.
         earlier: see `Known`.
+        flush: records what the program said so far.
     """
 
     name = ACP
@@ -76,9 +77,10 @@ class AcpThinker:
         coder: Callable[[], SimpleCoder],
         record: Callable[[ev.ModelCalled], None],
         earlier: Known,
+        flush: Callable[[], None],
     ) -> None:
         self.session, self._state, self._saver, self._coder = session, state, saver, coder
-        self._record, self._earlier = record, earlier
+        self._record, self._earlier, self._flush = record, earlier, flush
         self._pending: Ask | None = None
         """What the last decision was about, until the program is told of its result."""
         self._result: ToolResult | None = None
@@ -131,6 +133,7 @@ class AcpThinker:
                 DecisionKind.CALL, f"a turn of {session.label}", TOOL, PROMPT, {"text": prompt_text(request)}
             )
         came = await session.next()
+        self._flush()
         self._charge(request.goal.id)
         if came is None:
             return Decision(DecisionKind.OUTLINE, steps=outline(session.plan or ()))

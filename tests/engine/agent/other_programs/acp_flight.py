@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +27,15 @@ async def helped(flight: Flight, place: Path, deed: str, **config: Any) -> None:
     command = f"{program(place)} {deed}"
     await flight.do(cmd.CreateAgent, agent_type="acp_agent", config={"command": command, **config})
     await flight.do(cmd.AdoptGoal, text="look after the notes")
+
+
+def living(flight: Flight) -> list[str]:
+    """The processes that work in the sandbox, by their command lines; supervisors are none of them."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if (process / "cwd").readlink().is_relative_to(flight.sandbox):
+                    found.append(b" ".join(words).decode(errors="replace"))
+    return found
