@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.core.text import first_problem
 from engine.model import LateModel
 from engine.sandbox.jail import Launch
-from engine.sandbox.policy import GIB, Network, SandboxPolicy, Tier
-from engine.sandbox.programs import child_environment
+from engine.sandbox.policy import GIB, PYTHON_PROGRAMS, Network, SandboxPolicy, Tier
+from engine.sandbox.programs import BASE_PYTHON, child_environment
 from engine.tools.mcp import settings as mcp_settings
 from engine.value import dataclass, replace
 
@@ -162,6 +162,8 @@ def launch_of(program: Program, root: Path, policy: SandboxPolicy, environ: Mapp
 
 def _found(program: Program, environ: Mapping[str, str]) -> Path:
     name = program.words[0]
+    if name in PYTHON_PROGRAMS:
+        return BASE_PYTHON
     found = shutil.which(str(Path(name).expanduser()), path=environ.get("PATH", os.defpath))
     if found is None:
         how = f"install it: {program.install}" if program.install else "install it, or write its whole path"

@@ -32,6 +32,8 @@ from tests.openai_server import OpenAiServer
 PLACES = os.pathsep.join(
     [str(Path(os.environ.get("ACP_PROGRAMS", "/nowhere"), "node_modules", ".bin")), os.environ["PATH"]]
 )
+START_S = 400.0
+"""Seconds that a crowded machine may take to start a program of 180 MB."""
 pytestmark = pytest.mark.slow
 if shutil.which("opencode", path=PLACES) is None:
     warnings.warn(
@@ -104,7 +106,9 @@ async def test_opencode_is_stepped_held_denied_and_taken_back(
         await flight.do(cmd.Step)
         await flight.until(lambda s: pending(s) == "prompt")
         await flight.do(cmd.Step)
-        state = await flight.until(lambda s: s.actions == 1 and not s.acting and s.mode is Mode.PAUSED)
+        await flight.until(
+            lambda s: s.actions == 1 and not s.acting and s.mode is Mode.PAUSED, patience_s=START_S
+        )
         await flight.do(cmd.Step)
         state = await flight.until(lambda s: pending(s) == "write")
         assert (settings.read_text(), state.actions) == ("debug = false\n", 1)  # held before its leave
