@@ -79,7 +79,11 @@ class RequestReader:
         ident = str(told["toolCallId"])
         call = self._take_call(told)
         call.asked = True
-        title, raw = clean_line(call.title or call.kind, limit=TITLE), told.get("rawInput")
+        if call.over.is_set() and told.get("status") not in ("completed", "failed"):
+            call.over.clear()
+            call.status = call.content = ""
+        title, raw = clean_line(self.local(call.title) or call.kind, limit=TITLE), told.get("rawInput")
+        title = title if " " in title else f"{call.kind} {title}"
         raw = raw if isinstance(raw, dict) else {}
         about: dict[str, Any] = {"title": title, "answer": answer, "call": ident, "given": given}
         diffs = [part for part in dicts(told.get("content")) if part.get("type") == "diff"]

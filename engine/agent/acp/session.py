@@ -360,14 +360,26 @@ class AcpSession:
             return TurnEnd("cancelled", self._trouble)
         return turn.result()
 
-    async def call_over(self, call: ToolCall, most_s: float, silent_s: float) -> bool:
-        """Wait until a tool call of the program's own is over; False where the program does not say so."""
+    async def call_over(
+        self, call: ToolCall, most_s: float, silent_s: float, serve: Callable[[Ask], Awaitable[bool]]
+    ) -> bool:
+        """Wait until a tool call of the program's own is over; False where the program does not say so.
+
+        Args:
+            call: the tool call.
+            most_s: seconds to wait at most.
+            silent_s: seconds to wait while the program asks for something else.
+            serve: does what is asked as a part of this call; False where it is none.
+        """
         over = asyncio.ensure_future(call.over.wait())
         turn, until = self._turn, asyncio.get_running_loop().time() + most_s
         try:
             while not over.done() and turn is not None and not turn.done():
-                asks = bool(self._asks)
                 self._came.clear()
+                if self._asks and await serve(self._asks[0]):
+                    self._asks.popleft()
+                    continue
+                asks = bool(self._asks)
                 came = asyncio.ensure_future(self._came.wait())
                 left = until - asyncio.get_running_loop().time()
                 done, _ = await asyncio.wait(

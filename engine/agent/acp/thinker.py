@@ -94,6 +94,8 @@ class AcpThinker:
         self._left: deque[Decision] = deque()
         """What is still to be decided at the turn's end."""
         self._told = Taken()
+        self._refused = ""
+        """What the program was refused last in this turn, where it got nothing since."""
         self._failed = ""
         """Why the last turn could not begin; empty where it did."""
 
@@ -151,6 +153,7 @@ class AcpThinker:
         if not why and request.recent and not request.recent[-1].ok:
             why = request.recent[-1].answer
         ask.reply(refusal(ask, why or "the operator did not let it run"))
+        self._refused, self.session.updates.said = ask.title, ""
 
     async def _ended(self, end: TurnEnd) -> Decision:
         """What follows from the end of a turn."""
@@ -159,6 +162,10 @@ class AcpThinker:
         if changed:
             self._left.append(Decision(DecisionKind.THINK, changed, thought_type="observation"))
         match end.reason:
+            case "end_turn" if self._refused and not said:
+                why = f"{self.session.label} ended its turn without a word when it was refused"
+                why = f"{why}: {self._refused}"
+                self._left.append(Decision(DecisionKind.GIVE_UP, why))
             case "end_turn":
                 last = Decision(DecisionKind.FINISH, f"{changed}; {said}" if changed else said or "done")
                 self._left.extend((Decision(DecisionKind.OUTLINE, text="over"), last))
@@ -222,7 +229,7 @@ class AcpThinker:
         goal = self._state.goals.get(context.goal)
         self._goal = (context.goal, goal.text if goal is not None else "")
         self._began = (context.action, action.snapshot if action is not None else "", self._state.stop_event)
-        self._declared, self._programs, self._result = set(), False, None
+        self._declared, self._programs, self._result, self._refused = set(), False, None, ""
         session.prompt(text)
         lacks = f"; it lacks {', '.join(session.lacks)}" if session.lacks else ""
         about = {"agent": session.label, "session": session.id, "lacks": list(session.lacks)}
@@ -247,7 +254,7 @@ class AcpThinker:
         self._programs = self._programs or command in ("run", "start", "use")
         try:
             if ask.call:
-                result = await self._allow(ask, args, context)
+                result = await self._allow(ask, inner, action, args, context)
             elif command == "start":
                 result = await self._open_terminal(ask, context)
             else:
@@ -257,7 +264,7 @@ class AcpThinker:
         except asyncio.CancelledError:
             self.session.cancel("its action was cut off")
             raise
-        self._result = result
+        self._result, self._refused = result, "" if result.ok else self._refused
         return result
 
     def _paths(self, args: Mapping[str, Any]) -> list[str]:
@@ -265,7 +272,9 @@ class AcpThinker:
             return [self._coder().files.relative(str(args["path"]))] if "path" in args else []
         return []
 
-    async def _allow(self, ask: Ask, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    async def _allow(
+        self, ask: Ask, inner: Toolbox, action: str, args: Mapping[str, Any], context: CallContext
+    ) -> ToolResult:
         """Give the program leave for a tool call of its own, and wait until that is over."""
         if "path" in args:
             try:
@@ -278,7 +287,17 @@ class AcpThinker:
             return _error(ErrorCode.BAD_ARGUMENTS, f"{self.session.label} offered nothing that allows it")
         ask.reply({"outcome": {"outcome": "selected", "optionId": option}})
         call = self.session.updates.calls[ask.call]
-        known = await self.session.call_over(call, OWN_TOOL_S, SILENT_S)
+
+        async def serve(part: Ask) -> bool:
+            """Write what was just allowed, where the program has Pilothouse write it."""
+            if part.method != "fs/write_text_file" or not part.same(ask.tool, ask.command, args):
+                return False
+            leave = replace(context, granted=True)
+            done = await inner.call(action, part.tool, part.command, part.args, leave)
+            part.reply({} if done.ok else refusal(part, done.message))
+            return True
+
+        known = await self.session.call_over(call, OWN_TOOL_S, SILENT_S, serve)
         if call.content:
             context.output("stdout", call.content)
         if not known:

@@ -116,6 +116,8 @@ class Updates:
         """Take what the program tells of one of its tool calls."""
         ident = str(told.get("toolCallId"))[:200]
         call = self.calls.setdefault(ident, ToolCall())
+        if told.get("sessionUpdate") == "tool_call" and call.over.is_set():
+            call = self.calls[ident] = ToolCall()  # the name is used once more
         for name in ("title", "kind", "status"):
             if isinstance(value := told.get(name), str):
                 setattr(call, name, value[:1_000])
@@ -125,9 +127,8 @@ class Updates:
         if call.status in ("completed", "failed") and not call.over.is_set():
             call.over.set()
             if not call.asked:
-                self._hear(
-                    Piece("tool", f"{clean_line(call.title or call.kind, limit=LINE)} ({call.status})")
-                )
+                what = clean_line(f"{call.kind} {call.title}", limit=LINE)
+                self._hear(Piece("tool_input", f"{what}: {call.status}, not asked about\n"))
         if len(self.calls) > CALLS_KEPT:
             self.calls.pop(next(iter(self.calls)))
         return call

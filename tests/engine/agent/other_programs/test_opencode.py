@@ -26,6 +26,7 @@ from tests.engine.agent.engine_flight import (
     journal_holds_together,
     live_state_is_the_fold,
 )
+from tests.engine.agent.other_programs.acp_flight import living
 from tests.messages_server import Reply, Seen, call
 from tests.openai_server import OpenAiServer
 
@@ -127,9 +128,32 @@ async def test_opencode_is_stepped_held_denied_and_taken_back(
             cmd.AnswerApproval, action=state.approvals.question.action, allow=False, reason="not today"
         )
         state = await flight.until(lambda s: s.goals["g1"].status.terminal or s.intervention)
-        print(state.goals["g1"], state.intervention)
-        for event in await flight.payloads(ev.ModelSaid):
-            print(event)
-        for seen in server.requests:
-            print(seen.body["messages"][-1])
-        raise AssertionError
+        assert "without a word when it was refused: python3 test_it.py" in str(state.intervention.reason)
+        commands = [step.command for step in state.plans["g1"].steps if step.command]
+        assert commands == ["prompt", "write", "write", "run"]
+        await flight.do(cmd.Stop)
+        await flight.engine.stopped()
+        assert living(flight) == []
+        before = next(event for event in await flight.events() if event.kind == ev.ActionRequested.kind)
+        receipt = await flight.do(cmd.Rewind, to=before.version - 1)
+        assert receipt.ok
+        names = sorted(path.name for path in flight.sandbox.iterdir() if path.is_file())
+        assert names == ["notes.txt", "settings.toml", "test_it.py"]
+        assert settings.read_text() == "debug = false\n"
+        assert len(server.requests) >= 4
+
+
+async def test_a_budget_of_three_actions_lets_opencode_do_three(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opencode(tmp_path, monkeypatch, budget={"actions": 3}) as (flight, _):
+        await flight.do(cmd.CallTool, command="toggle_autonomous_mode", args={})
+        await flight.until(lambda s: s.sandbox.autonomous)
+        await flight.do(cmd.Run)
+        state = await flight.until(lambda s: s.held_by is not None or s.intervention, patience_s=START_S)
+        assert state.held_by is not None
+        steps = [step for step in state.plans["g1"].steps if step.command]
+        assert [(step.command, step.status.value) for step in steps] == [
+            *((name, "completed") for name in ("prompt", "write", "write")),
+            ("run", "planned"),
+        ]
