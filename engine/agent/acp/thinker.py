@@ -150,8 +150,8 @@ class AcpThinker:
         if ask is None or ask.answer.done():
             return
         why = self._result.message if self._result is not None else ""
-        if not why and request.recent and not request.recent[-1].ok:
-            why = request.recent[-1].answer
+        if not why and self._state.failures and request.recent and not request.recent[-1].ok:
+            why = str(self._state.failures[-1].message)
         ask.reply(refusal(ask, why or "the operator did not let it run"))
         self._refused, self.session.updates.said = ask.title, ""
 

@@ -123,4 +123,8 @@ async def test_the_jail_holds_what_is_done_without_asking(
     monkeypatch.setenv("SECRET_KEY", "s3cret")
     (flight.workspace / "private.txt").write_text("mine")
     _, said = await end_of(flight, tmp_path, "reaches")
-    assert said == "PermissionError PermissionError PermissionError False"
+    *files, network, secret = said.split()
+    assert len(files) == 2
+    assert {*files} <= {"PermissionError", "FileNotFoundError"}  # by the jail KERNEL, or FULL
+    assert network in ("PermissionError", "OSError", "ConnectionRefusedError")
+    assert secret == "False"
