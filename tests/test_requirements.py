@@ -126,9 +126,10 @@ def test_what_the_index_lacks_or_serves_in_its_place_is_not_installed(
     name, (version, _) = next(iter(pins("run").items()))
     first = name.replace("-", "_")
     if served:
-        wheel = tmp_path / f"{first}-{version}-py3-none-any.whl"
+        name = first.replace("-", "_")
+        wheel = tmp_path / f"{name}-{version}-py3-none-any.whl"
         with zipfile.ZipFile(wheel, "w") as file:
-            about = f"{first}-{version}.dist-info"
+            about = f"{name}-{version}.dist-info"
             file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {first}\nVersion: {version}\n")
             file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             file.writestr(f"{about}/RECORD", "")

@@ -41,6 +41,7 @@ def _settings(_context: Context) -> Iterable[tuple[str, str]]:
 AGENT_TYPES = pairs(
     ("bdi_agent", "an agent with goals, beliefs and plans of steps"),
     ("asl_agent", "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
+    ("acp_agent", "an agent of another program: acp_agent ID command='opencode acp'"),
 )
 PATHS = listed(lambda context: context.paths)
 """Files and directories beneath the sandbox."""

@@ -207,6 +207,7 @@ _DECIDED: dict[DecisionKind, str] = {
     DecisionKind.FINISH: "done",
     DecisionKind.GIVE_UP: "given up",
     DecisionKind.ASK: "asks you",
+    DecisionKind.OUTLINE: "what it means to do",
 }
 
 

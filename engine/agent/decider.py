@@ -144,6 +144,8 @@ class Decider:
             case DecisionKind.GIVE_UP:
                 kind, why = FailureKind.GOAL_MANAGEMENT_ERROR, Reason("thought.given-up", why=decision.text)
                 self._undecided(goal, step, ThinkingError(kind, why), made, final=True)
+            case DecisionKind.OUTLINE:
+                self._outline(goal, decision, made)
             case DecisionKind.ASK:
                 self._end(goal, step, StepStatus.FAILED, Reason("step.asks", question=decision.text), made)
                 reason = Reason("turn.asks", agent=self._state.agent_id, question=decision.text)
@@ -188,6 +190,29 @@ class Decider:
             return
         rest = (*over.values(), *renumber(self._state, steps), step)
         self._revise(plan, Reason("plan.planned", steps=len(steps)), rest, cause)
+
+    def _outline(self, goal: Goal, decision: Decision, cause: str) -> None:
+        """Show what the thinker means to do as abstract steps before the last; without any, end those."""
+        plan = self._state.plans[goal.id]
+        *before, last = plan.steps
+        thoughts = [step for step in before if step.op is Op.THINK]
+        open_ = {step.description: step for step in thoughts if not step.status.terminal}
+        over = {step.description for step in thoughts if step.status.terminal}
+        kept = [step for step in before if step.op is not Op.THINK or step.status.terminal]
+        if decision.steps:
+            meant = [step for step in decision.steps if step.description not in over]
+            by = Provenance(self._state.config.thinker)
+            new = [step for step in meant if step.description not in open_]
+            added = {step.description: step for step in renumber(self._state, new)}
+            steps = [
+                replace(open_.get(s.description) or added[s.description], status=s.status, provenance=by)
+                for s in meant
+            ]
+        else:
+            steps = [replace(step, status=StepStatus.ABANDONED) for step in open_.values()]
+        if (*kept, *steps, last) != plan.steps:
+            change = Reason("plan.planned", steps=len(steps))
+            self._revise(plan, change, (*kept, *steps, last), cause)
 
     def _finish(self, goal: Goal, step: PlanStep, decision: Decision, cause: str) -> None:
         """Take the thinker's word that it is done, where what must be shown is shown."""

@@ -19,14 +19,14 @@ from engine.agent.deliberation import Deliberation, PlanDeliberation
 from engine.agent.execution import AgentParts
 from engine.agent.recorder import AgentRecorder
 from engine.agent.settings import SettingsError, ThresholdsError, read_recovery, with_thresholds
-from engine.agent.shared import SharedServices, from_outside, offer_of, reasoner_support
+from engine.agent.shared import SharedServices, acp_support, from_outside, offer_of, reasoner_support
 from engine.agent.steering.ledger import Ledger, taken_by
 from engine.agent.steering.rewind_preview import RewindError
 from engine.agent.steering.rules import policy_of
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ToolOffered
-from engine.core.agents import BY_SPEC, RUN_TYPES, AgentConfig
+from engine.core.agents import ACP, ACP_AGENT, BY_SPEC, RUN_TYPES, AgentConfig
 from engine.core.approvals import Answer, Policy, Source
 from engine.core.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, with_checksum
 from engine.core.folds.agents import microseconds_between
@@ -88,7 +88,7 @@ KEPT_AT_ONCE = 64
 """Agents that are over of which that is kept together."""
 RETIRED_AFTER_S = 10
 """How long a run whose work is over can still be asked something as a live agent."""
-AGENT_TYPES = ("bdi_agent", REASONER, *RUN_TYPES)
+AGENT_TYPES = ("bdi_agent", REASONER, ACP_AGENT, *RUN_TYPES)
 """Types that can be created."""
 
 
@@ -294,10 +294,19 @@ class LiveAgents:
         usual = thinkers.CLAUDE if asks else self._shared.procedural.name
         if command.agent_type in RUN_TYPES:
             usual = BY_SPEC
+        if command.agent_type == ACP_AGENT:
+            usual = ACP
+            if not actor.startswith("operator"):
+                return _refused(
+                    "an agent of another program is the operator's to create: it gets what they grant"
+                )
         thinker = str(command.config.get("thinker", usual))
         try:
+            given = command.config
+            if command.agent_type == ACP_AGENT:
+                given = acp_support().defaults(given)
             meta = await asyncio.to_thread(
-                with_thresholds, self._shared.workspace, command.config, self._shared.config.trust
+                with_thresholds, self._shared.workspace, given, self._shared.config.trust
             )
             errors = read_recovery(meta).max_consecutive_errors
         except (ThresholdsError, SettingsError) as error:

@@ -179,10 +179,10 @@ class ModelStreamRecorder:
     """Watches the calls of one agent's model.
 
     Args:
-        client: knows the prices.
+        client: knows the prices; None where no call is made.
     """
 
-    def __init__(self, client: ModelClient) -> None:
+    def __init__(self, client: ModelClient | None) -> None:
         self._client = client
         self._pump = OutputPump(self._emit, SAID_EVERY_S)
         self.listener: AgentRecorder | None = None
@@ -220,11 +220,15 @@ class ModelStreamRecorder:
             case _:
                 self._pump(_STREAMS[piece.kind], piece.text)
 
-    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError, *, purpose: str = "") -> None:
-        """Take the end of a call; one with a purpose of its own was not what is asked for now."""
+    def flush(self) -> None:
+        """Record what waits; the answer is over."""
         self._pump.flush()
         self._over = True
-        if self.listener is not None:
+
+    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError, *, purpose: str = "") -> None:
+        """Take the end of a call; one with a purpose of its own was not what is asked for now."""
+        self.flush()
+        if self.listener is not None and self._client is not None:
             known = self._client.capabilities(request.model)
             event = call_event(request, outcome, known, goal=self.goal, purpose=purpose or self.purpose)
             self.listener.record_model_event(event)

@@ -288,7 +288,8 @@ class Recoverer:
             learned=StrategyRecord(state.recovery_rates, {} if escalated else state.resting, state.tick),
             wait_s=wait_s,
         )
-        if choice.strategy not in _OF_STEPS and not final and self._decides_anew(kind, goal, step):
+        told = state.config.told_of_failures or choice.strategy not in _OF_STEPS
+        if told and not final and self._decides_anew(kind, goal, step):
             left = state.config.max_consecutive_errors - 1
             why = Reason("recovery.decide")
             choice = StrategyChoice(Strategy.DECIDE_ANEW, min(state.consecutive_errors, left), left, 0.0, why)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from engine.agent.actions.pipeline import LiveToolbox
+from engine.agent.actions.pipeline import LiveToolbox, Toolbox
 from engine.agent.actions.snapshots import NoSaver, SnapshotRule
 from engine.agent.branches import Branches
 from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
@@ -25,7 +25,7 @@ from engine.agent.steering.reviews import Reviewer, ReviewerChoice
 from engine.agent.steering.rules import policy_of
 from engine.agent.turn_scheduler import TurnScheduler
 from engine.core.actions import ToolOffered
-from engine.core.agents import BY_SPEC, HANDOFF, RUN_TYPES, AgentConfig, recording_of
+from engine.core.agents import ACP, ACP_AGENT, BY_SPEC, HANDOFF, RUN_TYPES, AgentConfig, recording_of
 from engine.core.approvals import Policy
 from engine.core.budgets import SpendingLimits, check_limits
 from engine.core.crew import CrewSettings
@@ -52,6 +52,7 @@ from engine.tools.shared_coder import SharedCoder, policy_limits
 from engine.value import asdict, dataclass, field, fields
 
 if TYPE_CHECKING:
+    from engine.agent.acp.support import AcpSupport
     from engine.agent.reasoner_deliberation import ReasonerSupport
     from engine.memory.embedder_choice import EmbedderChoice
     from engine.models.completion import ModelClient, ModelProvider
@@ -328,6 +329,11 @@ class SharedServices:
                 return f"a {agent_type} thinks as its specification says: leave its thinker out"
             if wrong := self.run_thinkers.problem(agent_type, config.meta):
                 return wrong
+        elif agent_type == ACP_AGENT or config.thinker == ACP:
+            if (agent_type, config.thinker) != (ACP_AGENT, ACP):
+                return f"an {ACP_AGENT} is its program: leave its thinker out"
+            if wrong := acp_support().problem(config.meta):
+                return wrong
         elif config.thinker not in (self.procedural.name, thinkers.CLAUDE):
             known = f"{self.procedural.name}, {thinkers.CLAUDE}"
             return f"there is no thinker '{config.thinker}'; thinkers: {known}"
@@ -384,10 +390,15 @@ class SharedServices:
                 judge = roles.get("judge", "")
                 calls = RunModelCalls(client, model.of_tier, stream, client.aside, judge)
             thinker = self.run_thinkers.thinker(state, calls)
+        toolbox: Toolbox = LiveToolbox(self.registry)
+        saver = self.branches.saver_of(state.agent_id) or NoSaver()
+        if state.config.thinker == ACP:
+            stream = stream or ModelStreamRecorder(None)
+            thinker, toolbox = acp_support().agent(state, self.coders, self.store, stream, toolbox, saver)
         return AgentEnvironment(
             thinker=thinker,
-            toolbox=LiveToolbox(self.registry),
-            saver=self.branches.saver_of(state.agent_id) or NoSaver(),
+            toolbox=toolbox,
+            saver=saver,
             perceiver=WorkspacePerceiver(self.registry, self.coders, state.agent_id),
             registry=self.registry,
             clock=self.ports.clock,
@@ -470,3 +481,10 @@ def reasoner_support() -> ReasonerSupport:
     from engine.agent.reasoner_deliberation import ReasonerSupport
 
     return ReasonerSupport()
+
+
+def acp_support() -> AcpSupport:
+    """What only agents of other programs need, imported with the first of them."""
+    from engine.agent.acp.support import AcpSupport
+
+    return AcpSupport()

@@ -68,6 +68,10 @@ class HandBack(Command, do="hand_back"):
 """Why a core agent stays, behind its id."""
 
 
+ACP, ACP_AGENT = "acp", "acp_agent"
+"""Thinker and type of an agent that another program is, by the Agent Client Protocol."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
     """What an agent was created with."""
@@ -94,7 +98,12 @@ class AgentConfig:
     @property
     def decides(self) -> bool:
         """True when the thinker decides on one action after the other and gives no plan beforehand."""
-        return self.replans and self.meta.get("style") == "decide"
+        return self.replans and (self.meta.get("style") == "decide" or self.thinker == ACP)
+
+    @property
+    def told_of_failures(self) -> bool:
+        """True when the thinker waits for the result of each call, so that none is made again for it."""
+        return self.thinker == ACP
 
     @property
     def replans(self) -> bool:

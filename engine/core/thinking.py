@@ -78,6 +78,8 @@ class DecisionKind(StrEnum):
     """It cannot be done."""
     ASK = "ask"
     """Ask the operator."""
+    OUTLINE = "outline"
+    """Say what it means to do: abstract steps, in place of those of its last outline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from engine.agent.acp.settings import read_acp
 from engine.agent.reasoner.actions import read_config, read_goal
 from engine.agent.settings import read_recovery, read_settings
 from engine.agent.steering.rules import policy_of
 from engine.bdi.errors import ProgramError
 from engine.core import commands as cmd
-from engine.core.agents import RUN_TYPES
+from engine.core.agents import ACP_AGENT, RUN_TYPES
 from engine.core.budgets import check_limits
 from engine.core.reasoner import REASONER
 from engine.core.text import clean_line
@@ -157,6 +158,14 @@ def _read_by(read: Callable[[Mapping[str, Any]], object], key: str, **beside: An
     return check
 
 
+def _of_program(key: str) -> Check:
+    """A check of one setting of another program; those that need each other are checked when it is made."""
+    beside = (
+        {"command": "program", "network": "on"} if key not in ("command", "preset") else {"network": "on"}
+    )
+    return _read_by(read_acp, key, **beside)
+
+
 def _goal_of_plans(text: str) -> str:
     most = cmd.GOAL_LIMIT
     return "" if 0 < len(text.strip()) <= most else f"a goal is a text of up to {most:,} characters"
@@ -229,6 +238,26 @@ TYPES: tuple[AgentType, ...] = (
         needs=("program",),
         aliases=("asl", "agentspeak", "reasoner"),
         example="agent_create asl_agent robot file=PROGRAM.asl",
+    ),
+    AgentType(
+        ACP_AGENT,
+        "an agent of another program, such as OpenCode, by the Agent Client Protocol",
+        {
+            **_EVERY,
+            "command": ("the program with its arguments, such as opencode acp", _of_program("command")),
+            "preset": ("a program that is known by name, in place of a command", _of_program("preset")),
+            "network": ("what it may reach: off, ports or on", _of_program("network")),
+            "ports": ("TCP ports for the network `ports`; 443 by itself", _of_program("ports")),
+            "env": ("names of variables that are passed on to it", _of_program("env")),
+            "read": ("directories that it may read besides the sandbox", _of_program("read")),
+            "mode": ("the mode of its session", _of_program("mode")),
+            "model": ("the model of its session", _of_program("model")),
+            "options": ("further options of its session, by id", _of_program("options")),
+            "quiet_s": ("seconds without a request after which its turn is ended", _of_program("quiet_s")),
+        },
+        _goal_of_plans,
+        aliases=("acp",),
+        example="agent_create acp_agent dev command='opencode acp'",
     ),
 )
 """Every type that can be created; `type_of` finds one."""

@@ -241,6 +241,8 @@ class Sessions(SessionControl):
         jail: Confinement,
         action: str = "",
         observer: SessionObserver | None = None,
+        name: str = "",
+        standard: tuple[int, ...] = (),
     ) -> BackgroundJob:
         """Start a program and return when it is up, or has ended already.
 
@@ -253,6 +255,8 @@ class Sessions(SessionControl):
             jail: what holds it to the root.
             action: id of the action that starts it.
             observer: records its life; None where nothing does.
+            name: what it is called; by default its action's number says that.
+            standard: descriptors of its standard input and output, where somebody speaks with it.
 
         Raises:
             PathError: the agent has as many jobs as the policy allows.
@@ -261,13 +265,15 @@ class Sessions(SessionControl):
         """
         policy = launcher.policy
         self._make_room(agent, policy.jobs)
-        job = BackgroundJob(f"j{action.lstrip('a') or next(self._numbers)}", command, action, observer)
+        name = name or f"j{action.lstrip('a') or next(self._numbers)}"
+        job = BackgroundJob(name, command, action, observer)
         run = Launcher(launcher.root, policy.for_jobs).run(
             launch,
             cwd,
             jail=jail,
             limit_s=policy.job_s,
             output=job.output,
+            standard=standard,
             started=job.started,
             tree=self.new_tree(agent, TreeKind.JOB, job.id, command),
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.core.actions import ErrorCode
 from engine.core.ports import CommandSpec, Parameter, Tool
+from engine.tools.acp_tool import AcpTool
 from engine.tools.belief_tool import BeliefTool
 from engine.tools.worlds.world import WORLDS
 from engine.value import dataclass
@@ -137,7 +138,7 @@ class UnknownToolError(LookupError):
 
 def built_in_tools() -> tuple[Tool, ...]:
     """The tools that need nothing of a workspace, as every registry and every replay has them."""
-    return (BeliefTool(), *WORLDS.values())
+    return (BeliefTool(), AcpTool(), *WORLDS.values())
 
 
 class ToolRegistry:

@@ -78,6 +78,7 @@ class SimpleCoder:
         self.launcher = Launcher(self.files.root, self.policy)
         self.sessions = sessions or Sessions()
         programs = ProgramCommands(self.sessions, self.launcher, self.files, self._prepared, self._held)
+        self._programs = programs
         self._waiting: Mapping[str, Handler] = {
             **programs.handlers,
             "run": self._run,
@@ -123,6 +124,13 @@ class SimpleCoder:
         started = time.monotonic()
         result = await self._answer(command, args, context)
         return replace(result, duration_ms=round((time.monotonic() - started) * 1000))
+
+    async def start_program(self, words: list[str], context: CallContext, shown: str) -> ToolResult:
+        """As `start`, with any program: for agents whose own program could run it in the same jail."""
+        try:
+            return await self._programs.start(words, context, self._held, shown)
+        except PathError as refused:
+            return _error(refused.code, refused.message)
 
     async def _answer(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         spec = self.commands.get(command)

@@ -64,10 +64,16 @@ class ProgramCommands:
     async def _start(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         asked = args["command"]
         words = split_command(asked)
-        async with self._prepare(words, context) as (launch, cwd, jail):
+        return await self.start(words, context, self._prepare, asked if isinstance(asked, str) else "")
+
+    async def start(
+        self, words: list[str], context: CallContext, prepare: Prepare, shown: str = ""
+    ) -> ToolResult:
+        """Start a job of these words, made ready by `prepare`."""
+        async with prepare(words, context) as (launch, cwd, jail):
             job = await self._sessions.start_job(
                 context.agent,
-                asked if isinstance(asked, str) else shlex.join(words),
+                shown or shlex.join(words),
                 launch,
                 cwd,
                 launcher=self._launcher,

@@ -48,16 +48,20 @@ class LiveToolbox:
         self, action: str, tool: str, command: str, args: Mapping[str, Any], context: CallContext
     ) -> ToolResult:
         """Run the call; a tool that breaks its contract is an INTERNAL error, never a success."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            answer = _conforming(await self.registry.get(tool).call(command, args, context))
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001  a tool is foreign code: its fault is an answer
-            answer = _broken(f"{tool}.{command} broke: {type(error).__name__}: {error}", code_of(error))
-        took = round((loop.time() - began) * 1000)
-        return replace(answer, duration_ms=took)
+        return await answer_of(f"{tool}.{command}", self.registry.get(tool).call(command, args, context))
+
+
+async def answer_of(name: str, call: Awaitable[ToolResult]) -> ToolResult:
+    """What a call gives, as it can be kept; one that breaks its contract is an INTERNAL error."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        answer = _conforming(await call)
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:  # noqa: BLE001  a tool is foreign code: its fault is an answer
+        answer = _broken(f"{name} broke: {type(error).__name__}: {error}", code_of(error))
+    return replace(answer, duration_ms=round((loop.time() - began) * 1000))
 
 
 def _conforming(answer: object) -> ToolResult:

@@ -418,6 +418,8 @@ def _decision_asked(state: AgentState, payload: ev.DecisionAsked, event: Event) 
 @folds(ev.DecisionMade)
 def _decision_made(state: AgentState, payload: ev.DecisionMade, event: Event) -> None:
     meta_fold.answered(state, event)
+    if payload.decision.kind is DecisionKind.OUTLINE:
+        return  # what it is about to do is still to be decided
     if payload.decision.kind is not DecisionKind.CALL:
         state.loops += 1  # a call counts when it starts
     if payload.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):

@@ -217,9 +217,9 @@ async def _end(writer: asyncio.StreamWriter | None, ended: asyncio.Task[ProcessR
     await asyncio.wait({ended})
 
 
-async def open_reader(descriptor: int) -> asyncio.StreamReader:
+async def open_reader(descriptor: int, limit: int = LINE_LIMIT) -> asyncio.StreamReader:
     """A pipe's end as a stream that reads messages of one line."""
-    reader = asyncio.StreamReader(limit=LINE_LIMIT)
+    reader = asyncio.StreamReader(limit=limit)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
     )

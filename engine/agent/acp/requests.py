@@ -1,0 +1,156 @@
+"""Requests of a program, read as the actions that they ask for, and how it is told that one is not done."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from engine.agent.acp.updates import ToolCall, dicts
+from engine.core.text import clean_line
+from engine.sandbox.paths import PathError
+from engine.tools.acp_tool import TOOL, USE
+from engine.tools.simple_coder import SimpleCoder
+from engine.value import dataclass
+
+TITLE = 120
+"""Characters of what an action is called."""
+
+
+@dataclass(eq=False, slots=True)
+class Ask:
+    """Something that the program wants to be done, or to be allowed to do."""
+
+    method: str
+    tool: str
+    command: str
+    args: Mapping[str, Any]
+    title: str
+    answer: asyncio.Future[Any]
+    call: str = ""
+    """The program's own id of the tool call that it asks leave for; empty where Pilothouse does it."""
+    given: Any = None
+    """The request, as the protocol has it."""
+
+    def same(self, tool: str, command: str, args: Mapping[str, Any]) -> bool:
+        """Whether a call is what was asked for, and not what an operator made of it."""
+        return (tool, command) == (self.tool, self.command) and all(
+            args.get(name) == value for name, value in self.args.items()
+        )
+
+    def reply(self, answer: Any) -> None:
+        """Answer it; once only."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class RequestReader:
+    """Reads requests.
+
+    Args:
+        coder: gives the agent's sandbox.
+        take_call: takes what the program tells of a tool call of its own.
+    """
+
+    def __init__(
+        self, coder: Callable[[], SimpleCoder], take_call: Callable[[Mapping[str, Any]], ToolCall]
+    ) -> None:
+        self._coder, self._take_call = coder, take_call
+
+    def read(self, method: str, given: dict[str, Any], answer: asyncio.Future[Any]) -> Ask:
+        """The action that a request asks for."""
+        if method == "session/request_permission":
+            return self._read_permission(given, answer)
+        path = self.local(str(given.get("path", "")))
+        if method == "fs/read_text_file":
+            return Ask(method, "simple_coder", "read", {"path": path}, f"read {path}", answer, given=given)
+        if method == "fs/write_text_file":
+            args = {"path": path, "content": given["content"]}
+            return Ask(method, "simple_coder", "write", args, f"write {path}", answer, given=given)
+        words = [given["command"], *given.get("args", [])]
+        line: str | list[str] = words if len(words) > 1 else words[0]
+        title = clean_line(" ".join(words), limit=TITLE)
+        return Ask(method, "simple_coder", "start", {"command": line}, title, answer, given=given)
+
+    def _read_permission(self, given: dict[str, Any], answer: asyncio.Future[Any]) -> Ask:
+        told = given["toolCall"]
+        ident = str(told["toolCallId"])
+        call = self._take_call(told)
+        call.asked = True
+        if call.over.is_set() and told.get("status") not in ("completed", "failed"):
+            call.over.clear()
+            call.status = call.content = ""
+        title, raw = clean_line(self.local(call.title) or call.kind, limit=TITLE), told.get("rawInput")
+        title = title if " " in title else f"{call.kind} {title}"
+        raw = raw if isinstance(raw, dict) else {}
+        about: dict[str, Any] = {"title": title, "answer": answer, "call": ident, "given": given}
+        diffs = [part for part in dicts(told.get("content")) if part.get("type") == "diff"]
+        if diffs and isinstance(path := diffs[0].get("path"), str):
+            old, new, path = diffs[0].get("oldText"), str(diffs[0].get("newText")), self.local(path)
+            args = {"path": path, "content": self.written(path, old, new)}
+            return Ask("", "simple_coder", "write", args, **about)
+        command = raw.get("command")
+        if call.kind == "execute" and command and isinstance(command, str | list):
+            return Ask("", "simple_coder", "run", {"command": command}, **about)
+        args = {"kind": call.kind, "title": title}
+        named = [place.get("path") for place in dicts(told.get("locations"))]
+        if path := next((path for path in named if isinstance(path, str) and path), ""):
+            args["path"] = self.local(path)
+        return Ask("", TOOL, USE, args, **about)
+
+    def local(self, path: str) -> str:
+        """A path as commands have it: from the sandbox root where it lies there, else as it is."""
+        root = str(self._coder().files.root)
+        path = posixpath.normpath(path) if path.startswith("/") else path
+        return posixpath.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path
+
+    def written(self, path: str, old: Any, new: str) -> str:
+        """What a file will hold by a diff: a whole file, or the part of one that is replaced."""
+        if isinstance(old, str) and old:
+            files = self._coder().files
+            with suppress(PathError):
+                text = files.read(files.relative(path))
+                if text.count(old) == 1:
+                    return text.replace(old, new)
+        return new
+
+
+def refusal(ask: Ask, why: str, *, cancelled: bool = False) -> Any:
+    """How the program is told that something is not done: an outcome, or an error for all but leave."""
+    from acp.exceptions import RequestError
+
+    if not ask.call:
+        return RequestError(-32000, clean_line(why, limit=1_000))
+    options = dicts(ask.given.get("options"))
+    kinds = {str(option.get("kind")): option.get("optionId") for option in reversed(options)}
+    reject = kinds.get("reject_once", kinds.get("reject_always"))
+    if cancelled or reject is None:
+        return {"outcome": {"outcome": "cancelled"}}
+    return {"outcome": {"outcome": "selected", "optionId": reject}, "_meta": {"reason": clean_line(why)}}
+
+
+def model_of(method: str) -> Any:
+    """The protocol's own form of a request."""
+    from acp import schema
+
+    return {
+        "session/request_permission": schema.RequestPermissionRequest,
+        "fs/read_text_file": schema.ReadTextFileRequest,
+        "fs/write_text_file": schema.WriteTextFileRequest,
+        "terminal/create": schema.CreateTerminalRequest,
+        "terminal/output": schema.TerminalOutputRequest,
+        "terminal/wait_for_exit": schema.WaitForTerminalExitRequest,
+        "terminal/kill": schema.KillTerminalRequest,
+        "terminal/release": schema.ReleaseTerminalRequest,
+    }[method]
+
+
+def refusal_text(error: Any) -> str:
+    """What the program said when it refused, with the code of its protocol."""
+    data = error.data if isinstance(error.data, str) else ""
+    if isinstance(error.data, dict):
+        data = str(error.data.get("details") or error.data.get("message") or "")
+    login = "; log in with the program itself first, or pass its key on" if error.code == -32000 else ""
+    return clean_line(f"{error}{': ' if data else ''}{data}{login}", limit=300)

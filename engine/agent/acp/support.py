@@ -1,0 +1,72 @@
+"""What makes an agent one of another program: its thinker, its toolbox, and how it is configured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from engine.agent.acp.session import AcpSession
+from engine.agent.acp.settings import AcpError, read_acp
+from engine.agent.acp.thinker import AcpThinker, AcpToolbox
+from engine.agent.actions.pipeline import Toolbox
+from engine.agent.actions.snapshots import Saver
+from engine.agent.model_calls import ModelStreamRecorder
+from engine.agent.settings import PARAMETERS_KEY, RECOVERY_KEY
+from engine.core import events as ev
+from engine.core.journal import JournalError
+from engine.core.state import AgentState
+from engine.core.store.port import JournalStore
+from engine.sandbox.policy import PolicyError
+from engine.tools.shared_coder import SharedCoder
+
+FAILURES = 10
+"""Failures in a row after which the operator is asked: such programs try things, and see what happens."""
+
+
+class AcpSupport:
+    """Makes agents of other programs."""
+
+    def defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration with what differs from other agents: what the program asks for stays as it is."""
+        off = {"enable_path_correction": False, "use_llm_extraction": False}
+        usual: dict[str, Any] = {PARAMETERS_KEY: off, RECOVERY_KEY: {"max_consecutive_errors": FAILURES}}
+        return {**usual, **config}
+
+    def problem(self, meta: Mapping[str, Any]) -> str:
+        """What is wrong with a configuration, in one line; empty when it can be used."""
+        try:
+            read_acp(meta)
+        except (AcpError, PolicyError) as error:
+            return str(error)
+        return ""
+
+    def agent(
+        self,
+        state: AgentState,
+        coders: SharedCoder,
+        store: JournalStore,
+        stream: ModelStreamRecorder,
+        inner: Toolbox,
+        saver: Saver,
+    ) -> tuple[AcpThinker, Toolbox]:
+        """Thinker and toolbox of an agent."""
+        name = state.agent_id
+
+        async def earlier() -> str:
+            with suppress(JournalError):
+                for event in reversed(await store.last(50, name, kind=ev.ActionFinished.kind)):
+                    session = json.loads(event.body).get("result", {}).get("session")
+                    if isinstance(session, str) and session:
+                        return session
+            return ""
+
+        def record(called: ev.ModelCalled) -> None:
+            if stream.listener is not None:
+                stream.listener.record_model_event(called)
+
+        session = AcpSession(name, read_acp(state.config.meta), partial(coders.of, name), stream.piece)
+        thinker = AcpThinker(session, state, saver, partial(coders.of, name), record, earlier, stream.flush)
+        return thinker, AcpToolbox(thinker, inner)

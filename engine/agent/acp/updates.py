@@ -1,0 +1,139 @@
+"""What a program tells of its session: words, its plan, tool calls of its own, what can be chosen, costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.core.text import clean_line
+from engine.models.messages import Piece
+from engine.value import dataclass, field
+
+CALLS_KEPT, ENTRIES_MOST = 500, 100
+"""Tool calls that are remembered, and entries of a plan that are shown."""
+LINE = 120
+"""Characters of an entry or a title."""
+
+
+@dataclass(eq=False, slots=True)
+class ToolCall:
+    """A tool call of the program's own, as it tells of it."""
+
+    title: str = ""
+    kind: str = "other"
+    status: str = ""
+    content: str = ""
+    asked: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What the program says it took of models so far."""
+
+    tokens: int = 0
+    usd: float | None = None
+
+
+class Updates:
+    """Takes updates in.
+
+    Args:
+        hear: takes pieces of what the program says and thinks.
+        changed: called when there is a new plan.
+    """
+
+    def __init__(self, hear: Callable[[Piece], None], changed: Callable[[], None]) -> None:
+        self._hear, self._changed = hear, changed
+        self.options: dict[str, dict[str, Any]] = {}
+        """What can be chosen, by id: `name`, `value`, `values`."""
+        self.plan: tuple[tuple[str, str], ...] | None = None
+        """The program's plan where it changed since somebody took it: entries with their status."""
+        self.taken = Taken()
+        self.calls: dict[str, ToolCall] = {}
+        self.said = ""
+        """The end of what it said in this turn."""
+        self.count = 0
+        """Updates of this turn."""
+
+    def take_options(self, given: Mapping[str, Any]) -> None:
+        """Take what can be chosen in the session, of both forms that the protocol has."""
+        modes = given.get("modes")
+        if isinstance(modes, dict):
+            values = [str(mode.get("id")) for mode in dicts(modes.get("availableModes"))]
+            self.options["mode"] = {
+                "name": "mode",
+                "value": modes.get("currentModeId"),
+                "values": values,
+                "mode": True,
+            }
+        for option in dicts(given.get("configOptions")):
+            groups = dicts(option.get("options"))
+            leaves = [leaf for group in groups for leaf in (dicts(group.get("options")) or [group])]
+            ident = str(option.get("id"))[:60]
+            self.options[ident] = {
+                "name": clean_line(str(option.get("name", ident)), limit=60),
+                "value": option.get("currentValue"),
+                "values": [str(leaf.get("value"))[:200] for leaf in leaves][:200],
+            }
+
+    def take(self, update: Any) -> None:
+        """Take one update; what is none of the protocol's counts and is left alone."""
+        self.count += 1
+        if not isinstance(update, dict):
+            return
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk" | "agent_thought_chunk" as kind:
+                content = update.get("content")
+                text = content.get("text") if isinstance(content, dict) else None
+                if isinstance(text, str):
+                    spoken = kind == "agent_message_chunk"
+                    self.said = (self.said + text)[-4_000:] if spoken else self.said
+                    self._hear(Piece("text" if spoken else "thinking", text))
+            case "tool_call" | "tool_call_update":
+                self.take_call(update)
+            case "plan":
+                entries = dicts(update.get("entries"))[:ENTRIES_MOST]
+                lines = (
+                    (clean_line(str(e.get("content", "")), limit=LINE), e.get("status")) for e in entries
+                )
+                self.plan = tuple((text, str(status)) for text, status in lines if text)
+                self._changed()
+            case "current_mode_update" if "mode" in self.options:
+                self.options["mode"]["value"] = str(update.get("currentModeId"))[:200]
+            case "config_option_update":
+                self.take_options(update)
+            case "usage_update":
+                cost = update.get("cost")
+                amount = (
+                    cost.get("amount") if isinstance(cost, dict) and cost.get("currency") == "USD" else None
+                )
+                if isinstance(amount, int | float) and 0 <= amount < 1e6:
+                    self.taken.usd = float(amount)
+
+    def take_call(self, told: Mapping[str, Any]) -> ToolCall:
+        """Take what the program tells of one of its tool calls."""
+        ident = str(told.get("toolCallId"))[:200]
+        call = self.calls.setdefault(ident, ToolCall())
+        if told.get("sessionUpdate") == "tool_call" and call.over.is_set():
+            call = self.calls[ident] = ToolCall()  # the name is used once more
+        for name in ("title", "kind", "status"):
+            if isinstance(value := told.get(name), str):
+                setattr(call, name, value[:1_000])
+        texts = [part.get("content") for part in dicts(told.get("content")) if part.get("type") == "content"]
+        if said := "\n".join(str(text.get("text", "")) for text in texts if isinstance(text, dict)):
+            call.content = said[:100_000]
+        if call.status in ("completed", "failed") and not call.over.is_set():
+            call.over.set()
+            if not call.asked:
+                what = clean_line(f"{call.kind} {call.title}", limit=LINE)
+                self._hear(Piece("tool_input", f"{what}: {call.status}, not asked about\n"))
+        if len(self.calls) > CALLS_KEPT:
+            self.calls.pop(next(iter(self.calls)))
+        return call
+
+
+def dicts(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; of anything else nothing."""
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
