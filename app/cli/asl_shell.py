@@ -1,0 +1,136 @@
+"""Programs run in the shell a few cycles at a time, with what they do, and their minds asked in between."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import TextIO
+
+from engine.bdi import trace
+from engine.bdi.agent import BdiAgent, answer_texts
+from engine.bdi.errors import EvaluationError, ProgramError
+from engine.bdi.parser import parse_literal
+from engine.bdi.printer import shown_text
+from engine.bdi.system import System
+from engine.core.text import clean
+
+HELP = """enter: one cycle of each agent; NUMBER: so many; run: to the end; quit
+?FORMULA: its answers; !GOAL: pursue it; +BELIEF, -BELIEF: change what the agent believes
+beliefs, plans, intentions: what it has; NAME: the agent that is asked; help"""
+_WORDS: dict[type[trace.TraceEvent], str] = {
+    trace.BeliefAdded: "+{0.belief}",
+    trace.BeliefRemoved: "-{0.belief}",
+    trace.EventSelected: "event {0.event}",
+    trace.EventDropped: "event {0.event} dropped: {0.reason}",
+    trace.PlanSelected: "plan {0.plan} for {0.event}, intention {0.intention}",
+    trace.StepRun: "intention {0.intention}: {0.step}  (line {0.position.line})",
+    trace.StepFailed: "intention {0.intention}: {0.step} failed: {0.message}",
+    trace.GoalFailed: "goal {0.goal} failed: {0.message}",
+    trace.IntentionChanged: "intention {0.intention} {0.change} {0.reason}",
+    trace.MessageReceived: "{0.performative} from {0.sender}: {0.content}",
+}
+
+
+def words_of(record: trace.TraceEvent) -> str:
+    """A change in words; empty for one that others say again."""
+    if isinstance(record, trace.OptionConsidered) and not record.applicable:
+        why = [f"{guard.condition} {'holds' if guard.holds else 'does not'}" for guard in record.guards]
+        return f"plan {record.plan} does not apply: {record.reason or ', '.join(why)}"
+    if isinstance(record, trace.IntentionChanged) and record.change in ("created", "updated"):
+        return ""
+    return _WORDS.get(type(record), "").format(record).rstrip()
+
+
+class Shell:
+    """Reads lines, and does what they say.
+
+    Args:
+        system: the agents.
+        out: gets what is shown.
+    """
+
+    def __init__(self, system: System, out: TextIO) -> None:
+        self.system = system
+        self._out = out
+        self._chosen = ""
+
+    def show(self, record: trace.TraceEvent) -> None:
+        """Show a change, if it says something new."""
+        if text := words_of(record):
+            self.say(f"{record.cycle:>5} {record.agent}: {text}")
+
+    def say(self, text: str) -> None:
+        """Show a line."""
+        print(clean(text.replace("\n", " ")), file=self._out, flush=True)
+
+    def talk(self) -> None:
+        """Read lines until there are no more, the operator leaves, or all agents are stopped."""
+        self._chosen = next(iter(self.system.agents), "")
+        self.say("enter steps, help says more")
+        if sys.stdin.isatty():
+            with suppress(ImportError):
+                import_module("readline")  # input() then edits lines and gives earlier ones back
+        while not self.system.stopped:
+            try:
+                line = input(f"{self._chosen}> " if sys.stdin.isatty() else "")
+            except EOFError:
+                return
+            if line.strip() in ("quit", "q"):
+                return
+            try:
+                self.enter(line.strip())
+            except (ProgramError, EvaluationError, ValueError) as error:
+                self.say(str(error))
+
+    def enter(self, line: str) -> None:
+        """Do what a line says.
+
+        Raises:
+            ProgramError, EvaluationError, ValueError: it cannot be done; the message says why.
+        """
+        agent = self.system.agents.get(self._chosen)
+        if line in ("", "run") or line.isdigit():
+            self._run(None if line == "run" else int(line or 1))
+        elif line == "help":
+            for text in HELP.splitlines():
+                self.say(text)
+        elif line in self.system.agents:
+            self._chosen = line
+        elif agent is None:
+            raise ValueError(f"choose an agent: {', '.join(self.system.agents) or 'none is left'}")
+        elif line in _LISTS:
+            for text in _LISTS[line](agent):
+                self.say(text)
+        elif line[0] == "?":
+            for text in answer_texts(agent, line[1:]):
+                self.say(text)
+        elif line[0] in "!+-":
+            literal = parse_literal(line[1:].removesuffix("."), "what you typed")
+            agent.achieve(literal) if line[0] == "!" else agent.tell(literal, removed=line[0] == "-")
+        else:
+            raise ValueError(f"'{line[:40]}' is no command; help lists them")
+
+    def _run(self, rounds: int | None) -> None:
+        if not self.system.run(rounds) or (rounds is None and not self.system.stopped):
+            self.say("nothing is left to do")
+
+
+def _beliefs(agent: BdiAgent) -> Iterator[str]:
+    for predicate in agent.beliefs.predicates.values():
+        for fact in predicate.all.facts(newest_first=False):
+            yield shown_text(fact.literal)
+
+
+def _intentions(agent: BdiAgent) -> Iterator[str]:
+    for intention in agent.intentions.values():
+        goals = " / ".join(f"{frame.sign}{shown_text(frame.literal)}" for frame in intention.frames)
+        yield f"{intention.id}: {goals or intention.event.text if intention.event else goals}"
+
+
+_LISTS: dict[str, Callable[[BdiAgent], Iterator[str]]] = {
+    "beliefs": _beliefs,
+    "intentions": _intentions,
+    "plans": lambda agent: (plan.text.replace("\n", " ") for plan in agent.plans),
+}
