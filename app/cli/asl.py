@@ -289,7 +289,7 @@ def format_files(options: argparse.Namespace) -> int:
                 print(clean_line(file))
         except ProgramError as error:
             problems += _shown(error.problems)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             problems.append(f"{file}: {_reason(error)}")
         if problems:
             raise ProgramsError("\n".join(problems))

@@ -183,10 +183,25 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
             recipe=f"@{frame.plan} line {item.position.line}",
             clause=f"{made.generation}: {_proof(made.verified, made.succeeded, made.steps)}" if made else "",
             clause_index=1 if made else 0,
+            source=True,
+            waits=_waits_for_plan(state) if item.current and intention.state == "generation" else "",
         )
         for at, item in enumerate(frame.items)
     )
     return PlanModel(steps=tuple(steps), goal=f"{frame.goal} by @{frame.plan}")
+
+
+_MAKING = {
+    GenerationStage.BEGUN: "waits for a plan: s or space asks for it",
+    GenerationStage.ASKED: "waits for a plan: a model is asked",
+    GenerationStage.HELD: "plans wait: a opens them",
+}
+
+
+def _waits_for_plan(state: AgentState) -> str:
+    """How far the making of plans has come."""
+    stages = [each.stage for each in state.generations.values() if not each.stage.over]
+    return _MAKING.get(stages[-1], "waits for a plan") if stages else ""
 
 
 def corrected(state: AgentState, step: str) -> tuple[str, ...]:

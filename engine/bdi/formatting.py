@@ -22,13 +22,14 @@ def formatted(text: str, source: str = "") -> str:
 
     Raises:
         ProgramError: it cannot be read.
+        ValueError: it would become another program.
     """
     program, problems = read_program(text, source)
     if problems:
         raise ProgramError(problems)
     laid_out = _Layout(text).text()
     if read_program(laid_out, source) != (program, ()):  # comparing passes places over
-        raise AssertionError(f"{source}: laid out, the program is another one")
+        raise ValueError("it stays as it is: laid out, it would be another program")
     return laid_out
 
 
