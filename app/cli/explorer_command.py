@@ -7,13 +7,19 @@ from pathlib import Path
 
 from app.cli.explorer import ExplorerOptions, Mode, explore
 from app.cli.options import Answer, filled, run_answer
-from app.cli.tables import tables_answer
+from app.cli.tables import ask_answers, tables_answer
 from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
 
 
 def add_arguments(explorer: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
+    explorer.add_argument(
+        "what",
+        nargs="?",
+        choices=("tables",),
+        help="tables 5.2 to 5.5 of the thesis, of the answers that it prints, or of --tables or --model",
+    )
     tried = explorer.add_mutually_exclusive_group()
     tried.add_argument(
         "--plans", default="", metavar="P", help="baseline (the default), an .asl program, or as --answer"
@@ -28,8 +34,12 @@ def add_arguments(explorer: argparse.ArgumentParser) -> None:
         "--tables",
         type=Path,
         metavar="FOLDER",
-        help="tables 5.2 to 5.5 of answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt",
+        help="tables of answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt; with --model, where they are kept",
     )
+    explorer.add_argument(
+        "--model", default="", metavar="NAME", help="for tables: who is asked anew, named as a thinker"
+    )
+    explorer.add_argument("--out", type=Path, metavar="FOLDER", help="of tables: CSV files and a picture")
     explorer.add_argument(
         "--seeds", default="7", metavar="LIST", help="7 (the thesis' own, the default), 1-100 or 7,20-25"
     )
@@ -60,8 +70,12 @@ async def _answer(options: argparse.Namespace) -> Answer:
     """Exit code, and the answer for a program and for a person."""
     try:
         _fit_together(options)
-        if options.tables is not None:
-            return 0, *await tables_answer(options.tables, options.seeds)
+        if options.what or options.tables is not None:
+            folder = options.tables
+            if options.model:
+                folder = folder or Path("explorer-answers")
+                await ask_answers(options.model, folder)
+            return 0, *await tables_answer(folder, options.seeds, options.out)
         prompt = PromptVariant(options.prompt) if options.prompt else None
         chosen = filled(ExplorerOptions, options, main=Mode(options.main), prompt=prompt)
         return 0, *await explore(chosen)
@@ -80,8 +94,13 @@ def _fit_together(options: argparse.Namespace) -> None:
     for name in ("prompt", "temperature", "keep"):
         if getattr(options, name) is not None and not options.thinker:
             raise ValueError(f"--{name} is for --thinker NAME; other plans are what they are")
-    if options.tables is not None and options.judge:
+    tables = options.what or options.tables is not None
+    if tables and options.judge:
         raise ValueError("--tables takes no --judge; --answer FILE --judge NAME scores an answer")
+    if not tables and (options.model or options.out):
+        raise ValueError("--model and --out are for: explorer tables")
+    if options.what and (options.plans or options.answer or options.thinker):
+        raise ValueError("explorer tables takes its answers from the thesis, --tables FOLDER or --model NAME")
 
 
 def run(options: argparse.Namespace) -> int:
