@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TextIO
 
 from engine.bdi import trace
@@ -19,18 +20,10 @@ from engine.core.text import clean
 HELP = """enter: one cycle of each agent; NUMBER: so many; run: to the end; quit
 ?FORMULA: its answers; !GOAL: pursue it; +BELIEF, -BELIEF: change what the agent believes
 beliefs, plans, intentions: what it has; NAME: the agent that is asked; help"""
-_WORDS: dict[type[trace.TraceEvent], str] = {
-    trace.BeliefAdded: "+{0.belief}",
-    trace.BeliefRemoved: "-{0.belief}",
-    trace.EventSelected: "event {0.event}",
-    trace.EventDropped: "event {0.event} dropped: {0.reason}",
-    trace.PlanSelected: "plan {0.plan} for {0.event}, intention {0.intention}",
-    trace.StepRun: "intention {0.intention}: {0.step}  (line {0.position.line})",
-    trace.StepFailed: "intention {0.intention}: {0.step} failed: {0.message}",
-    trace.GoalFailed: "goal {0.goal} failed: {0.message}",
-    trace.IntentionChanged: "intention {0.intention} {0.change} {0.reason}",
-    trace.MessageReceived: "{0.performative} from {0.sender}: {0.content}",
-}
+_WORDS = dict(
+    line.split(" ", 1) for line in Path(__file__).with_name("asl_trace.txt").read_text("utf-8").splitlines()
+)
+"""How a change is said, by its type."""
 
 
 def words_of(record: trace.TraceEvent) -> str:
@@ -40,7 +33,7 @@ def words_of(record: trace.TraceEvent) -> str:
         return f"plan {record.plan} does not apply: {record.reason or ', '.join(why)}"
     if isinstance(record, trace.IntentionChanged) and record.change in ("created", "updated"):
         return ""
-    return _WORDS.get(type(record), "").format(record).rstrip()
+    return _WORDS.get(type(record).__name__, "").format(record).rstrip()
 
 
 class Shell:
@@ -93,18 +86,12 @@ class Shell:
         agent = self.system.agents.get(self._chosen)
         if line in ("", "run") or line.isdigit():
             self._run(None if line == "run" else int(line or 1))
-        elif line == "help":
-            for text in HELP.splitlines():
-                self.say(text)
         elif line in self.system.agents:
             self._chosen = line
         elif agent is None:
             raise ValueError(f"choose an agent: {', '.join(self.system.agents) or 'none is left'}")
-        elif line in _LISTS:
-            for text in _LISTS[line](agent):
-                self.say(text)
-        elif line[0] == "?":
-            for text in answer_texts(agent, line[1:]):
+        elif line in _LISTS or line[0] == "?":
+            for text in _LISTS[line](agent) if line in _LISTS else answer_texts(agent, line):
                 self.say(text)
         elif line[0] in "!+-":
             literal = parse_literal(line[1:].removesuffix("."), "what you typed")
@@ -117,20 +104,19 @@ class Shell:
             self.say("nothing is left to do")
 
 
-def _beliefs(agent: BdiAgent) -> Iterator[str]:
-    for predicate in agent.beliefs.predicates.values():
-        for fact in predicate.all.facts(newest_first=False):
-            yield shown_text(fact.literal)
-
-
 def _intentions(agent: BdiAgent) -> Iterator[str]:
     for intention in agent.intentions.values():
         goals = " / ".join(f"{frame.sign}{shown_text(frame.literal)}" for frame in intention.frames)
-        yield f"{intention.id}: {goals or intention.event.text if intention.event else goals}"
+        yield f"{intention.id}: {goals or (intention.event.text if intention.event else '')}"
 
 
-_LISTS: dict[str, Callable[[BdiAgent], Iterator[str]]] = {
-    "beliefs": _beliefs,
+_LISTS: dict[str, Callable[[BdiAgent], Iterable[str]]] = {
+    "help": lambda agent: HELP.splitlines(),
+    "beliefs": lambda agent: [
+        shown_text(fact.literal)
+        for predicate in agent.beliefs.predicates.values()
+        for fact in predicate.all.facts(newest_first=False)
+    ],
     "intentions": _intentions,
-    "plans": lambda agent: (plan.text.replace("\n", " ") for plan in agent.plans),
+    "plans": lambda agent: [plan.text.replace("\n", " ") for plan in agent.plans],
 }

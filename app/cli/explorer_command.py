@@ -14,50 +14,31 @@ from engine.planning.pgp.requests import AskError
 
 def add_arguments(explorer: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    explorer.add_argument(
-        "what",
-        nargs="?",
-        choices=("tables",),
-        help="tables 5.2 to 5.5 of the thesis, of the answers that it prints, or of --tables or --model",
-    )
+    text = "tables 5.2 to 5.5 of the thesis, of the answers that it prints, or of --tables or --model"
+    explorer.add_argument("what", nargs="?", choices=("tables",), help=text)
     tried = explorer.add_mutually_exclusive_group()
-    tried.add_argument(
-        "--plans", default="", metavar="P", help="baseline (the default), an .asl program, or as --answer"
-    )
-    tried.add_argument(
-        "--answer", default="", metavar="FILE", help="a model's raw answer; 5.8 to 5.11 are shipped ones"
-    )
-    tried.add_argument(
-        "--thinker", default="", metavar="NAME", help="who is asked for plans, such as recorded:FILE"
-    )
-    tried.add_argument(
-        "--tables",
-        type=Path,
-        metavar="FOLDER",
-        help="tables of answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt; with --model, where they are kept",
-    )
-    explorer.add_argument(
-        "--model", default="", metavar="NAME", help="for tables: who is asked anew, named as a thinker"
-    )
+    for flag, metavar, text in (
+        ("--plans", "P", "baseline (the default), an .asl program, or as --answer"),
+        ("--answer", "FILE", "a model's raw answer; 5.8 to 5.11 are shipped ones"),
+        ("--thinker", "NAME", "who is asked for plans, such as recorded:FILE"),
+    ):
+        tried.add_argument(flag, default="", metavar=metavar, help=text)
+    text = "tables of answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt; with --model, where they are kept"
+    tried.add_argument("--tables", type=Path, metavar="FOLDER", help=text)
+    text = "for tables: who is asked anew, named as a thinker"
+    explorer.add_argument("--model", default="", metavar="NAME", help=text)
     explorer.add_argument("--out", type=Path, metavar="FOLDER", help="of tables: CSV files and a picture")
-    explorer.add_argument(
-        "--seeds", default="7", metavar="LIST", help="7 (the thesis' own, the default), 1-100 or 7,20-25"
-    )
-    explorer.add_argument(
-        "--compat",
-        dest="main",
-        action="store_const",
-        const="ref_cycles",
-        default="cycles",
-        help="success and moves by the thesis' cycle; both are always run",
-    )
-    explorer.add_argument("--native", dest="main", action="store_const", const="cycles", help="by our own")
-    explorer.add_argument(
-        "--pgp",
-        dest="generated",
-        action="store_true",
-        help="a program's plans come when the goal finds none, as answers do",
-    )
+    text = "7 (the thesis' own, the default), 1-100 or 7,20-25"
+    explorer.add_argument("--seeds", default="7", metavar="LIST", help=text)
+    for flag, main, text in (
+        ("--compat", Mode.COMPAT, "success and moves by the thesis' cycle; both are always run"),
+        ("--native", Mode.NATIVE, "by our own"),
+    ):
+        explorer.add_argument(
+            flag, dest="main", action="store_const", const=main, default=Mode.NATIVE, help=text
+        )
+    text = "a program's plans come when the goal finds none, as answers do"
+    explorer.add_argument("--pgp", dest="generated", action="store_true", help=text)
     explorer.add_argument("--judge", default="", metavar="NAME", help="who scores the plans (PRAS)")
     explorer.add_argument(
         "--prompt", choices=("no-hints", "hints", "hints-and-remarks"), help="what a thinker is told"
@@ -77,7 +58,7 @@ async def _answer(options: argparse.Namespace) -> Answer:
                 await ask_answers(options.model, folder)
             return 0, *await tables_answer(folder, options.seeds, options.out)
         prompt = PromptVariant(options.prompt) if options.prompt else None
-        chosen = filled(ExplorerOptions, options, main=Mode(options.main), prompt=prompt)
+        chosen = filled(ExplorerOptions, options, prompt=prompt)
         return 0, *await explore(chosen)
     except ValueError as error:
         return 2, {}, str(error)

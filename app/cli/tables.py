@@ -72,13 +72,6 @@ class Trial:
     result: Result
 
 
-PRINTED = {
-    "5.8": ("Claude", "no-hints", "-"),
-    "5.9": ("DeepSeek", "-", "-"),
-    "5.10": ("GPT-4.1", "-", "-"),
-    "5.11": ("Gemini", "hints-and-remarks", "0.5"),
-}
-"""Model, prompt and temperature of the answers that the thesis prints, as far as they are known."""
 TEMPERATURES = (0.1, 0.5, 0.9)
 
 
@@ -148,7 +141,7 @@ async def tables_answer(
 def _answers(folder: Path | None) -> dict[str, Row]:
     names = ("model", "prompt", "temperature", "repeat")
     if folder is None:
-        return {name: dict(zip(names, (*given, "1"), strict=True)) for name, given in PRINTED.items()}
+        return {row.pop("listing"): row for row in csv.DictReader(_published("printed.csv").splitlines())}
     answers = {}
     for path in sorted(folder.glob("*/*.txt")):
         if (named := _NAME.fullmatch(path.stem)) is None:
@@ -234,36 +227,30 @@ def table_lines(table: Table, trials: Sequence[Trial]) -> Iterator[str]:
 
 def _write(out: Path, trials: Sequence[Trial]) -> None:
     """Each table as CSV, and all as a picture with a bar for each value."""
-    marks: list[str] = []
-    y = 0
+    marks, y = [_mark(8, 16, "blue: ours, grey: the thesis")], 16
     for table in TABLES:
         columns, ordered = (*table.keys, *table.values), _ordered(table, trials)
         text = io.StringIO(newline="")
-        csv.writer(text).writerows(
-            [("whose", *columns), *((whose, *(row[name] for name in columns)) for whose, row in ordered)]
-        )
+        csv.writer(text).writerow(("whose", *columns))
+        csv.writer(text).writerows((whose, *(row[name] for name in columns)) for whose, row in ordered)
         write_answer(out / f"table-{table.name}.csv", text.getvalue())
-        marks.append(_mark(8, y + 28, f"Table {table.name}: {table.title}", "bold"))
+        marks.append(_mark(8, y + 28, f"Table {table.name}: {table.title}"))
         marks += [_mark(8 + 110 * at, y + 46, name) for at, name in enumerate(columns)]
         y += 50
         most = {name: max(float(row[name]) for _, row in ordered) or 1 for name in table.values}
         for whose, row in ordered:
             colour = "#4c9be8" if whose == "ours" else "#c9c9c9"
             for at, name in enumerate(columns):
-                if name in most:
-                    width = round(96 * float(row[name]) / most[name], 1)
-                    marks.append(
-                        f'<rect x="{8 + 110 * at}" y="{y}" width="{width}" height="13" fill="{colour}"/>'
-                    )
-                marks.append(_mark(10 + 110 * at, y + 11, row[name]))
+                width = 96 * float(row[name]) / most[name] if name in most else 0
+                marks.append(_mark(8 + 110 * at, y + 11, row[name], f"{width:.1f}", colour))
             y += 16
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="1460" height="{y + 40}" font-family="monospace"'
-    legend = _mark(8, y + 28, "blue: ours, grey: the thesis")
-    write_answer(out / "tables.svg", "\n".join([f'{head} font-size="11">', *marks, legend, "</svg>\n"]))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="1460" height="{y + 8}" font-family="monospace"'
+    write_answer(out / "tables.svg", "\n".join([f'{head} font-size="11">', *marks, "</svg>\n"]))
 
 
-def _mark(x: int, y: int, text: str, weight: str = "normal") -> str:
-    return f'<text x="{x}" y="{y}" font-weight="{weight}">{escape(text)}</text>'
+def _mark(x: int, y: int, text: str, width: str = "0", colour: str = "none") -> str:
+    bar = f'<rect x="{x}" y="{y - 11}" width="{width}" height="13" fill="{colour}"/>'
+    return f'{bar}<text x="{x + 2}" y="{y}">{escape(text)}</text>'
 
 
 def _named(row: Row, table: Table) -> tuple[str, ...]:

@@ -191,17 +191,12 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
     return PlanModel(steps=tuple(steps), goal=f"{frame.goal} by @{frame.plan}")
 
 
-_MAKING = {
-    GenerationStage.BEGUN: "waits for a plan: s or space asks for it",
-    GenerationStage.ASKED: "waits for a plan: a model is asked",
-    GenerationStage.HELD: "plans wait: a opens them",
-}
-
-
 def _waits_for_plan(state: AgentState) -> str:
     """How far the making of plans has come."""
-    stages = [each.stage for each in state.generations.values() if not each.stage.over]
-    return _MAKING.get(stages[-1], "waits for a plan") if stages else ""
+    if held_generation(state) is not None:
+        return "plans wait: a opens them"
+    begun = any(each.stage is GenerationStage.BEGUN for each in state.generations.values())
+    return "waits for a plan: s or space asks for it" if begun else "waits for a plan: a model is asked"
 
 
 def corrected(state: AgentState, step: str) -> tuple[str, ...]:

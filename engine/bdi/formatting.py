@@ -5,6 +5,8 @@ Words, comments, blank lines and line breaks inside of formulas stay.
 
 from __future__ import annotations
 
+import re
+
 from engine.bdi.errors import ProgramError
 from engine.bdi.expressions import BINARY, END, NAME, NUMBER, TOKEN, VARIABLE, WORDS
 from engine.bdi.parser import read_program
@@ -15,6 +17,7 @@ _OPERANDS = {NAME, VARIABLE, NUMBER, "string", "quoted", ")", "]"}
 """What an operator may stand behind."""
 _SPACED = {*BINARY, ":-", "|&|", "|||", "<-", ":"}
 _INDENT = "    "
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def formatted(text: str, source: str = "") -> str:
@@ -92,34 +95,25 @@ class _Layout:
 
     def at_start(self) -> bool:
         """Whether a clause or a step begins here."""
-        inside = not self.brackets or self.brackets[-1] == "{;"
-        return inside and self.before in ("", ";", "<-", "{;", "};", "@")
+        return self.in_steps() and self.before in ("", ";", "<-", "{;", "};", "@")
 
     def gap(self, text: str) -> None:
         """Take what stands between two tokens: comments stay, a blank line stays between clauses."""
-        blank = "\n\n" in text.replace(" ", "").replace("\t", "").replace("\r", "")
-        code, comments = text, []
-        while (slash := code.find("/")) >= 0:
-            line = code.startswith("//", slash)
-            end = code.find("\n" if line else "*/", slash + 1)
-            end = len(code) if end < 0 else end + (0 if line else 2)
-            comments.append((code[slash:end], "\n" in code[:slash]))
-            code = code[end:]
-        for number, (comment, new_line) in enumerate(comments):
-            if blank and not number and new_line:
-                self.blank()
-            self.comment(comment, beside=not new_line)
-        if blank and (not comments or "\n\n" in code.replace(" ", "")):
-            self.blank()
-        elif "\n" in code and self.before and not self.at_start() and self.line.strip():
-            self.end_line()
+        at = 0
+        for match in _COMMENT.finditer(text):
+            space, at = text[at : match.start()], match.end()
+            self.space(space)
+            self.comment(match[0], beside="\n" not in space)
+        self.space(text[at:])
 
-    def blank(self) -> None:
-        """A blank line, where a clause or a step begins."""
-        if self.at_start():
+    def space(self, text: str) -> None:
+        """Take line breaks: a blank line before a clause or step stays, and a break inside of a formula."""
+        if not self.at_start():
+            if "\n" in text and self.before:
+                self.end_line()
+        elif text.count("\n") > 1:
             self.end_line()
-            if self.lines and self.lines[-1]:
-                self.lines.append("")
+            self.lines += [""] * (bool(self.lines) and bool(self.lines[-1]))
 
     def comment(self, text: str, *, beside: bool = False) -> None:
         """A comment on a line of its own, or behind what stands there."""
@@ -132,7 +126,7 @@ class _Layout:
 
     def token(self, kind: str, text: str, *, goal: bool) -> None:
         """Write a token, which may stand right before that of a goal; begin a new line where one belongs."""
-        opens_block = kind == "{" and self.before in (")", NAME) and self.in_body and self._in_steps()
+        opens_block = kind == "{" and self.before in (")", NAME) and self.in_body and self.in_steps()
         if kind == "}" and self.brackets[-1:] == ["{;"]:
             self.brackets.pop()
             self.end_line()
@@ -157,7 +151,8 @@ class _Layout:
         self.prefix, self.before = sign, kind
         self.after(kind, opens_block)
 
-    def _in_steps(self) -> bool:
+    def in_steps(self) -> bool:
+        """Whether no bracket is open but those around steps."""
         return not self.brackets or self.brackets[-1] == "{;"
 
     def after(self, kind: str, opens_block: bool) -> None:
@@ -171,7 +166,7 @@ class _Layout:
         elif kind == "<-" and not self.brackets:
             self.in_body = True
             self.end_line()
-        elif kind == ";" and self._in_steps():
+        elif kind == ";" and self.in_steps():
             self.end_line()
         elif (kind == "." and not self.brackets) or (kind == "}" and not self.brackets and not self.in_body):
             self.in_body, self.before = False, ""

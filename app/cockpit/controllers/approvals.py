@@ -82,7 +82,8 @@ class Approvals:
         elif state.approvals.held:
             self._open_plan(rejects=begin is not None)
         elif not self.open_plans():
-            self.context.say(_nothing_asked(state), "note")
+            later = "once plans are made for it, a opens them" if state.reasons else "V accepts its plan"
+            self.context.say(f"the agent asks nothing; {later}", "note")
 
     def offer(self, kind: type[ev.Payload]) -> None:
         """Open by itself what an event asks, unless the operator is in the middle of something."""
@@ -263,12 +264,3 @@ class Approvals:
             self.context.send(TrustServer(server=entry.server, entry=entry.entry))
         else:
             self.context.send(DistrustServer(server=entry.server))
-
-
-def _nothing_asked(state: AgentState) -> str:
-    """When there will be something to answer."""
-    if not state.reasons:
-        return "the agent asks nothing; V accepts its plan"
-    if any(not generation.stage.over for generation in state.generations.values()):
-        return "the agent asks nothing yet: once its plans are made, a opens them"
-    return "the agent asks nothing; where plans are made for it, a opens them"

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 
 from engine.bdi import belief_revision as believing
@@ -32,6 +34,7 @@ from engine.bdi.intentions import (
     Intention,
     Message,
     Performative,
+    RunningAgent,
     Society,
     Waiting,
 )
@@ -149,18 +152,20 @@ def drop_intention(call: Call) -> bool:
     return True
 
 
-@internal(".drop_desire", 1)
-def drop_desire(call: Call) -> bool:
-    """Drop the intentions with this goal and the events that would make one."""
-    control.drop_goal(call.agent, call.literal(0), events=True)
-    return True
+def _declare_goal_action(name: str, do: Callable[[RunningAgent, Struct], None]) -> None:
+    def run(call: Call) -> bool:
+        do(call.agent, call.literal(0))
+        return True
+
+    internal(name, 1)(run)
 
 
-@internal(".drop_event", 1)
-def drop_event(call: Call) -> bool:
-    """Drop the events that would make an intention for this goal."""
-    control.drop_events(call.agent, call.literal(0))
-    return True
+_declare_goal_action(".drop_desire", partial(control.drop_goal, events=True))
+_declare_goal_action(".drop_event", control.drop_events)
+_declare_goal_action(
+    ".succeed_goal", control.succeed_goal
+)  # its plan and those above end, its caller goes on
+_declare_goal_action(".fail_goal", control.fail_goal)
 
 
 @internal(".drop_all_intentions", 0)
@@ -184,20 +189,6 @@ def drop_all_desires(call: Call) -> bool:
     """Drop every event and every intention."""
     control.drop_events(call.agent, None)
     return drop_all_intentions(call) is True
-
-
-@internal(".succeed_goal", 1)
-def succeed_goal(call: Call) -> bool:
-    """Take a goal as achieved: its plan and those above it end, its caller continues."""
-    control.succeed_goal(call.agent, call.literal(0))
-    return True
-
-
-@internal(".fail_goal", 1)
-def fail_goal(call: Call) -> bool:
-    """Let a goal fail, so that its `-!` plan gets its chance."""
-    control.fail_goal(call.agent, call.literal(0))
-    return True
 
 
 @internal(".suspend", 0, 1)

@@ -150,16 +150,8 @@ def _extreme(call: Call, sign: int) -> bool:
     return call.unify(1, best)
 
 
-@internal(".min", 2)
-def least(call: Call) -> bool:
-    """The first in the order of terms."""
-    return _extreme(call, -1)
-
-
-@internal(".max", 2)
-def greatest(call: Call) -> bool:
-    """The last in the order of terms."""
-    return _extreme(call, 1)
+internal(".min", 2)(lambda call: _extreme(call, -1))
+internal(".max", 2)(lambda call: _extreme(call, 1))
 
 
 @internal(".reverse", 2)
@@ -245,29 +237,16 @@ def _fits(call: Call, pattern: Term, item: Term) -> bool:
     return False
 
 
-@internal(".union", 3)
-def union(call: Call) -> bool:
-    """All elements, each once and in order."""
-    return call.unify(2, as_set(call.items(0) + call.items(1)))
-
-
-@internal(".intersection", 3)
-def intersection(call: Call) -> bool:
-    """Elements in both."""
-    return call.unify(2, as_set(_among(call, inside=True)))
-
-
-@internal(".difference", 3)
-def difference(call: Call) -> bool:
-    """Elements of the first that are not in the second."""
-    return call.unify(2, as_set(_among(call, inside=False)))
-
-
 def _among(call: Call, *, inside: bool) -> list[Term]:
     """The elements of the first list that are, or are not, among those of the second."""
     # Resolved, for a term keeps the hash that it had before its variables got values.
     others = set(map(resolved, call.items(1)))
     return [term for term in call.items(0) if (resolved(term) in others) is inside]
+
+
+internal(".union", 3)(lambda call: call.unify(2, as_set(call.items(0) + call.items(1))))
+internal(".intersection", 3)(lambda call: call.unify(2, as_set(_among(call, inside=True))))
+internal(".difference", 3)(lambda call: call.unify(2, as_set(_among(call, inside=False))))
 
 
 @internal(".range", 3, 4)
@@ -294,16 +273,8 @@ def _said(call: Call, first: int = 0) -> bool:
     return True
 
 
-@internal(".print", 0, ANY_NUMBER)
-def print_line(call: Call) -> bool:
-    """Say the arguments, one after the other without separators."""
-    return _said(call)
-
-
-@internal(".println", 0, ANY_NUMBER)
-def println(call: Call) -> bool:
-    """The same; what an agent says is always a line of its own."""
-    return _said(call)
+for _name in (".print", ".println"):  # what an agent says is always a line of its own
+    internal(_name, 0, ANY_NUMBER)(_said)
 
 
 @internal(".log", 1, ANY_NUMBER)
@@ -338,16 +309,12 @@ def substring(call: Call) -> Answers:
     yield from call.each((2, start, 3, start + len(part) - 1)[: 2 * (len(call) - 2)] for start in places())
 
 
-@internal(".lower_case", 2)
-def lower_case(call: Call) -> bool:
-    """A text in small letters."""
-    return call.unify(1, call.text(0).lower())
+def _declare_case(name: str, change: Callable[[str], str]) -> None:
+    internal(name, 2)(lambda call: call.unify(1, change(call.text(0))))
 
 
-@internal(".upper_case", 2)
-def upper_case(call: Call) -> bool:
-    """A text in capital letters."""
-    return call.unify(1, call.text(0).upper())
+_declare_case(".lower_case", str.lower)
+_declare_case(".upper_case", str.upper)
 
 
 @internal(".replace", 4)

@@ -159,7 +159,7 @@ async def test_plans_of_a_model_are_shown_before_they_are_installed(tmp_path: Pa
 async def test_one_step_has_plans_made_and_the_panes_say_what_is_waited_for(tmp_path: Path) -> None:
     async with cockpit(tmp_path / "ws", mission="explorer-generated", size=(120, 35)) as flight:
         await flight.press("a")
-        await flight.says("where plans are made for it, a opens them")
+        await flight.says("once plans are made for it, a opens them")
         await flight.press("s")
         await flight.dialog(GeneratedPlansDialog)
         await flight.press("escape")
