@@ -276,40 +276,26 @@ def format_files(options: argparse.Namespace) -> int:
     """Lay programs out, each written only where that changes it.
 
     Raises:
-        ProgramsError: one cannot be read or written; those before it are done.
+        ProgramsError: one cannot be read; those before it are done.
+        OSError, ValueError: a file cannot be read or written, or not be laid out.
     """
-    if options.agents or not options.files:
-        raise ProgramsError("say which files: --format robot.asl")
     for file in options.files:
-        problems: list[str] = []
-        text = _read(Path(file), problems)
+        text = _text(file)
         try:
-            if not problems and (laid_out := formatted(text, file)) != text:
-                Path(file).write_text(laid_out, "utf-8")
-                print(clean_line(file))
+            laid_out = formatted(text, file)
         except ProgramError as error:
-            problems += _shown(error.problems)
-        except (OSError, ValueError) as error:
-            problems.append(f"{file}: {_reason(error)}")
-        if problems:
-            raise ProgramsError("\n".join(problems))
+            raise ProgramsError("\n".join(_shown(error.problems))) from None
+        if laid_out != text:
+            Path(file).write_text(laid_out, "utf-8")
+            print(clean_line(file))
     return 0
 
 
 def new_files(options: argparse.Namespace) -> int:
-    """Write a program to begin with.
-
-    Raises:
-        ProgramsError: a file is there already, or cannot be written.
-    """
-    if not options.files:
-        raise ProgramsError("say which file: --new robot.asl")
+    """Write a program to begin with; raises OSError where a file is there already, or cannot be written."""
     for file in options.files:
-        try:
-            with Path(file).open("x", encoding="utf-8") as opened:
-                opened.write(TEMPLATE.read_text("utf-8"))
-        except OSError as error:
-            raise ProgramsError(f"{file}: {_reason(error)}") from None
+        with Path(file).open("x", encoding="utf-8") as opened:
+            opened.write(TEMPLATE.read_text("utf-8"))
         print(f"{clean_line(file)}: try it with pilothouse asl {shlex.quote(file)}, or --step before it")
     return 0
 
@@ -347,12 +333,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         for name, work in (("check", check_files), ("format", format_files), ("new", new_files)):
             if getattr(options, name):
-                return work(options)
+                return work(options) if options.files else print_error(f"say which files: --{name} robot.asl")
         run = run_agents(filled(AgentSpeakOptions, options), out=sys.stdout, err=sys.stderr)
     except ProgramsError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"{line}\n") if line.startswith(INDENT) else print_error(line)
         return 2
+    except (OSError, ValueError) as error:
+        return print_error(f"{getattr(error, 'filename', '') or 'the program'}: {_reason(error)}")
     if flag(options, "json"):
         print(json.dumps(run.as_json()), flush=True)
     elif not flag(options, "quiet"):
