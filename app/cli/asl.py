@@ -305,21 +305,15 @@ def new_files(options: argparse.Namespace) -> int:
 
 def add_arguments(asl: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
-    asl.add_argument(
-        "files", nargs="*", metavar="FILE", help=".asl programs, .mas lists of name=file.asl, or .mas2j"
-    )
+    text = ".asl programs, .mas lists of name=file.asl, or .mas2j"
+    asl.add_argument("files", nargs="*", metavar="FILE", help=text)
     asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE", help="more agents")
     asl.add_argument("--cycles", type=positive, metavar="N", help="stop after so many cycles of each agent")
-    asl.add_argument(
-        "--event-policy",
-        dest="policy",
-        choices=("skip_irrelevant", "one_per_cycle", "compat"),
-        default="skip_irrelevant",
-        help="what an event without a plan costs; compat: as the thesis' engine in everything",
-    )
-    asl.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of all chance; the same gives the same run"
-    )
+    policies, usual = tuple(POLICIES), EventPolicy.SKIP_IRRELEVANT.value
+    text = "what an event without a plan costs; compat: as the thesis' engine in everything"
+    asl.add_argument("--event-policy", dest="policy", choices=policies, default=usual, help=text)
+    text = "of all chance; the same gives the same run"
+    asl.add_argument("--seed", type=int, default=0, metavar="N", help=text)
     asl.add_argument("--trace", action="store_true", help="every change on standard error")
     instead = asl.add_mutually_exclusive_group()
     instead.add_argument("--step", action="store_true", help="run cycle by cycle, and ask and change minds")

@@ -76,12 +76,12 @@ def _fit_together(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None and not options.thinker:
             raise ValueError(f"--{name} is for --thinker NAME; other plans are what they are")
     tables = options.what or options.tables is not None
-    if tables and options.judge:
-        raise ValueError("--tables takes no --judge; --answer FILE --judge NAME scores an answer")
+    if tables and (options.judge or options.plans or options.answer or options.thinker):
+        raise ValueError(
+            "--tables takes no --judge and no plans; --answer FILE --judge NAME scores an answer"
+        )
     if not tables and (options.model or options.out):
         raise ValueError("--model and --out are for: explorer tables")
-    if options.what and (options.plans or options.answer or options.thinker):
-        raise ValueError("explorer tables takes its answers from the thesis, --tables FOLDER or --model NAME")
 
 
 def run(options: argparse.Namespace) -> int:

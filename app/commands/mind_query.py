@@ -48,8 +48,4 @@ def doubts(config: Mapping[str, Any]) -> str:
     if not isinstance(program, str):
         return ""
     found = unknown_actions(parse_program(program, str(config.get("source", ""))), STANDARD)
-    return "".join(f"; {finding}" for finding in found[:DOUBTS]) + "; …" * (len(found) > DOUBTS)
-
-
-DOUBTS = 5
-"""Findings that are said at once."""
+    return "".join(f"; {finding}" for finding in found)

@@ -8,7 +8,8 @@ percepts are what the world may give.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cache, partial
 from typing import NamedTuple
 
 from engine.bdi.arithmetic import FUNCTIONS
@@ -94,18 +95,20 @@ def _uses(program: Program) -> Iterator[_Use]:
 def unknown_actions(program: Program, known: InternalActions) -> list[Finding]:
     """Internal actions that are not there, or not with so many arguments."""
     findings = []
+    problem = cache(partial(_problem, known))
     for use in _uses(program):
         for part in subterms(use.term):
             if not isinstance(part, Struct) or not is_internal(part.functor):
                 continue
             step = part is use.term and use.kind is StepKind.INTERNAL  # else it may be an atom with dots
-            if (step or part.functor.startswith((".", "math."))) and (problem := _problem(part, known)):
-                findings.append(Finding(use.source, *use.place, problem, wrong=True))
-    return findings
+            if step or part.functor.startswith((".", "math.")):
+                findings.append(
+                    Finding(use.source, *use.place, problem(part.functor, len(part.args)), wrong=True)
+                )
+    return [finding for finding in findings if finding.text]
 
 
-def _problem(call: Struct, known: InternalActions) -> str:
-    name, count = call.functor, len(call.args)
+def _problem(known: InternalActions, name: str, count: int) -> str:
     counts = {many for function, many in _CALLS if function == name}
     if action := known.known.get(name):
         counts |= {action.least, action.most}
@@ -192,21 +195,33 @@ def _gaps(program: Program, names: _Names) -> Iterator[Finding]:
     """Goals without plans, beliefs that nothing asks for, and questions for what is nearly a belief."""
     triggers = [plan.trigger for plan in program.plans]
     literals = [each.literal for each in triggers if isinstance(each.literal, Struct)]
-    if len(literals) == len(triggers) and not any(each.functor in _OPEN for each in literals):
-        handled = {each.indicator for each in literals}
-        uses = [(use.source, use.place, use.name) for use in _uses(program) if use.kind in _PURSUED]
-        uses += [(program.source, goal.position, goal.literal.indicator) for goal in program.goals]
-        for source, place, goal in uses:
-            if goal and goal not in handled:
-                yield Finding(source, *place, f"there is no plan for {goal}{nearest(goal, handled)}")
+    uses = list(_uses(program))
     reacted = {each.indicator for each in literals}
-    for belief in program.beliefs:
-        name = belief.literal.indicator
-        if not names.open and name not in reacted | names.asked | names.handed:
-            yield Finding(program.source, *belief.position, f"nothing asks for the belief {name}")
+    if len(literals) == len(triggers) and not any(each.functor in _OPEN for each in literals):
+        goals = [(goal.literal.indicator, (program.source, goal.position)) for goal in program.goals]
+        goals += [(use.name, (use.source, use.place)) for use in uses if use.kind in _PURSUED and use.name]
+        yield from _firsts(
+            goals, reacted, lambda goal: f"there is no plan for {goal}{nearest(goal, reacted)}"
+        )
+    if not names.open:
+        beliefs = [(each.literal.indicator, (program.source, each.position)) for each in program.beliefs]
+        known = reacted | names.asked | names.handed
+        yield from _firsts(beliefs, known, lambda name: f"nothing asks for the belief {name}")
     held = names.held | names.handed | reacted | {rule.head.indicator for rule in program.rules}
-    for use in _uses(program):
-        if use.kind not in _ASKED or not isinstance(use.term, Struct) or use.term.functor in _NAMELESS:
-            continue
-        if use.name not in held and (near := nearest(use.name, held)):
-            yield Finding(use.source, *use.place, f"nothing here believes {use.name}{near}")
+    asked = [
+        (use.name, (use.source, use.place))
+        for use in uses
+        if use.kind in _ASKED and isinstance(use.term, Struct) and use.term.functor not in _NAMELESS
+    ]
+    for finding in _firsts(asked, held, lambda name: f"nothing here believes {name}{nearest(name, held)}"):
+        if "did you mean" in finding.text:
+            yield finding
+
+
+def _firsts(
+    uses: Sequence[tuple[str, tuple[str, Position]]], known: Set[str], text: Callable[[str], str]
+) -> Iterator[Finding]:
+    """What is said of each name that is not known, at its first place."""
+    for name, (source, place) in dict(reversed(uses)).items():
+        if name not in known:
+            yield Finding(source, *place, text(name))

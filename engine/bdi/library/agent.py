@@ -84,10 +84,7 @@ def abolish(call: Call) -> bool:
     return True
 
 
-@internal(".my_name", 1)
-def my_name(call: Call) -> bool:
-    """The agent's name."""
-    return call.unify(0, Struct(call.agent.name))
+internal(".my_name", 1)(lambda call: call.unify(0, Struct(call.agent.name)))  # the agent's name
 
 
 @internal(".random", 1, 3)
@@ -115,10 +112,8 @@ def set_random_seed(call: Call) -> bool:
     return True
 
 
-@internal(".nano_time", 1)
-def nano_time(call: Call) -> bool:
-    """The agent's time in nanoseconds."""
-    return call.unify(0, normalized(call.agent.now * 1e6))
+# The agent's time in nanoseconds
+internal(".nano_time", 1)(lambda call: call.unify(0, normalized(call.agent.now * 1e6)))
 
 
 @internal(".fail", 0, ANY_NUMBER)
@@ -546,10 +541,8 @@ def _society(call: Call) -> Society:
     return call.agent.society
 
 
-@internal(".all_names", 1)
-def all_names(call: Call) -> bool:
-    """The names of all agents."""
-    return call.unify(0, list_of(map(atom, _society(call).names())))
+# The names of all agents
+internal(".all_names", 1)(lambda call: call.unify(0, list_of(map(atom, _society(call).names()))))
 
 
 @internal(".create_agent", 2)
@@ -562,10 +555,8 @@ def create_agent(call: Call) -> bool:
     return True
 
 
-@internal(".kill_agent", 1)
-def kill_agent(call: Call) -> bool:
-    """End an agent; False when there is none with this name."""
-    return _society(call).kill(call.name_of(0))
+# End an agent; False when there is none with this name
+internal(".kill_agent", 1)(lambda call: _society(call).kill(call.name_of(0)))
 
 
 @internal(".stopMAS", 0, 1)

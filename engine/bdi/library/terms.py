@@ -75,10 +75,8 @@ def sorts(call: Call) -> Answers:
 _SORT_NAMES = ("number", "atom", "literal", "string", "list", "structure", "ground")
 
 
-@internal(".copy_term", 2)
-def copy_term(call: Call) -> bool:
-    """The same term with variables of its own."""
-    return call.unify(1, instantiated(canonical(call.value(0))))
+# The same term with variables of its own
+internal(".copy_term", 2)(lambda call: call.unify(1, instantiated(canonical(call.value(0)))))
 
 
 @internal("=..", 2)
@@ -117,10 +115,7 @@ def length(call: Call) -> bool:
     return call.unify(1, len(result) if isinstance(result, str) else len(call.items(0)))
 
 
-@internal(".member", 2)
-def member(call: Call) -> Answers:
-    """Each element that fits."""
-    yield from call.each((0, item) for item in call.items(1))
+internal(".member", 2)(lambda call: call.each((0, item) for item in call.items(1)))  # each element that fits
 
 
 @internal(".nth", 3)
@@ -133,10 +128,8 @@ def nth(call: Call) -> Answers:
     yield from call.each((0, place, 2, items[place]) for place in places)
 
 
-@internal(".sort", 2)
-def sort(call: Call) -> bool:
-    """In the total order of terms; equal ones stay."""
-    return call.unify(1, list_of(in_order(call.items(0))))
+# In the total order of terms; equal ones stay
+internal(".sort", 2)(lambda call: call.unify(1, list_of(in_order(call.items(0)))))
 
 
 def _extreme(call: Call, sign: int) -> bool:
@@ -184,16 +177,12 @@ def _parts(call: Call, stretches: Callable[[int], Iterable[tuple[int, int]]]) ->
     yield from call.each((0, list_of(items[start:stop])) for start, stop in stretches(len(items)))
 
 
-@internal(".prefix", 2)
-def prefix(call: Call) -> Answers:
-    """Each beginning of a list or text that fits, the longest first."""
-    yield from _parts(call, lambda size: ((0, stop) for stop in range(size, -1, -1)))
+# Each beginning of a list or text that fits, the longest first
+internal(".prefix", 2)(lambda call: _parts(call, lambda size: ((0, stop) for stop in range(size, -1, -1))))
 
 
-@internal(".suffix", 2)
-def suffix(call: Call) -> Answers:
-    """Each end of a list or text that fits, the longest first."""
-    yield from _parts(call, lambda size: ((start, size) for start in range(size + 1)))
+# Each end of a list or text that fits, the longest first
+internal(".suffix", 2)(lambda call: _parts(call, lambda size: ((start, size) for start in range(size + 1))))
 
 
 @internal(".empty", 1)
