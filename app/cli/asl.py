@@ -1,18 +1,23 @@
-"""AgentSpeak(L) programs run from the command line, several agents together."""
+"""AgentSpeak(L) programs from the command line: run, several together, checked, laid out, begun."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from app.cli.asl_shell import Shell
 from app.cli.mas2j import read_project
 from app.cli.options import filled, flag, positive, print_error
-from engine.bdi.errors import EvaluationError, ProgramError
+from engine.bdi.checking import check, unknown_actions
+from engine.bdi.errors import EvaluationError, ProgramError, SyntaxProblem
+from engine.bdi.formatting import formatted
+from engine.bdi.library.terms import STANDARD
 from engine.bdi.parser import load_program
 from engine.bdi.semantics import EventPolicy, Semantics
 from engine.bdi.syntax import Program
@@ -28,9 +33,11 @@ POLICIES = {
 }
 """What `--policy` takes: an event policy with Jason's semantics otherwise, or those of the thesis' engine."""
 
+TEMPLATE = Path(__file__).with_name("template.asl")
 PROJECT = ".mas2j"
 """Ending of Jason's project files."""
 
+INDENT = "    "
 LARGEST = 20_000_000
 """Bytes of one file."""
 
@@ -47,10 +54,11 @@ class AgentSpeakOptions:
     policy: str = EventPolicy.SKIP_IRRELEVANT.value
     seed: int = 0
     trace: bool = False
+    step: bool = False
 
 
 class ProgramsError(ValueError):
-    """Programs that cannot be run; the message has a line for each problem."""
+    """Programs that cannot be run; each line of the message is a problem, or indented, the text of one."""
 
 
 def load_agents(options: AgentSpeakOptions) -> dict[str, Program]:
@@ -116,7 +124,14 @@ def _load_project(path: Path, agents: dict[str, Program], problems: list[str]) -
                     problems.append(f"{path}: there is an agent '{name}' already")
                 agents[name] = program
     except ProgramError as error:
-        problems += map(str, error.problems)
+        problems += _shown(error.problems)
+
+
+def _shown(problems: Iterable[SyntaxProblem]) -> Iterable[str]:
+    """Problems of a text with their mends and the lines that they stand in."""
+    for problem in problems:
+        yield problem.advice
+        yield from (f"{INDENT}{clean(line)}" for line in problem.excerpt)
 
 
 def _text(path: str) -> str:
@@ -150,7 +165,7 @@ def _load(path: Path, problems: list[str]) -> Program:
     except (OSError, ValueError) as error:
         problems.append(f"{path}: {_reason(error)}")
         return Program()
-    problems += map(str, wrong)
+    problems += _shown(wrong)
     return program
 
 
@@ -184,6 +199,8 @@ class AgentSpeakRun:
 def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> AgentSpeakRun:
     """Run the agents; what they print goes to `out`, failures and the trace to `err`.
 
+    With `step`, lines of standard input say how far.
+
     Raises:
         ProgramsError: they cannot be loaded.
     """
@@ -204,12 +221,22 @@ def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> Agent
         warn=warn,
         tracer=_tracer(err) if options.trace else None,
     )
+    programs = load_agents(options)
+    for finding in dict.fromkeys(
+        each for one in programs.values() for each in unknown_actions(one, STANDARD)
+    ):
+        print(clean_line(str(finding)), file=err)
+    shell = Shell(system, out) if options.step else None
+    if shell is not None:
+        system.tracer = shell.show
     try:
-        for name, program in load_agents(options).items():
+        for name, program in programs.items():
             system.add(name, program)
     except EvaluationError as error:
         raise ProgramsError(str(error)) from None
-    run.cycles = system.run(options.cycles)
+    if shell is not None:
+        shell.talk()
+    run.cycles = system.rounds if shell is not None else system.run(options.cycles)
     run.finished = system.stopped or system.idle
     return run
 
@@ -222,6 +249,55 @@ def _tracer(err: TextIO) -> Callable[[TraceEvent], None]:
         print(f"{cycle:>6} {agent} {type(record).__name__} {words}", file=err)
 
     return write
+
+
+# ------------------------------------------------------------------ instead of running
+
+
+def check_files(options: argparse.Namespace) -> int:
+    """Say what is wrong with programs that are to run together; 2 where something is.
+
+    Raises:
+        ProgramsError: they cannot be read.
+    """
+    programs = load_agents(filled(AgentSpeakOptions, options))
+    findings = check(list({id(each): each for each in programs.values()}.values()), STANDARD)
+    if flag(options, "json"):
+        print(json.dumps({"findings": [each._asdict() for each in findings]}))
+    else:
+        for finding in findings:
+            print(clean_line(str(finding)))
+        if not findings and not flag(options, "quiet"):
+            print(f"{len(programs)} program{'s' * (len(programs) != 1)}, nothing to say", file=sys.stderr)
+    return 2 if any(each.wrong for each in findings) else 0
+
+
+def format_files(options: argparse.Namespace) -> int:
+    """Lay programs out, each written only where that changes it.
+
+    Raises:
+        ProgramsError: one cannot be read; those before it are done.
+        OSError, ValueError: a file cannot be read or written, or not be laid out.
+    """
+    for file in options.files:
+        text = _text(file)
+        try:
+            laid_out = formatted(text, file)
+        except ProgramError as error:
+            raise ProgramsError("\n".join(_shown(error.problems))) from None
+        if laid_out != text:
+            Path(file).write_text(laid_out, "utf-8")
+            print(clean_line(file))
+    return 0
+
+
+def new_files(options: argparse.Namespace) -> int:
+    """Write a program to begin with; raises OSError where a file is there already, or cannot be written."""
+    for file in options.files:
+        with Path(file).open("x", encoding="utf-8") as opened:
+            opened.write(TEMPLATE.read_text("utf-8"))
+        print(f"{clean_line(file)}: try it with pilothouse asl {shlex.quote(file)}, or --step before it")
+    return 0
 
 
 # ------------------------------------------------------------------ the subcommand
@@ -240,16 +316,24 @@ def add_arguments(asl: argparse.ArgumentParser) -> None:
     )
     asl.add_argument("--seed", type=int, default=0, metavar="N")
     asl.add_argument("--trace", action="store_true")
+    instead = asl.add_mutually_exclusive_group()
+    for flag in ("--step", "--check", "--format", "--new"):
+        instead.add_argument(flag, action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the programs until they rest."""
+    """Run the programs until they rest, or do what was asked for instead."""
     try:
+        for name, work in (("check", check_files), ("format", format_files), ("new", new_files)):
+            if getattr(options, name):
+                return work(options) if options.files else print_error(f"say which files: --{name} robot.asl")
         run = run_agents(filled(AgentSpeakOptions, options), out=sys.stdout, err=sys.stderr)
     except ProgramsError as error:
         for line in str(error).splitlines():
-            print_error(line)
+            sys.stderr.write(f"{line}\n") if line.startswith(INDENT) else print_error(line)
         return 2
+    except (OSError, ValueError) as error:
+        return print_error(f"{getattr(error, 'filename', '') or 'the program'}: {_reason(error)}")
     if flag(options, "json"):
         print(json.dumps(run.as_json()), flush=True)
     elif not flag(options, "quiet"):

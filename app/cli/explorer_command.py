@@ -7,18 +7,21 @@ from pathlib import Path
 
 from app.cli.explorer import ExplorerOptions, Mode, explore
 from app.cli.options import Answer, filled, run_answer
-from app.cli.tables import tables_answer
+from app.cli.tables import ask_answers, tables_answer
 from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
 
 
 def add_arguments(explorer: argparse.ArgumentParser) -> None:
     """Declare what it takes."""
+    explorer.add_argument("what", nargs="?", choices=("tables",))
     tried = explorer.add_mutually_exclusive_group()
     tried.add_argument("--plans", default="", metavar="P")
     tried.add_argument("--answer", default="", metavar="FILE")
     tried.add_argument("--thinker", default="", metavar="NAME")
     tried.add_argument("--tables", type=Path, metavar="FOLDER")
+    explorer.add_argument("--model", default="", metavar="NAME")
+    explorer.add_argument("--out", type=Path, metavar="FOLDER")
     explorer.add_argument("--seeds", default="7", metavar="LIST")
     explorer.add_argument("--compat", dest="main", action="store_const", const="ref_cycles", default="cycles")
     explorer.add_argument("--native", dest="main", action="store_const", const="cycles")
@@ -33,10 +36,14 @@ async def _answer(options: argparse.Namespace) -> Answer:
     """Exit code, and the answer for a program and for a person."""
     try:
         _fit_together(options)
-        if options.tables is not None:
-            return 0, *await tables_answer(options.tables, options.seeds)
+        if options.what or options.tables is not None:
+            folder = options.tables
+            if options.model:
+                folder = folder or Path("explorer-answers")
+                await ask_answers(options.model, folder)
+            return 0, *await tables_answer(folder, options.seeds, options.out)
         prompt = PromptVariant(options.prompt) if options.prompt else None
-        chosen = filled(ExplorerOptions, options, main=Mode(options.main), prompt=prompt)
+        chosen = filled(ExplorerOptions, options, prompt=prompt)
         return 0, *await explore(chosen)
     except ValueError as error:
         return 2, {}, str(error)
@@ -53,8 +60,13 @@ def _fit_together(options: argparse.Namespace) -> None:
     for name in ("prompt", "temperature", "keep"):
         if getattr(options, name) is not None and not options.thinker:
             raise ValueError(f"--{name} is for --thinker NAME; other plans are what they are")
-    if options.tables is not None and options.judge:
-        raise ValueError("--tables takes no --judge; --answer FILE --judge NAME scores an answer")
+    tables = options.what or options.tables is not None
+    if tables and (options.judge or options.plans or options.answer or options.thinker):
+        raise ValueError(
+            "--tables takes no --judge and no plans; --answer FILE --judge NAME scores an answer"
+        )
+    if not tables and (options.model or options.out):
+        raise ValueError("--model and --out are for: explorer tables")
 
 
 def run(options: argparse.Namespace) -> int:

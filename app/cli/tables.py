@@ -1,6 +1,7 @@
-"""`pilothouse explorer --tables FOLDER`: the tables 5.2 to 5.5 of the thesis, its published rows beside ours.
+"""`pilothouse explorer tables`: the tables 5.2 to 5.5 of the thesis, its published rows beside ours.
 
-The folder holds models' answers as `MODEL/PROMPT-TEMPERATURE-REPEAT.txt`, such as `Claude/hints-0.5-1.txt`;
+They are made of the answers that the thesis prints, of those in a folder, or of a model that is asked. A
+folder holds models' answers as `MODEL/PROMPT-TEMPERATURE-REPEAT.txt`, such as `Claude/hints-0.5-1.txt`;
 `explorer --thinker NAME --keep FILE` asks for one.
 
 Ours use the variants of CC, RR and BSA that have the artefacts of the thesis' program, leave out runs with
@@ -10,14 +11,23 @@ more than one generation as the thesis does, and count time in its cycles.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 from typing import Any
+from xml.sax.saxutils import escape
 
-from app.cli.candidates import CandidateError, answer_candidate, seeds_of
+from app.cli.candidates import (
+    CandidateError,
+    answer_candidate,
+    asked_candidate,
+    find_answerer,
+    seeds_of,
+    write_answer,
+)
 from app.cli.explorer import CandidateRuns, Mode, Result, report
 from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
@@ -62,24 +72,52 @@ class Trial:
     result: Result
 
 
-async def tables_answer(folder: Path, seeds: str) -> tuple[dict[str, Any], str]:
-    """What `pilothouse explorer --tables` answers, for a program and for a person.
+TEMPERATURES = (0.1, 0.5, 0.9)
+
+
+async def ask_answers(name: str, folder: Path) -> None:
+    """Ask a model once for each prompt and temperature, where the folder has no answer of it yet.
 
     Args:
-        folder: with the answers.
-        seeds: each answer is run with these.
+        name: of a thinker, such as `claude`.
+        folder: where the answers are kept.
 
     Raises:
-        ValueError: the folder holds something else; the message says what is expected.
+        AskError: it gives no answer; those before it are kept.
+        CandidateError: there is no such thinker, or an answer cannot be written.
+    """
+    for prompt in PromptVariant:
+        for temperature in TEMPERATURES:
+            by = find_answerer(name)
+            path = folder / re.sub(r"[^\w.-]", "_", by.model) / f"{prompt}-{temperature}-1.txt"
+            if not path.exists():
+                candidate = asked_candidate(by, by.model, temperature=temperature, user_prompt=prompt)
+                result = await CandidateRuns(candidate, seeds_of("7")).result(Mode.COMPAT)
+                write_answer(path, result.review.answer.text)
+
+
+async def tables_answer(
+    folder: Path | None, seeds: str, out: Path | None = None
+) -> tuple[dict[str, Any], str]:
+    """What `pilothouse explorer tables` answers, for a program and for a person.
+
+    Args:
+        folder: with the answers; None for those that the thesis prints.
+        seeds: each answer is run with these.
+        out: where the tables are written as CSV and as a picture.
+
+    Raises:
+        ValueError: the folder holds something else, or nothing can be written; the message says what to do.
     """
     trials, failures = [], {}
-    for path, given in _answers(folder).items():
+    for name, given in _answers(folder).items():
         try:
-            runs = CandidateRuns(answer_candidate(str(path)), seeds_of(seeds))
+            runs = CandidateRuns(answer_candidate(str(folder / name) if folder else name), seeds_of(seeds))
             trials.append(Trial(given, await runs.result(Mode.COMPAT)))
         except (AskError, CandidateError) as error:
-            failures[str(path.relative_to(folder))] = str(error)
+            failures[name] = str(error)
     pras = _pras(trials)
+    notes = _published("notes.txt").rstrip()
     answer = {
         "answers": len(trials) + len(failures),
         "trials": [trial.given | report(trial.result, seeds) for trial in trials],
@@ -89,22 +127,29 @@ async def tables_answer(folder: Path, seeds: str) -> tuple[dict[str, Any], str]:
             table.name: {"ours": table_rows(table, trials), "published": published_rows(table.name)}
             for table in TABLES
         },
+        "notes": notes,
     }
+    if out is not None:
+        _write(out, trials)
     lines = ["\n".join(table_lines(table, trials)) + "\n" for table in TABLES]
     lines += ["PRAS of answers that reached home, by likeness to the baseline"]
     lines += [f"  {model}: {value}" for model, value in pras.items()]
-    return answer, "\n".join([*lines, *(f"{name}: {problem}" for name, problem in failures.items())])
+    lines += [*(f"{name}: {problem}" for name, problem in failures.items()), "", notes]
+    return answer, "\n".join(lines)
 
 
-def _answers(folder: Path) -> dict[Path, Row]:
+def _answers(folder: Path | None) -> dict[str, Row]:
+    names = ("model", "prompt", "temperature", "repeat")
+    if folder is None:
+        return {row.pop("listing"): row for row in csv.DictReader(_published("printed.csv").splitlines())}
     answers = {}
     for path in sorted(folder.glob("*/*.txt")):
         if (named := _NAME.fullmatch(path.stem)) is None:
             expected = f"PROMPT-TEMPERATURE-REPEAT.txt with a prompt of {', '.join(PromptVariant)}"
             raise ValueError(f"{path}: an answer is named {expected}")
         prompt, temperature, repeat = named.groups()
-        row = {"model": path.parent.name, "prompt": prompt, "temperature": f"{float(temperature):g}"}
-        answers[path] = row | {"repeat": repeat}
+        given = (path.parent.name, prompt, f"{float(temperature):g}", repeat)
+        answers[f"{path.parent.name}/{path.name}"] = dict(zip(names, given, strict=True))
     if not answers:
         raise ValueError(f"{folder}: there are no answers MODEL/PROMPT-TEMPERATURE-REPEAT.txt")
     return answers
@@ -121,8 +166,11 @@ def _pras(trials: Sequence[Trial]) -> dict[str, float]:
 
 def published_rows(name: str) -> list[Row]:
     """The rows of a table of the thesis."""
-    text = (files("engine.tools.worlds") / "published" / f"table-{name}.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    return list(csv.DictReader(_published(f"table-{name}.csv").splitlines()))
+
+
+def _published(name: str) -> str:
+    return (files("engine.tools.worlds") / "published" / name).read_text(encoding="utf-8")
 
 
 def table_rows(table: Table, trials: Sequence[Trial]) -> list[Row]:
@@ -154,15 +202,20 @@ def _value(name: str, results: Sequence[Result]) -> str:
     return f"{mean(result.metrics.as_dict()[AS_THESIS.get(name, name.lower())] for result in results):.2f}"
 
 
-def table_lines(table: Table, trials: Sequence[Trial]) -> Iterator[str]:
-    """The table as text: after each of our rows the thesis' row of the same keys, then its other rows."""
+def _ordered(table: Table, trials: Sequence[Trial]) -> list[tuple[str, Row]]:
+    """After each of our rows the thesis' row of the same keys, then its other rows."""
     theirs = {_named(row, table): row for row in published_rows(table.name)}
     ordered: list[tuple[str, Row]] = []
     for row in table_rows(table, trials):
         ordered.append(("ours", row))
         if (match := theirs.pop(_named(row, table), None)) is not None:
             ordered.append(("thesis", match))
-    ordered += [("thesis", row) for row in theirs.values()]
+    return ordered + [("thesis", row) for row in theirs.values()]
+
+
+def table_lines(table: Table, trials: Sequence[Trial]) -> Iterator[str]:
+    """The table as text."""
+    ordered = _ordered(table, trials)
     columns = (*table.keys, *table.values)
     widths = {name: max(len(name), *(len(row[name]) for _, row in ordered)) for name in columns}
     yield f"Table {table.name}: {table.title}"
@@ -170,6 +223,34 @@ def table_lines(table: Table, trials: Sequence[Trial]) -> Iterator[str]:
     for whose, row in ordered:
         shown = (f"{row[name]:{'<' if name in table.keys else '>'}{widths[name]}}" for name in columns)
         yield "  ".join([f"{whose:<6}", *shown])
+
+
+def _write(out: Path, trials: Sequence[Trial]) -> None:
+    """Each table as CSV, and all as a picture with a bar for each value."""
+    marks, y = [_mark(8, 16, "blue: ours, grey: the thesis")], 16
+    for table in TABLES:
+        columns, ordered = (*table.keys, *table.values), _ordered(table, trials)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerow(("whose", *columns))
+        csv.writer(text).writerows((whose, *(row[name] for name in columns)) for whose, row in ordered)
+        write_answer(out / f"table-{table.name}.csv", text.getvalue())
+        marks.append(_mark(8, y + 28, f"Table {table.name}: {table.title}"))
+        marks += [_mark(8 + 110 * at, y + 46, name) for at, name in enumerate(columns)]
+        y += 50
+        most = {name: max(float(row[name]) for _, row in ordered) or 1 for name in table.values}
+        for whose, row in ordered:
+            colour = "#4c9be8" if whose == "ours" else "#c9c9c9"
+            for at, name in enumerate(columns):
+                width = 96 * float(row[name]) / most[name] if name in most else 0
+                marks.append(_mark(8 + 110 * at, y + 11, row[name], f"{width:.1f}", colour))
+            y += 16
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="1460" height="{y + 8}" font-family="monospace"'
+    write_answer(out / "tables.svg", "\n".join([f'{head} font-size="11">', *marks, "</svg>\n"]))
+
+
+def _mark(x: int, y: int, text: str, width: str = "0", colour: str = "none") -> str:
+    bar = f'<rect x="{x}" y="{y - 11}" width="{width}" height="13" fill="{colour}"/>'
+    return f'{bar}<text x="{x + 2}" y="{y}">{escape(text)}</text>'
 
 
 def _named(row: Row, table: Table) -> tuple[str, ...]:

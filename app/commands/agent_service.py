@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, GrammarError, Request, Values, answer_message
+from app.commands.mind_query import doubts
 from app.commands.preview import VALUE_LIMIT, default_preview, preview_improve, refused_preview
 from app.projection.improve_text import Preview
 from engine.core.command import Receipt
@@ -47,12 +48,15 @@ def with_program_text(here: Path, config: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         here: from where the file's path leads.
-        config: as it was typed.
+        config: as it was typed; the file is its `file`, or that of its `program`.
 
     Raises:
         GrammarError: the file cannot be read.
     """
-    named = config.pop("file", None)
+    inside = config["program"].pop("file", None) if isinstance(config.get("program"), dict) else None
+    if inside is not None and not config["program"]:
+        del config["program"]
+    named = config.pop("file", inside)
     if named is None:
         return config
     path = here / Path(str(named)).expanduser()
@@ -92,7 +96,8 @@ async def create_agent(service: AgentService, host: CommandHost, values: Values)
     specification = _understood(service, host, values)
     understood = list(specification.lines)
     receipt = await service.create(specification, operator=host.operator)
-    return 0, {**_flat(receipt), "understood": understood}, receipt.message
+    message = clean_line(receipt.message + doubts(specification.config), limit=2_000)
+    return 0, {**_flat(receipt), "understood": understood, "message": message}, message
 
 
 @with_service

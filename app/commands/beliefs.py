@@ -198,6 +198,13 @@ COMMANDS = (
     command("believe", Submit(_believe), Rest("belief", "a key", shown="KEY VALUE", offers=_beliefs)),
     command("forget", Submit(_forget), Rest("belief", "a key", shown="KEY", offers=_beliefs)),
     command(
+        "query",
+        "ask an AgentSpeak(L) agent's beliefs and rules a formula",
+        Show(late("mind_query:query_answer"), "query"),
+        Rest("formula", "a formula", shown="FORMULA"),
+        examples=("query ?obstacle(X) & not free(X)",),
+    ),
+    command(
         "intention",
         Submit(_intention),
         Rest("what", "an intention", shown="N suspend|resume|drop|fail [REASON]", offers=_intentions),

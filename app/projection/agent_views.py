@@ -182,10 +182,20 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
             recipe=f"@{frame.plan} line {item.position.line}",
             clause=f"{made.generation}: {_proof(made.verified, made.succeeded, made.steps)}" if made else "",
             clause_index=1 if made else 0,
+            source=True,
+            waits=_waits_for_plan(state) if item.current and intention.state == "generation" else "",
         )
         for at, item in enumerate(frame.items)
     )
     return PlanModel(steps=tuple(steps), goal=f"{frame.goal} by @{frame.plan}")
+
+
+def _waits_for_plan(state: AgentState) -> str:
+    """How far the making of plans has come."""
+    if held_generation(state) is not None:
+        return "plans wait: a opens them"
+    begun = any(each.stage is GenerationStage.BEGUN for each in state.generations.values())
+    return "waits for a plan: s or space asks for it" if begun else "waits for a plan: a model is asked"
 
 
 def corrected(state: AgentState, step: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from engine.bdi import trace as record
 from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
 from engine.bdi.beliefs import Answer
+from engine.bdi.compiler import compile_formula
 from engine.bdi.cycle import RESTED, SENSE, WORKED, CycleReport, act, deliberate, sense
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.goal_states import GoalState
@@ -26,12 +27,14 @@ from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Frame, Intention, Message, Phase, RunningAgent, Waiting
 from engine.bdi.internal_actions import Call, InternalActions
 from engine.bdi.library.terms import STANDARD
+from engine.bdi.parser import parse_term
 from engine.bdi.plans import CompiledPlan, LoadedProgram, evaluated
+from engine.bdi.printer import shown_text
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
-from engine.bdi.unification import Trail
+from engine.bdi.unification import Scope, Trail
 
 
 class BdiAgent(RunningAgent):
@@ -127,6 +130,17 @@ class BdiAgent(RunningAgent):
         """Tags of the goals that wait to be pursued, are pursued, or whose failure is being handled."""
         pursued = {intention.tag for intention in self.intentions.values()}
         return (pursued | {event.tag for event in self.events}) - {""}
+
+    def tell(self, literal: Struct, *, removed: bool = False) -> None:
+        """Let it believe something, or no longer; without a source it is its own belief.
+
+        Raises:
+            EvaluationError: the belief base is full, or too many events wait.
+        """
+        literal = fresh_copy(literal)
+        change = believing.forget(self, literal) if removed else believing.believe(self, literal)
+        if change is not None:
+            believing.announce(self, change)
 
     # ------------------------------------------------------------------ the cycle
 
@@ -328,3 +342,28 @@ class BdiAgent(RunningAgent):
     ) -> Answer:
         """Run an internal action, as a step of an intention or inside a formula."""
         return self.internal.call(Call(self, name, args, trail, intention))
+
+
+ANSWERS = 50
+"""Answers of a formula that are said."""
+
+
+def answer_texts(agent: BdiAgent, formula: str) -> list[str]:
+    """The answers to a formula, each as the values of its variables, or yes; no where there is none.
+
+    Raises:
+        ProgramError: it cannot be read.
+        EvaluationError: it cannot be evaluated.
+    """
+    scope = Scope()
+    compiled = compile_formula(parse_term(formula.strip().removeprefix("?"), "the formula"), scope)
+    query = compiled.answers(scope.environment(), agent)
+    env = query.env
+    texts: list[str] = []
+    while query.advance():
+        if len(texts) == ANSWERS:
+            return [*texts, f"and more than these {ANSWERS}"]
+        # A name of the compiler's own holds a space.
+        values = {name: env[slot] for name, slot in scope.slots.items() if name.isidentifier()}
+        texts.append(", ".join(f"{name} = {shown_text(value)}" for name, value in values.items()) or "yes")
+    return texts or ["no"]

@@ -30,9 +30,29 @@ class SyntaxProblem:
     """From 1, in characters."""
     expected: str
     found: str
+    mend: str = ""
+    """What was most likely meant."""
+    written: str = ""
+    """The line of the text, or of a long one the part from `SHOWN_BEFORE` characters before the place."""
 
     def __str__(self) -> str:
+        """The problem alone, in words that journals hold."""
         return f"{self.source}:{self.line}:{self.column}: expected {self.expected}, found {self.found}"
+
+    @property
+    def advice(self) -> str:
+        """The problem, and what was most likely meant."""
+        return f"{self}; {self.mend}" if self.mend else str(self)
+
+    @property
+    def excerpt(self) -> tuple[str, ...]:
+        """The line of the text and a mark below the place; empty where there is no text."""
+        mark = f"{'':{min(self.column - 1, SHOWN_BEFORE)}}^"
+        return (self.written.expandtabs(1), mark) if self.written.strip() else ()
+
+
+SHOWN_BEFORE = 60
+"""Characters of a long line that are shown before a place in it."""
 
 
 class ProgramError(ValueError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from engine.bdi.errors import Position
+from engine.bdi.errors import SHOWN_BEFORE, Position
 from engine.bdi.printer import PRECEDENCE
 from engine.bdi.syntax import DEFAULT_SPACE, NESTING_LIMIT, SPACE_MARK, conjunction, in_space, split_name
 from engine.bdi.terms import (
@@ -36,7 +36,7 @@ DOC = "//@"
 WORDS = frozenset({"not", "div", "mod"})
 
 _NAME = r"[^\W\d_A-Z]\w*(?:\.[^\W\d_A-Z]\w*)*"
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"""(?:\s++|//(?!@\s)[^\n]*+|/\*.*?\*/)*+
     (?:(?P<name>\.?{_NAME})
     |(?P<variable>[A-Z_]\w*)
@@ -68,7 +68,7 @@ class Tokens:
 
     def _cut(self, start: int, stop: int) -> None:
         kinds, texts, offsets = self.kinds, self.texts, self.offsets
-        match = _TOKEN.match
+        match = TOKEN.match
         result = match(self.text, start, stop)
         while result is not None:
             kind = result.lastgroup or END
@@ -115,6 +115,11 @@ class Lines:
         """Line and column of an offset, both from 1."""
         line = bisect_right(self._starts, offset)
         return Position(line, offset - self._starts[line - 1] + 1)
+
+    def around(self, text: str, place: Position) -> str:
+        """The line of a place, or of a long one what stands near the place."""
+        start = self._starts[place.line - 1] + max(0, place.column - 1 - SHOWN_BEFORE)
+        return text[start : start + 2 * SHOWN_BEFORE].partition("\n")[0].rstrip("\r")
 
 
 def described(kind: str, text: str) -> str:

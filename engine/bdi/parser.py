@@ -27,6 +27,7 @@ from engine.bdi.expressions import (
     UnexpectedError,
     unescaped,
 )
+from engine.bdi.mends import mend
 from engine.bdi.printer import text_of
 from engine.bdi.syntax import (
     DEFAULT_SPACE,
@@ -91,8 +92,16 @@ class Parser(ExpressionParser):
     def add_problem(self, error: UnexpectedError) -> None:
         """Note a problem at the present token."""
         place = self.place()
+        above = self.lines.at(self.offsets[self.at - 1]).line if self.at else place.line
         result = error.found or self.found()
-        self.problems.append(SyntaxProblem(self.source, place.line, place.column, error.expected, result))
+        hint = (
+            ""
+            if error.found
+            else mend(self.kinds, self.texts, self.at, error.expected, above if above < place.line else 0)
+        )
+        written = self.lines.around(self.tokens.text, place)
+        problem = SyntaxProblem(self.source, *place, error.expected, result, hint, written)
+        self.problems.append(problem)
 
     def program(self) -> Program:
         """Read to the end, going on behind the next full stop after each problem."""

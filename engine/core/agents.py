@@ -55,6 +55,8 @@ class Step(Command, do="step"):
     """`over`: until the pending step is through, with the goals below it. `out`: until its plan is."""
     strides: bool = True
     """False as it was recorded before agents with plans could step into, over and out of goals."""
+    plans: bool = True
+    """Whether a step that has plans made lasts until they are there; False as it was recorded before."""
 
 
 class Intervene(Command, do="intervene"):

@@ -47,7 +47,7 @@ def parse_recorded(value: dict[str, Any]) -> Command:
     Raises:
         pydantic.ValidationError: it is none, or one of its fields is wrong.
     """
-    return parse_command({"strides": False, **value} if value.get("do") == "step" else value)
+    return parse_command({"strides": False, "plans": False, **value} if value.get("do") == "step" else value)
 
 
 def _leaves(parent: type[Command]) -> Iterable[type[Command]]:

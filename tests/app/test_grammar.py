@@ -308,6 +308,7 @@ LINES = [
     ("status", ("status",)),
     ("policy", ("policy",)),
     ("trust", ("trust", None)),
+    ("query ?p(X) & not q", ("query", "?p(X) & not q")),
     ("why", ("why", "", "backward")),
     ("why notes.txt wrong", ("why", "notes.txt", "wrong")),
     ("wrong a3 it misread the output", ("mark", "a3", "it misread the output", False)),
@@ -562,7 +563,7 @@ def test_an_ended_goal_is_not_meant_while_another_is_open(context: Context) -> N
         ("break s", "break s7"),
         ("agent o", "agent other"),
         ("theme ", "theme dusk"),
-        ("help qu", "help quit"),
+        ("help qui", "help quit"),
         ("mission f", "mission first-flight"),
     ],
 )

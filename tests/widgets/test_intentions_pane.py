@@ -23,15 +23,15 @@ async def test_each_intention_is_a_tree_with_its_outermost_plan_first() -> None:
 
         assert lines(pane)[:11] == [
             "  … 1 waiting for action · move(east)",
-            "  └ +!reach(home)                            reach_by_search",
+            "  └ @reach_by_search +!reach(home)",
             "    !step_towards(home) · Object = home",
-            "›   └ +!step_towards(home)                        ×42 wander",
+            "›   └ @wander +!step_towards(home)                       ×42",
             "      move(D) · Object = home, D = east",
             "  ▶ 4 running",
-            "› └ +there_is(rock, D)                                  note",
+            "› └ @note +there_is(rock, D)",
             "    +seen(rock)",
             "  ‖ 5 suspended · held by the operator",
-            "› └ +!rest                                               p12",
+            "› └ @p12 +!rest",
             "",
         ]
 

@@ -14,6 +14,7 @@ from test_themes import COLOURED, contrast
 from engine.core.reasoner import Generation, ProposedPlan
 from widgets.base.facts import ListModel
 from widgets.base.line_pane import Notice
+from widgets.base.text_layout import source_pieces
 from widgets.dialogs.generated_plans import GeneratedPlansDialog
 from widgets.panes.beliefs import belief_row
 from widgets.panes.goals import FrameLine, intention_rows
@@ -163,3 +164,20 @@ async def test_every_text_is_readable_on_its_ground(name: str) -> None:
                     style = segment.style
                     if segment.text.strip(" │┃▌") and style and style.color and style.bgcolor:
                         assert contrast(style.color, style.bgcolor) >= least, (pane, segment)
+
+
+@pytest.mark.parametrize(
+    ("step", "styled"),
+    [
+        ('.print("at ", X)', {".print": "accent", '"at "': "success", "X": "warning"}),
+        ("-+count(N - 1)", {"-+": "accent", "N": "warning"}),
+        ("if (not at(home))", {"if": "accent", "not": "accent"}),
+        ('"open', {}),
+    ],
+)
+def test_a_step_of_a_program_has_its_parts_told_apart_and_its_text_stays(
+    step: str, styled: dict[str, str]
+) -> None:
+    pieces = source_pieces(step, "text")
+    assert "".join(piece.text for piece in pieces) == step
+    assert {piece.text: piece.style for piece in pieces if piece.style != "text"} == styled

@@ -71,6 +71,23 @@ class Piece(NamedTuple):
 
 Pieces = tuple[Piece, ...]
 
+_SOURCE = re.compile(
+    r"""(?P<success>"(?:[^"\\]|\\.)*")|(?P<accent>(?<![\w)\]])(?:\.[a-z]\w*|!!?|\?|-\+|[+-](?=[a-z~]))|\b(?:if|elif|else|while|for|not)\b)
+    |(?P<warning>\b[A-Z_]\w*)""",
+    re.VERBOSE,
+)
+"""Texts; internal actions, signs and words of the language; variables."""
+
+
+def source_pieces(text: str, style: str) -> Pieces:
+    """A step of an AgentSpeak(L) program with its parts told apart; the rest in a style."""
+    pieces, at = [], 0
+    for match in _SOURCE.finditer(text):
+        pieces += [Piece(text[at : match.start()], style), Piece(match[0], match.lastgroup or style)]
+        at = match.end()
+    return (*pieces, Piece(text[at:], style))
+
+
 OPERATOR_STYLES = tuple(f"operator-{number}" for number in range(1, 5))
 """Styles of operators' names; the name itself always stands there, too."""
 

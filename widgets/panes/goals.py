@@ -80,14 +80,14 @@ def intention_rows(
 
 
 def _frame_rows(frame: FrameLine, key: str, depth: int, *, current: bool) -> Iterator[Row]:
-    """The goal with the plan's label; below it the step it has come to, and its variables."""
+    """The plan's label and the goal; below them the step it has come to, and its variables."""
     branch = "  " * min(depth, DEEPEST) + "└ "
     goal, step, values = clean_line(frame.goal), clean_line(frame.step), _values(frame)
-    calls = Piece(f"×{frame.collapsed + 1} " if frame.collapsed else "", "warning")
+    label = f"@{clean_line(frame.plan)} " if frame.plan else ""
     yield Row(
         FRAME + key,
-        (Piece(branch, "dim"), Piece(goal, "strong" if current else "text")),
-        tail=(calls, Piece(clean_line(frame.plan), "dim")),
+        (Piece(f"{branch}{label}", "dim"), Piece(goal, "strong" if current else "text")),
+        tail=(Piece(f"×{frame.collapsed + 1}" if frame.collapsed else "", "warning"),),
         mark=Piece("›", "accent") if current else Piece(" "),
         indent=len(branch),
         most=3,

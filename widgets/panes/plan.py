@@ -21,7 +21,7 @@ from widgets.base.facts import FactsPane
 from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHighlighted
 from widgets.base.pane_words import pane_bindings, pane_help, pane_style
 from widgets.base.rows import Row
-from widgets.base.text_layout import Piece, Pieces, labelled, wrap
+from widgets.base.text_layout import Piece, Pieces, labelled, source_pieces, wrap
 
 StepMark = Literal["planned", "next", "running", "completed", "failed", "skipped", "forced", "unknown"]
 
@@ -74,6 +74,10 @@ class StepLine:
     error: str = ""
     depends_on: tuple[str, ...] = ()
     group: str = ""
+    source: bool = False
+    """Whether the text is a step of an AgentSpeak(L) program."""
+    waits: str = ""
+    """What it waits for, which is shown instead of its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +219,15 @@ def _row(step: StepLine, cells: int) -> Row:
         tail.append(Piece("● break ", "error"))
     if step.course and step.course != ON_PLAN:
         tail.append(Piece(f"{step.course} ", "warning"))
-    if step.status in ("failed", "skipped", "forced", "unknown", "running", "next"):
+    if step.waits:
+        tail.append(Piece(step.waits, "warning"))
+    elif step.status in ("failed", "skipped", "forced", "unknown", "running", "next"):
         tail.append(Piece(STEP_WORDS.get(step.status, step.status), style))
     elif step.clause_index:
         tail.append(Piece(f"§{step.clause_index}", "dim"))
     named = (Piece(f"{step.id:<{cells}} ", "dim"),) if _NAMED.fullmatch(step.id) else ()
-    return Row(
-        step.id, (*named, Piece(text, emphasis)), tail=tuple(tail), mark=Piece(glyph, style), copy=text
-    )
+    words = source_pieces(text, emphasis) if step.source else (Piece(text, emphasis),)
+    return Row(step.id, (*named, *words), tail=tuple(tail), mark=Piece(glyph, style), copy=text)
 
 
 def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
@@ -232,7 +237,10 @@ def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
     called = ".".join(part for part in (clean_line(step.tool), clean_line(step.command)) if part)
     lines = [*labelled("step", clean_line(step.text), width, style="strong")]
     lines += labelled(
-        "status", f"{glyph} {word}" + (", held for you" if step.held else ""), width, style=style
+        "status",
+        f"{glyph} {step.waits or word}" + (", held for you" if step.held else ""),
+        width,
+        style=style,
     )
     lines += labelled("course", step.course, width, style="text" if step.course == ON_PLAN else "warning")
     lines += labelled("tool", called, width, style="accent")

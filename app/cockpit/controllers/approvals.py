@@ -79,10 +79,11 @@ class Approvals:
         question = state.approvals.question
         if question is not None:
             self.open_questions([(state, question)], begin)
-        elif not state.approvals.held:
-            self.context.say("the agent asks nothing; V accepts its plan", "note")
-        else:
+        elif state.approvals.held:
             self._open_plan(rejects=begin is not None)
+        elif not self.open_plans():
+            later = "once plans are made for it, a opens them" if state.reasons else "V accepts its plan"
+            self.context.say(f"the agent asks nothing; {later}", "note")
 
     def offer(self, kind: type[ev.Payload]) -> None:
         """Open by itself what an event asks, unless the operator is in the middle of something."""

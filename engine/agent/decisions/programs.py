@@ -64,10 +64,12 @@ def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> Comma
 def _stride(state: AgentState, command: cmd.Step) -> Stride:
     pending = state.mind.pending if state.mind is not None else None
     stepped = state.intentions.get(pending.intention) if pending is not None else None
-    if command.scope == "step" or stepped is None:
+    asks = pending is not None and command.plans and pending.step.lstrip(".").startswith("generate_plan(")
+    scope = "over" if asks and command.scope == "step" else command.scope
+    if scope == "step" or stepped is None:
         return Stride()
     depth = len(stepped.frames) + stepped.left_out + sum(frame.collapsed for frame in stepped.frames)
-    return Stride(command.scope, stepped.id, depth if command.scope == "over" else depth - 1)
+    return Stride(scope, stepped.id, depth if scope == "over" else depth - 1)
 
 
 @handles_for_programs(cmd.TellBelief)

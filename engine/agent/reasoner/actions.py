@@ -254,5 +254,5 @@ def read_config(meta: Mapping[str, Any]) -> ReasonerConfig:
     try:
         parse_program(config.program, config.source)
     except ProgramError as error:
-        raise ReasonerError(str(error)) from None
+        raise ReasonerError("\n".join(problem.advice for problem in error.problems)) from None
     return config

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 
 from engine.bdi import belief_revision as believing
@@ -32,6 +34,7 @@ from engine.bdi.intentions import (
     Intention,
     Message,
     Performative,
+    RunningAgent,
     Society,
     Waiting,
 )
@@ -81,10 +84,7 @@ def abolish(call: Call) -> bool:
     return True
 
 
-@internal(".my_name", 1)
-def my_name(call: Call) -> bool:
-    """The agent's name."""
-    return call.unify(0, Struct(call.agent.name))
+internal(".my_name", 1)(lambda call: call.unify(0, Struct(call.agent.name)))  # the agent's name
 
 
 @internal(".random", 1, 3)
@@ -112,10 +112,8 @@ def set_random_seed(call: Call) -> bool:
     return True
 
 
-@internal(".nano_time", 1)
-def nano_time(call: Call) -> bool:
-    """The agent's time in nanoseconds."""
-    return call.unify(0, normalized(call.agent.now * 1e6))
+# The agent's time in nanoseconds
+internal(".nano_time", 1)(lambda call: call.unify(0, normalized(call.agent.now * 1e6)))
 
 
 @internal(".fail", 0, ANY_NUMBER)
@@ -149,18 +147,20 @@ def drop_intention(call: Call) -> bool:
     return True
 
 
-@internal(".drop_desire", 1)
-def drop_desire(call: Call) -> bool:
-    """Drop the intentions with this goal and the events that would make one."""
-    control.drop_goal(call.agent, call.literal(0), events=True)
-    return True
+def _declare_goal_action(name: str, do: Callable[[RunningAgent, Struct], None]) -> None:
+    def run(call: Call) -> bool:
+        do(call.agent, call.literal(0))
+        return True
+
+    internal(name, 1)(run)
 
 
-@internal(".drop_event", 1)
-def drop_event(call: Call) -> bool:
-    """Drop the events that would make an intention for this goal."""
-    control.drop_events(call.agent, call.literal(0))
-    return True
+_declare_goal_action(".drop_desire", partial(control.drop_goal, events=True))
+_declare_goal_action(".drop_event", control.drop_events)
+_declare_goal_action(
+    ".succeed_goal", control.succeed_goal
+)  # its plan and those above end, its caller goes on
+_declare_goal_action(".fail_goal", control.fail_goal)
 
 
 @internal(".drop_all_intentions", 0)
@@ -184,20 +184,6 @@ def drop_all_desires(call: Call) -> bool:
     """Drop every event and every intention."""
     control.drop_events(call.agent, None)
     return drop_all_intentions(call) is True
-
-
-@internal(".succeed_goal", 1)
-def succeed_goal(call: Call) -> bool:
-    """Take a goal as achieved: its plan and those above it end, its caller continues."""
-    control.succeed_goal(call.agent, call.literal(0))
-    return True
-
-
-@internal(".fail_goal", 1)
-def fail_goal(call: Call) -> bool:
-    """Let a goal fail, so that its `-!` plan gets its chance."""
-    control.fail_goal(call.agent, call.literal(0))
-    return True
 
 
 @internal(".suspend", 0, 1)
@@ -555,10 +541,8 @@ def _society(call: Call) -> Society:
     return call.agent.society
 
 
-@internal(".all_names", 1)
-def all_names(call: Call) -> bool:
-    """The names of all agents."""
-    return call.unify(0, list_of(map(atom, _society(call).names())))
+# The names of all agents
+internal(".all_names", 1)(lambda call: call.unify(0, list_of(map(atom, _society(call).names()))))
 
 
 @internal(".create_agent", 2)
@@ -571,10 +555,8 @@ def create_agent(call: Call) -> bool:
     return True
 
 
-@internal(".kill_agent", 1)
-def kill_agent(call: Call) -> bool:
-    """End an agent; False when there is none with this name."""
-    return _society(call).kill(call.name_of(0))
+# End an agent; False when there is none with this name
+internal(".kill_agent", 1)(lambda call: _society(call).kill(call.name_of(0)))
 
 
 @internal(".stopMAS", 0, 2)

@@ -75,10 +75,8 @@ def sorts(call: Call) -> Answers:
 _SORT_NAMES = ("number", "atom", "literal", "string", "list", "structure", "ground")
 
 
-@internal(".copy_term", 2)
-def copy_term(call: Call) -> bool:
-    """The same term with variables of its own."""
-    return call.unify(1, instantiated(canonical(call.value(0))))
+# The same term with variables of its own
+internal(".copy_term", 2)(lambda call: call.unify(1, instantiated(canonical(call.value(0)))))
 
 
 @internal("=..", 2)
@@ -117,10 +115,7 @@ def length(call: Call) -> bool:
     return call.unify(1, len(result) if isinstance(result, str) else len(call.items(0)))
 
 
-@internal(".member", 2)
-def member(call: Call) -> Answers:
-    """Each element that fits."""
-    yield from call.each((0, item) for item in call.items(1))
+internal(".member", 2)(lambda call: call.each((0, item) for item in call.items(1)))  # each element that fits
 
 
 @internal(".nth", 3)
@@ -133,10 +128,8 @@ def nth(call: Call) -> Answers:
     yield from call.each((0, place, 2, items[place]) for place in places)
 
 
-@internal(".sort", 2)
-def sort(call: Call) -> bool:
-    """In the total order of terms; equal ones stay."""
-    return call.unify(1, list_of(in_order(call.items(0))))
+# In the total order of terms; equal ones stay
+internal(".sort", 2)(lambda call: call.unify(1, list_of(in_order(call.items(0)))))
 
 
 def _extreme(call: Call, sign: int) -> bool:
@@ -150,16 +143,8 @@ def _extreme(call: Call, sign: int) -> bool:
     return call.unify(1, best)
 
 
-@internal(".min", 2)
-def least(call: Call) -> bool:
-    """The first in the order of terms."""
-    return _extreme(call, -1)
-
-
-@internal(".max", 2)
-def greatest(call: Call) -> bool:
-    """The last in the order of terms."""
-    return _extreme(call, 1)
+internal(".min", 2)(lambda call: _extreme(call, -1))
+internal(".max", 2)(lambda call: _extreme(call, 1))
 
 
 @internal(".reverse", 2)
@@ -192,16 +177,12 @@ def _parts(call: Call, stretches: Callable[[int], Iterable[tuple[int, int]]]) ->
     yield from call.each((0, list_of(items[start:stop])) for start, stop in stretches(len(items)))
 
 
-@internal(".prefix", 2)
-def prefix(call: Call) -> Answers:
-    """Each beginning of a list or text that fits, the longest first."""
-    yield from _parts(call, lambda size: ((0, stop) for stop in range(size, -1, -1)))
+# Each beginning of a list or text that fits, the longest first
+internal(".prefix", 2)(lambda call: _parts(call, lambda size: ((0, stop) for stop in range(size, -1, -1))))
 
 
-@internal(".suffix", 2)
-def suffix(call: Call) -> Answers:
-    """Each end of a list or text that fits, the longest first."""
-    yield from _parts(call, lambda size: ((start, size) for start in range(size + 1)))
+# Each end of a list or text that fits, the longest first
+internal(".suffix", 2)(lambda call: _parts(call, lambda size: ((start, size) for start in range(size + 1))))
 
 
 @internal(".empty", 1)
@@ -245,29 +226,16 @@ def _fits(call: Call, pattern: Term, item: Term) -> bool:
     return False
 
 
-@internal(".union", 3)
-def union(call: Call) -> bool:
-    """All elements, each once and in order."""
-    return call.unify(2, as_set(call.items(0) + call.items(1)))
-
-
-@internal(".intersection", 3)
-def intersection(call: Call) -> bool:
-    """Elements in both."""
-    return call.unify(2, as_set(_among(call, inside=True)))
-
-
-@internal(".difference", 3)
-def difference(call: Call) -> bool:
-    """Elements of the first that are not in the second."""
-    return call.unify(2, as_set(_among(call, inside=False)))
-
-
 def _among(call: Call, *, inside: bool) -> list[Term]:
     """The elements of the first list that are, or are not, among those of the second."""
     # Resolved, for a term keeps the hash that it had before its variables got values.
     others = set(map(resolved, call.items(1)))
     return [term for term in call.items(0) if (resolved(term) in others) is inside]
+
+
+internal(".union", 3)(lambda call: call.unify(2, as_set(call.items(0) + call.items(1))))
+internal(".intersection", 3)(lambda call: call.unify(2, as_set(_among(call, inside=True))))
+internal(".difference", 3)(lambda call: call.unify(2, as_set(_among(call, inside=False))))
 
 
 @internal(".range", 3, 4)
@@ -294,16 +262,8 @@ def _said(call: Call, first: int = 0) -> bool:
     return True
 
 
-@internal(".print", 0, ANY_NUMBER)
-def print_line(call: Call) -> bool:
-    """Say the arguments, one after the other without separators."""
-    return _said(call)
-
-
-@internal(".println", 0, ANY_NUMBER)
-def println(call: Call) -> bool:
-    """The same; what an agent says is always a line of its own."""
-    return _said(call)
+for _name in (".print", ".println"):  # what an agent says is always a line of its own
+    internal(_name, 0, ANY_NUMBER)(_said)
 
 
 @internal(".log", 1, ANY_NUMBER)
@@ -338,16 +298,12 @@ def substring(call: Call) -> Answers:
     yield from call.each((2, start, 3, start + len(part) - 1)[: 2 * (len(call) - 2)] for start in places())
 
 
-@internal(".lower_case", 2)
-def lower_case(call: Call) -> bool:
-    """A text in small letters."""
-    return call.unify(1, call.text(0).lower())
+def _declare_case(name: str, change: Callable[[str], str]) -> None:
+    internal(name, 2)(lambda call: call.unify(1, change(call.text(0))))
 
 
-@internal(".upper_case", 2)
-def upper_case(call: Call) -> bool:
-    """A text in capital letters."""
-    return call.unify(1, call.text(0).upper())
+_declare_case(".lower_case", str.lower)
+_declare_case(".upper_case", str.upper)
 
 
 @internal(".replace", 4)

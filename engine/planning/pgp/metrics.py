@@ -90,9 +90,9 @@ class Metrics:
     pc: int
     """Plans."""
     cc: float
-    """Conditions a plan, mean; none for `<none>`."""
+    """Beliefs a context, mean, those inside of negations too: what table 5.1 of the thesis defines."""
     cc_ref: float
-    """The same with `<none>` as one condition."""
+    """Conditions a context, relations too, a negation as one and `<none>` as one."""
     pbc: float
     """Operations a plan, mean; none for `<none>`."""
     gc: int
@@ -134,7 +134,8 @@ def measure(
     new_beliefs = _indicators(answer, InventionKind.BELIEF)
     unread = Counter(problem.kind for problem in answer.problems)
     conditions = [condition for plan in plans for condition in _atoms_of(plan.context)]
-    used_beliefs = {condition.indicator for condition in conditions if condition.functor not in RELATIONS}
+    asked = [condition.indicator for condition in conditions if condition.functor not in RELATIONS]
+    used_beliefs = set(asked)
     artefacts = {condition.indicator for condition in conditions if condition.functor in RELATIONS}
     if not all(all_leaves):
         artefacts.add(TRUE.indicator)
@@ -144,7 +145,7 @@ def measure(
     )
     return Metrics(
         pc=len(plans),
-        cc=_mean([len(leaves) for leaves in all_leaves]),
+        cc=len(asked) / max(1, len(plans)),
         cc_ref=_mean([len(leaves) or 1 for leaves in all_leaves]),
         pbc=_mean([len(plan.body) for plan in plans]),
         gc=sum(bool(variables(plan.trigger.literal)) for plan in plans),

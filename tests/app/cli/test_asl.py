@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -45,9 +46,16 @@ def test_every_syntax_error_of_every_file_is_named_with_its_place(
     other.write_bytes(b"\xff\xfe")
     assert main(["asl", str(bad), str(other), str(files / "missing.asl")]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"pilothouse: {bad}:2:1: expected '.', found '+'",
-        f"pilothouse: {bad}:2:15: expected a term, found ';'",
-        f"pilothouse: {bad}:3:7: expected a term, found '<-'",
+        f"pilothouse: {bad}:2:1: expected '.', found '+'; line 1 lacks its '.'",
+        "    +!s <- .print(;.",
+        "    ^",
+        f"pilothouse: {bad}:2:15: expected a term, found ';'; "
+        "a ')' is missing, or what stands between the brackets",
+        "    +!s <- .print(;.",
+        "                  ^",
+        f"pilothouse: {bad}:3:7: expected a term, found '<-'; leave ':' out where there is no context",
+        "    +!t : <- b.",
+        "          ^",
         f"pilothouse: {bad}:4:1: expected a file that exists, found 'no.asl'",
         f"pilothouse: {other}: not UTF-8 at byte 0",
         f"pilothouse: {files / 'missing.asl'}: No such file or directory",
@@ -145,3 +153,115 @@ def test_what_a_project_cannot_have_is_refused_by_name_and_place(
     (files / "bad.mas2j").write_text(text)
     assert main(["asl", str(files / "bad.mas2j")]) == 2
     assert problem in capsys.readouterr().err
+
+
+DOUBTFUL = """obstacle(north).
+colour(red).
+free(X) :- direction(X) & not obstakle(X).
+!start.
++!start <- .prnt("x"); .nth(1, L); !recah(free); .send(bob, achieve, greet).
++!start <- .print("never").
++!reach(X) : free(X) <- lib.go(X, a.b, 2 + math.sqrtt(3)).
+"""
+
+
+def test_what_is_wrong_and_what_looks_wrong_is_named_with_its_place_and_nothing_runs(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doubtful = files / "doubtful.asl"
+    doubtful.write_text(DOUBTFUL)
+    assert main(["asl", "--check", str(doubtful), str(files / "bob.asl")]) == 2
+    assert [line.removeprefix(f"{doubtful}:") for line in capsys.readouterr().out.splitlines()] == [
+        "1:1: warning: nothing asks for the belief obstacle/1",
+        "2:1: warning: nothing asks for the belief colour/1",
+        "3:1: warning: nothing here believes obstakle/1; did you mean obstacle/1?",
+        "5:12: there is no internal action .prnt; did you mean .print or .println?",
+        "5:24: .nth takes 3 arguments, not 2",
+        "5:36: warning: there is no plan for recah/1; did you mean reach/1?",
+        "6:1: warning: this plan never gets its turn: the one in line 5 fits every time",
+        "7:1: warning: +!reach(X) is never relevant here: no step, message or initial goal pursues it;"
+        " did you mean recah/1?",
+        "7:25: there is no internal action lib.go",
+        "7:25: there is no internal action math.sqrtt; did you mean math.sqrt or math.tan?",
+    ]
+    assert main(["asl", str(doubtful), "--quiet"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"{doubtful}:5:24: .nth takes 3 arguments, not 2\n" in captured.err
+    assert main(["asl", "--check", str(files / "bob.asl"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"][0]["wrong"] is False
+
+
+def test_files_are_laid_out_in_place_and_those_that_cannot_be_read_stay(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    untidy, bad = files / "untidy.asl", files / "bad.asl"
+    untidy.write_text(
+        '//@ remark "r"\n@a[atomic] +!s:p( X )&not q<-if(X>-1){a;b}else{ c };//why\n !t.\n\n\np(1).'
+    )
+    bad.write_text("+!s <- ")
+    assert main(["asl", "--format", str(untidy), str(bad)]) == 2
+    assert "bad.asl:1:8: expected a step" in capsys.readouterr().err
+    tidy = """//@ remark "r"
+@a[atomic]
++!s : p(X) & not q <-
+    if (X > -1) {
+        a;
+        b
+    } else {
+        c
+    }; //why
+    !t.
+
+p(1).
+"""
+    assert untidy.read_text() == tidy
+    assert bad.read_text() == "+!s <- "
+    assert main(["asl", "--format", str(untidy)]) == 0
+    assert (untidy.read_text(), capsys.readouterr().out) == (tidy, "")
+
+
+def test_a_new_program_runs_needs_no_layout_and_overwrites_nothing(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = files / "new.asl"
+    assert main(["asl", "--new", str(new)]) == 0
+    text = new.read_text()
+    assert main(["asl", "--check", str(new), "--quiet"]) == main(["asl", "--format", str(new)]) == 0
+    assert new.read_text() == text
+    assert main(["asl", str(new), "--quiet"]) == 0
+    assert main(["asl", "--new", str(new)]) == 2
+    assert "File exists" in capsys.readouterr().err
+
+
+def test_a_program_is_stepped_asked_and_changed_in_the_shell(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (files / "one.asl").write_text(
+        "at(1). near(X) :- at(X).\n!go. +!go <- .print(a); -+at(2).\n+!hi <- .print(hi)."
+    )
+    lines = [
+        "",
+        "?near(X)",
+        "?near(7)",
+        "?near(",
+        "+at(3)",
+        "!hi",
+        "run",
+        "?at(X) & X > 2",
+        "nobody",
+        "beliefs",
+        "quit",
+    ]
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    assert main(["asl", "--step", str(files / "one.asl"), "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    for line in (
+        "    1 one: event +!go\n",
+        "    1 one: intention 1: .print(a)  (line 2)\n[one] a\n",
+        "X = 1\nno\nthe formula:1:6: expected a term, found the end of the text\n",
+        "    1 one: +at(3)[source(self)]\n",
+        "[one] hi\n",
+        "nothing is left to do\nno\n'nobody' is no command; help lists them\nat(1)[source(self)]\n",
+    ):
+        assert line in shown

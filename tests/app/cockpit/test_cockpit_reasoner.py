@@ -156,6 +156,37 @@ async def test_plans_of_a_model_are_shown_before_they_are_installed(tmp_path: Pa
         assert [plan.model for plan in flight.state.generated] == ["recorded"] * len(flight.state.generated)
 
 
+async def test_one_step_has_plans_made_and_the_panes_say_what_is_waited_for(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", mission="explorer-generated", size=(120, 35)) as flight:
+        await flight.press("a")
+        await flight.says("once plans are made for it, a opens them")
+        await flight.press("s")
+        await flight.dialog(GeneratedPlansDialog)
+        await flight.press("escape")
+        await flight.no_dialog()
+        await flight.shows("▷ .generate_plan(reach(home))", "plans wait: a opens them", "└ @p__1")
+        await flight.press("a")
+        await flight.dialog(GeneratedPlansDialog)
+        await flight.press("y")
+        await flight.shows("✓ .generate_plan(reach(home))", "▷ !reach(home)", "PAUSED")
+        assert (flight.state.actions, flight.state.grants) == (0, 0)
+
+
+async def test_a_mind_is_asked_a_formula_and_a_program_is_named_by_its_file(robot: Flight) -> None:
+    path = robot.app.context.workspace / "asked.asl"
+    path.write_text(
+        "far(rock). near(X) :- object(X) & not far(X). object(home). object(rock). !s. +!s <- .prnt(1)."
+    )
+    await robot.type('agent_create asl_agent asked {"program": {"file": "%s"}}' % path)  # noqa: UP031
+    await robot.says("there is no internal action .prnt; did you mean .print")
+    await robot.type("agent asked")
+    await robot.until(lambda: robot.state.agent_id == "asked" and robot.state.mind is not None, "its mind")
+    await robot.type("query ?near(X)")
+    await robot.says("X = home")
+    await robot.type("query ?near(")
+    await robot.says("expected a term, found the end of the text")
+
+
 async def test_plans_that_are_rejected_fail_the_goal_with_the_reason(tmp_path: Path) -> None:
     async with cockpit(tmp_path / "ws", mission="explorer-generated", size=(100, 30)) as flight:
         await flight.press("space")
@@ -173,6 +204,7 @@ async def test_plans_that_are_rejected_fail_the_goal_with_the_reason(tmp_path: P
     [
         ("break belief free(south_east)", "belief +free(south_east)"),
         ("break goal +!reach(X)", "goal +!reach(home) was adopted"),
+        ("break goal !reach(_)", "goal +!reach(home) was adopted"),
         ("break plan search", "plan search was selected"),
         ("break step move(_)", "move(east) is about to run"),
     ],

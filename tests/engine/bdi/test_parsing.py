@@ -140,3 +140,13 @@ def test_a_megabyte_of_rubbish_is_read_in_linear_time() -> None:
     for rubbish in ("/*", '"', "((((", "p(", "a.b", "' ", "\\", "+!g <- {", " \n"):
         _, problems = read_program(rubbish * (300_000 // len(rubbish)))
         assert len(problems) <= 200
+
+
+def test_a_mend_and_an_excerpt_of_a_long_line_stay_short() -> None:
+    text = "+!s <- " + "a; " * 50_000 + "b, c.\n"
+    (problem,) = read_program(text, "wide.asl")[1]
+    assert problem.advice.endswith("expected ';' or '.', found ','; steps are separated by ';'")
+    written, mark = problem.excerpt
+    assert len(written) <= 120
+    assert written[mark.index("^")] == ","
+    assert str(problem) == f"wide.asl:1:{len(text) - 4}: expected ';' or '.', found ','"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from explorer_answers import FLYING
 
 from app.cli.main import main
 from app.cli.tables import TABLES, published_rows
+from engine.tools.worlds.explorer import recorded_answer
 
 
 def explored(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
@@ -128,8 +131,6 @@ def test_bad_input_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
-    from engine.tools.worlds.explorer import recorded_answer
-
     listing = recorded_answer("listing-5.9")
     texts = {
         "Claude/no-hints-0.5-1": recorded_answer("listing-5.8"),
@@ -160,6 +161,40 @@ def test_the_tables_are_of_all_answers_and_say_which_failed(
     assert [row["GAT"] for row in found["tables"]["5.5"]["ours"]] == ["38.00", "37.00"]
     assert [row["TSR"] for row in found["tables"]["5.4"]["ours"]] == ["100.00", "100.00", "50.00"]
     assert found["PRAS"]["DeepSeek"] == 0.21
+
+
+def test_one_command_makes_the_tables_of_what_the_thesis_prints_and_files_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explorer", "tables", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "Elastic Goldwasser: CC 1.5 is right as published" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith("ours")][-4:] == [
+        ["ours", "Claude", "3.00", "1.33", "1.67", *["0.00"] * 5, "1.00", "38.00"],
+        ["ours", "DeepSeek", "4.00", "1.50", "2.25", "0.00", "0.00", *["1.00"] * 3, "4.00", "37.00"],
+        ["ours", "GPT-4.1", "5.00", "2.40", "1.40", "5.00", "0.00", "2.00", *["0.00"] * 3, "39.00"],
+        ["ours", "Gemini", "6.00", "1.83", "1.33", "5.00", "0.00", "2.00", "0.00", "0.00", "3.00", "42.00"],
+    ]
+    with (tmp_path / "table-5.5.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["GAT"] for row in rows if row["whose"] == "ours"] == ["38.00", "37.00", "39.00", "42.00"]
+    picture = ElementTree.parse(tmp_path / "tables.svg").getroot()
+    assert len(picture.findall("{*}rect")) > 300
+
+
+def test_a_model_is_asked_for_each_prompt_and_temperature_and_only_for_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording, kept = tmp_path / "answer.txt", tmp_path / "kept"
+    recording.write_text(recorded_answer("listing-5.8"))
+    asked = ("tables", "--model", f"recorded:{recording}", "--tables", str(kept))
+    assert explored(capsys, *asked)["answers"] == 9
+    (one, *others) = sorted(kept.glob("*/*.txt"))
+    assert len(others) == 8
+    one.unlink()
+    others[0].write_text(recorded_answer("listing-5.9"))
+    found = explored(capsys, *asked)
+    assert [row["PC"] for row in found["tables"]["5.5"]["ours"]] == ["3.11"]
 
 
 def test_the_tables_show_the_published_rows_beside_ours(
