@@ -32,8 +32,6 @@ class StaticFinding:
     line: int
     code: str
     message: str
-    fixable: bool
-    """Whether ruff has a fix that keeps what the code does."""
 
 
 async def static_findings(top: Path, paths: Sequence[str]) -> list[StaticFinding]:
@@ -50,15 +48,6 @@ async def static_findings(top: Path, paths: Sequence[str]) -> list[StaticFinding
     return sorted(findings, key=lambda finding: (finding.path, finding.line, finding.code))
 
 
-async def apply_safe_fixes(text: str, code: str) -> str | None:
-    """The text with ruff's safe fixes of one rule; None when they change nothing."""
-    arguments = ["--select", code, "--fix-only", "--stdin-filename", "module.py", "-"]
-    fixed = (await _ruff(None, arguments, text.encode("utf-8", "surrogateescape"))).decode(
-        "utf-8", "surrogateescape"
-    )
-    return fixed if fixed and fixed != text else None
-
-
 def _read(top: Path, output: bytes) -> list[StaticFinding]:
     try:
         rows = json.loads(output or b"[]")
@@ -68,7 +57,6 @@ def _read(top: Path, output: bytes) -> list[StaticFinding]:
                 int((row.get("location") or {}).get("row", 0)),
                 str(row["code"] or "invalid-syntax"),
                 str(row["message"]),
-                ((row.get("fix") or {}).get("applicability")) == "safe",
             )
             for row in rows
         ]
@@ -76,21 +64,21 @@ def _read(top: Path, output: bytes) -> list[StaticFinding]:
         raise StaticError(f"ruff's answer could not be read: {error}") from error
 
 
-async def _ruff(top: Path | None, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
-    rules = [] if "--select" in arguments else ["--select", ",".join(RULES)]
-    words = [find_ruff_bin(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", *rules]
+async def _ruff(top: Path, arguments: Sequence[str]) -> bytes:
+    words = [find_ruff_bin(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero"]
+    words += ["--select", ",".join(RULES)]
     words += ["--config", _COMPLEXITY, "--target-version", "py311", "--no-respect-gitignore", *arguments]
     process = await asyncio.create_subprocess_exec(
         *words,
         cwd=top,
-        stdin=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={"RAYON_NUM_THREADS": "2", "HOME": "/nonexistent"},
     )
     try:
         async with asyncio.timeout(_LIMIT_S):
-            output, complaint = await process.communicate(stdin)
+            output, complaint = await process.communicate()
     except TimeoutError as error:
         raise StaticError(f"ruff took longer than {_LIMIT_S:g} s") from error
     finally:
