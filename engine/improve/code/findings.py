@@ -21,7 +21,6 @@ from engine.core.text import clean_line
 from engine.improve.code.inputs import RAW, broken_promises, deliberate_exceptions, odd_arguments
 from engine.improve.code.projects import Project, Tests, call_functions, module_name, project_box, run_tests
 from engine.improve.code.repair import BAD
-from engine.improve.code.ruff_check import StaticError, StaticFinding, static_findings
 from engine.improve.code.slow_code import slow_places
 from engine.improve.code.source import Function, Source, parse_source, read_source, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes
@@ -164,21 +163,9 @@ async def findings_of_examined(
         seen: the project as it was examined.
         boxes: where odd inputs are tried; None tries none.
     """
-    project = seen.project
     findings = await in_thread(lambda: [*_failing(component, seen), *_slow(component, seen)])
     if boxes is not None:
         findings += await _unchecked(root, component, seen, boxes)
-    static: list[StaticFinding] = []
-    with suppress(StaticError):
-        static = await static_findings(root / project.directory, list(seen.sources))
-    for item in static:
-        path = project.path(item.path)
-        words = f"{item.code} in {item.path}: {clean_line(item.message, limit=200)}"
-        evidence = (f"{path}:{item.line}", f"ruff {item.code}")
-        severity = 5 if item.code.startswith(("F", "E9", "PLE", "invalid")) else 3
-        findings.append(
-            Finding(component.id, Concern.STYLE, words, evidence, severity, path, item.line, item.code)
-        )
     if component.kind is not ComponentKind.PROJECT:
         findings = [
             finding
@@ -201,21 +188,10 @@ def _failing(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
         what = "fails" if result["outcome"] == "failed" else "cannot run"
         path = test.partition("::")[0]
         line = int(result.get("line", 0))
-        ran = [line for line in lines if line in seen.sources]
-        yield Finding(
-            component.id,
-            Concern.TEST,
-            f"{clean_line(test, limit=200)} {what}: {message}",
-            (
-                f"{seen.project.path(path)}:{line}",
-                message,
-                *(f"ran {seen.project.path(name)}" for name in ran),
-            ),
-            9,
-            seen.project.path(path),
-            line,
-            test,
-        )
+        ran = [f"ran {seen.project.path(name)}" for name in lines if name in seen.sources]
+        text, path = f"{clean_line(test, limit=200)} {what}: {message}", seen.project.path(path)
+        evidence = (f"{path}:{line}", message, *ran)
+        yield Finding(component.id, Concern.TEST, text, evidence, 9, path, line, test)
 
 
 def _slow(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
@@ -227,28 +203,15 @@ def _slow(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
             shown = [bench for bench in steep if last in bench.rpartition("::")[2]]
             evidence = [f"{seen.project.path(path)}:{place.line}", f"`{source.line(place.line)}`"]
             evidence += [steep.pop(bench) for bench in shown]
-            yield Finding(
-                component.id,
-                Concern.SPEED,
-                f"{place.function} in {path} {place.text}",
-                tuple(clean_line(part, limit=200) for part in evidence),
-                7 if shown else MEASURED if last in reached else 3 + min(place.depth, 2),
-                seen.project.path(path),
-                place.line,
-                f"{place.kind}:{place.function}",
-            )
-    for bench, words in steep.items():
+            severity = 7 if shown else MEASURED if last in reached else 3 + min(place.depth, 2)
+            text, name = f"{place.function} in {path} {place.text}", f"{place.kind}:{place.function}"
+            words = tuple(clean_line(part, limit=200) for part in evidence)
+            where = seen.project.path(path)
+            yield Finding(component.id, Concern.SPEED, text, words, severity, where, place.line, name)
+    for bench, shows in steep.items():
         path, _, name = bench.partition("::")
-        yield Finding(
-            component.id,
-            Concern.SPEED,
-            f"{name} grows with the power {growth_of(seen.work[bench]):.1f} of its size",
-            (words,),
-            6,
-            seen.project.path(path),
-            0,
-            name,
-        )
+        text = f"{name} grows with the power {growth_of(seen.work[bench]):.1f} of its size"
+        yield Finding(component.id, Concern.SPEED, text, (shows,), 6, seen.project.path(path), 0, name)
 
 
 def _reached(seen: ExaminedProject) -> set[str]:
@@ -301,16 +264,13 @@ async def _unchecked(root: Path, component: Component, seen: ExaminedProject, bo
         if answer.get("raises") in RAW - deliberate_exceptions(function):
             words = f"{function.name}{given.replace(',)', ')')} raised {answer['raises']}"
             shown.setdefault((path, function), []).append(clean_line(words, limit=240))
-    return [
-        Finding(
-            component.id,
-            Concern.ROBUSTNESS,
-            f"{function.name} in {path} says it raises {', '.join(broken_promises(function))}, and does not",
-            tuple(evidence),
-            8,
+    findings = []
+    for (path, function), evidence in shown.items():
+        promised = ", ".join(broken_promises(function))
+        text, where = (
+            f"{function.name} in {path} says it raises {promised}, and does not",
             seen.project.path(path),
-            function.lineno,
-            function.name,
         )
-        for (path, function), evidence in shown.items()
-    ]
+        what = (text, tuple(evidence), 8, where, function.lineno, function.name)
+        findings.append(Finding(component.id, Concern.ROBUSTNESS, *what))
+    return findings

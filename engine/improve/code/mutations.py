@@ -7,7 +7,6 @@ How plausible a sort of change is, is a number between 0 and 1 that only orders 
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 import itertools
 import textwrap
@@ -226,16 +225,16 @@ def guards(source: Source, lines: frozenset[int]) -> Iterator[Mutation]:
     """Cases that are missing before a statement: as elsewhere in the module, and plain ones."""
     ends = (ast.Return, ast.Raise, ast.Continue)
     elsewhere = {
-        ast.unparse(node): used_names(node)
-        for node in ast.walk(source.tree)
+        ast.unparse(node): used_names(node) & _local(owner)
+        for _, owner in source.functions
+        for node in ast.walk(owner)
         if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ends)
     }
-    bound = {name for node in source.tree.body for name in _bound(node)} | set(dir(builtins))
     for _, function in source.functions:
         given = sorted(parameter.arg for parameter in parameters(function))
         plain = [f"if {test}:\n    return {value}" for name in given for test, value in
                  ((f"not {name}", name), (f"{name} is None", name), (f"not {name}", "None"))]  # fmt: skip
-        alike = [text for text, names in elsewhere.items() if names <= bound | _local(function)]
+        alike = [text for text, names in elsewhere.items() if names <= _local(function)]
         blocks = [function.body, *(node.body for node in ast.walk(function) if isinstance(node, ast.For))]
         for number, block in enumerate(blocks):
             for place in [place for place in block if place.lineno in lines][:3]:
@@ -243,18 +242,3 @@ def guards(source: Source, lines: frozenset[int]) -> Iterator[Mutation]:
                     if (number or "continue" not in text) and not _is_description(source, place):
                         edit = source.before(place, text.replace("\n", f"\n{source.indent(place)}"))
                         yield Mutation(edit, place.lineno, 0.3, f"`{text}` before it")
-
-
-def _bound(node: ast.AST) -> set[str]:
-    """The names that a node binds."""
-    match node:
-        case ast.Name(ctx=ast.Store()):
-            return {node.id}
-        case ast.FunctionDef() | ast.ClassDef():
-            return {node.name}
-        case ast.Import() | ast.ImportFrom():
-            return {(name.asname or name.name).partition(".")[0] for name in node.names}
-        case ast.Assign():
-            return {name for target in node.targets for name in used_names(target)}
-        case _:
-            return set()

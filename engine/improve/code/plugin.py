@@ -1,8 +1,7 @@
 """What Mastermind takes in for Python projects: auditor, fixers, suites.
 
 The fixers propose mechanical changes for slow places that a benchmark reaches, and for failing tests. A
-missing check has no fixer: what is right there is not to be read off the code, and nothing shows a change of
-what ruff finds to be better, so such findings are only listed.
+missing check has no fixer: what is right there is not to be read off the code, so it is only listed.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
 from engine.core.offload import in_thread
-from engine.core.text import clean_line
 from engine.improve.code.findings import MEASURED, ExaminedProject, examine_project, findings_of_examined
 from engine.improve.code.projects import Project, SlowError, project_of, projects, tools
 from engine.improve.code.repair import BAD, Repair, alike, repair_tests
@@ -39,16 +36,14 @@ _REASONS = 2
 """Groups of failing tests that changes are searched for in one go."""
 
 
-async def mechanical_proposals(
-    asked: ProposalRequest, seen: ExaminedProject, boxes: Boxes | None
-) -> list[Proposal]:
+async def mechanical_proposals(asked: ProposalRequest, seen: ExaminedProject, boxes: Boxes) -> list[Proposal]:
     """Changes that may mend findings, the worst finding's first and its most plausible change first.
 
     Args:
         asked: a project or module, of which only its files are changed; what is equally plausible is
             ordered by its randomness.
         seen: the project as it was examined.
-        boxes: where changes for failing tests are tried; without them there are none of these.
+        boxes: where changes for failing tests are tried.
     """
     project = seen.project
     may = frozenset(project.inside(path) for path in asked.component.paths) & set(project.modules)
@@ -56,12 +51,10 @@ async def mechanical_proposals(
     for finding in sorted(asked.findings, key=lambda finding: -finding.severity):
         if finding.concern is Concern.SPEED and finding.severity >= MEASURED:
             proposals += await in_thread(_faster, seen.sources, project, finding, may)
-    if boxes is not None:
-        mended, late = await _mended(boxes, asked, seen, may)
-        proposals = [*mended, *proposals]
-        if late and not proposals:
-            raise NothingProposed(late)
-    return _once(proposals)
+    mended, late = await _mended(boxes, asked, seen, may)
+    if late and not mended and not proposals:
+        raise NothingProposed(late)
+    return [*mended, *proposals]
 
 
 def _faster(
@@ -117,16 +110,6 @@ async def _mended(
         if not left:
             break
     return proposals, late
-
-
-def _once(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Each set of files once, with words that may be shown."""
-    proposals_by_files: dict[tuple[tuple[str, str | None], ...], Proposal] = {}
-    for proposal in proposals:
-        title, why = clean_line(proposal.title, limit=300), clean_line(proposal.why, limit=600)
-        key = tuple(sorted(proposal.files.items(), key=lambda item: item[0]))
-        proposals_by_files.setdefault(key, replace(proposal, title=title, why=why))
-    return list(proposals_by_files.values())
 
 
 _KEPT = 6
@@ -217,8 +200,6 @@ class CodeAuditor:
         Raises:
             AuditUnavailable: its programs cannot be run here.
         """
-        if component.kind not in _KINDS:
-            return []
         progress.tell(0, 1, f"running the tests and benchmarks of {component.id}")
         try:
             boxes = await self._looking.boxes()
@@ -244,16 +225,12 @@ class MechanicalFixers:
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
         """Changes, the most promising first; they cost nothing."""
-        boxes: Boxes | None = None
         try:
             boxes = await self._looking.boxes()
             seen = await self._looking.at(asked.tree, asked.component)
-        except BoxError:
-            project = await asyncio.to_thread(project_of, asked.tree, asked.component)
-            seen = await examine_project(None, asked.tree, project) if project is not None else None
-        if seen is None:
-            return ()
-        return await mechanical_proposals(asked, seen, boxes)
+        except BoxError as error:
+            raise NothingProposed(str(error)) from error
+        return await mechanical_proposals(asked, seen, boxes) if seen is not None else ()
 
 
 class ProjectSuites:

@@ -59,13 +59,9 @@ def _call(source: Source, owner: Function, node: ast.Call) -> Iterator[Rewrite]:
     elif function in ("sorted", "list", "set", "tuple") and node.args and around:
         yield from _ahead(source, owner, node, around)
     elif function == "re.compile" and all(isinstance(arg, ast.Constant) for arg in node.args[:1]):
-        top = next(place for place in source.tree.body if owner in ast.walk(place))
         name = f"_{owner.name.strip('_').upper()}_PATTERN"
         name += str(source.text.count(name) or "")
-        start = source.offset(
-            min([top.lineno, *(part.lineno for part in getattr(top, "decorator_list", ()))]), 0
-        )
-        made = Edit(start, start, f"{name} = {source.of(node)}\n\n\n")
+        made = source.ahead(owner, f"{name} = {source.of(node)}\n\n\n")
         yield Slowness.COMPILE, node, [made, source.replace(node, name)]
     elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "re":
         if text := _without_pattern(source, name, node, above):

@@ -96,12 +96,8 @@ Binding = tuple[str, ast.expr | None]
 
 def _lists(owner: Function, bindings: Sequence[Binding]) -> set[str]:
     """Names that hold lists wherever they are bound in a function."""
-    lists: dict[str, bool] = {
-        parameter.arg: True
-        for parameter in parameters(owner)
-        if parameter.annotation is not None
-        and ast.unparse(parameter.annotation).startswith(("list[", "List[", "list"))
-    }
+    given = [parameter.arg for parameter in parameters(owner)]
+    lists = {name: True for name in given if _kind_of(owner, name).lower().startswith("list")}
     for name, value in bindings:
         lists[name] = lists.get(name, True) and _is_list(value)
     return {name for name, holds in lists.items() if holds}
@@ -147,7 +143,8 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
     outer = _outer_loop(source, place)
     asked = [node for node in ast.walk(outer) if _asks(node, place.name)]
     edits = [source.replace(node.comparators[-1], beside) for node in asked if isinstance(node, ast.Compare)]
-    appends = [node for node in ast.walk(outer) if _appends(source, node, place.name)]
+    statements = [node for node in ast.walk(outer) if isinstance(node, ast.stmt)]
+    appends = [node for node in statements if _appends(source, node, place.name)]
     items = [node.left for node in asked if isinstance(node, ast.Compare)]
     items += [node.value.args[0] for node in appends]  # type: ignore[attr-defined]
     kind = "set" if all(_has_hash(source, place.owner, item) for item in items) else _MEMBERS
@@ -192,12 +189,8 @@ _MEMBERS_CLASS = '''class _Members:
 def _members_class(source: Source, place: SlowPlace, kind: str) -> list[Edit]:
     """The class that answers instead of a list, before what uses it first."""
     defined = {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
-    if kind != _MEMBERS or _MEMBERS in defined:
-        return []
-    top = next(node for node in source.tree.body if place.owner in ast.walk(node))
-    line = min([top.lineno, *(node.lineno for node in getattr(top, "decorator_list", ()))])
-    start = source.offset(line, 0)
-    return [Edit(start, start, _MEMBERS_CLASS)]
+    needed = kind == _MEMBERS and _MEMBERS not in defined
+    return [source.ahead(place.owner, _MEMBERS_CLASS)] if needed else []
 
 
 def _has_hash(source: Source, owner: Function, item: ast.expr) -> bool:
@@ -207,13 +200,8 @@ def _has_hash(source: Source, owner: Function, item: ast.expr) -> bool:
     if isinstance(item, ast.Call):
         return called_name(item) in _HASHED_CALLS
     if isinstance(item, ast.Attribute):
-        kinds = {
-            ast.unparse(node.annotation)
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == item.attr
-        }
+        known = [node for node in ast.walk(source.tree) if isinstance(node, ast.AnnAssign)]
+        kinds = {ast.unparse(node.annotation) for node in known if ast.unparse(node.target) == item.attr}
         return bool(kinds) and kinds <= _HASHED
     if isinstance(item, ast.Name):
         over = [
@@ -245,7 +233,7 @@ def _growing_set(
     source: Source,
     place: SlowPlace,
     outer: ast.stmt,
-    appends: list[ast.AST],
+    appends: list[ast.stmt],
     asked: list[ast.AST],
     beside: str,
     kind: str,
@@ -267,18 +255,11 @@ def _growing_set(
 
     if any(may_change(use) for use in uses):
         return []
-    made = source.after(start, f"{beside} = {kind}({'' if empty else place.name})")
-    return [made, *_additions(source, place, appends, beside)]
-
-
-def _additions(source: Source, place: SlowPlace, appends: Sequence[ast.AST], beside: str) -> list[Edit]:
-    """Beside each `append` to the list the same for the set."""
-    edits = []
+    edits = [source.after(start, f"{beside} = {kind}({'' if empty else place.name})")]
     for node in appends:
         given = node.value.args[0]  # type: ignore[attr-defined]
         plain = all(isinstance(part, _PLAIN) for part in ast.walk(given))
         added = source.of(given) if plain else f"{place.name}[-1]"
-        assert isinstance(node, ast.stmt)
         edits.append(source.after(node, f"{beside}.add({added})"))
     return edits
 
@@ -322,14 +303,7 @@ def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
     outer = _outer_loop(source, place)
     if not isinstance(outer, LOOPS) or outer.orelse:
         return []
-    grown = [
-        node
-        for node in ast.walk(outer)
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.op, ast.Add)
-        and isinstance(node.target, ast.Name)
-        and node.target.id == place.name
-    ]
+    grown = [node for node in ast.walk(outer) if isinstance(node, ast.AugAssign) and _grows(node, place.name)]
     uses = _uses(outer, place.name)
     if len(uses) != len(grown) or any(isinstance(node, (ast.Yield, ast.Await)) for node in ast.walk(outer)):
         return []
@@ -340,6 +314,10 @@ def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
         source.before(outer, f"{pieces} = [{place.name}]"),
         source.after(outer, f'{place.name} = "".join({pieces})'),
     ]
+
+
+def _grows(node: ast.AugAssign, name: str) -> bool:
+    return isinstance(node.op, ast.Add) and getattr(node.target, "id", "") == name
 
 
 def _outer_loop(source: Source, place: SlowPlace) -> ast.stmt:
