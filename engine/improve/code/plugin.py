@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
 from engine.core.offload import in_thread
 from engine.improve.code.findings import MEASURED, ExaminedProject, examine_project, findings_of_examined
-from engine.improve.code.projects import Project, SlowError, project_of, projects, tools
+from engine.improve.code.projects import SlowError, project_of, projects, tools
 from engine.improve.code.repair import BAD, Repair, alike, repair_tests
 from engine.improve.code.slow_code import fix_slow_place, slow_places
 from engine.improve.code.source import Source, walk_files
@@ -49,28 +49,22 @@ async def mechanical_proposals(asked: ProposalRequest, seen: ExaminedProject, bo
     may = frozenset(project.inside(path) for path in asked.component.paths) & set(project.modules)
     proposals: list[Proposal] = []
     for finding in sorted(asked.findings, key=lambda finding: -finding.severity):
-        if finding.concern is Concern.SPEED and finding.severity >= MEASURED:
-            proposals += await in_thread(_faster, seen.sources, project, finding, may)
+        path, worth = project.inside(finding.path), finding.severity >= MEASURED
+        if finding.concern is Concern.SPEED and worth and path in may & seen.sources.keys():
+            proposals += await in_thread(_faster, seen.sources[path], finding)
     mended, late = await _mended(boxes, asked, seen, may)
     if late and not mended and not proposals:
         raise NothingProposed(late)
     return [*mended, *proposals]
 
 
-def _faster(
-    sources: Mapping[str, Source], project: Project, finding: Finding, may: frozenset[str]
-) -> list[Proposal]:
-    path = project.inside(finding.path)
-    if path not in may or path not in sources:
-        return []
-    source = sources[path]
+def _faster(source: Source, finding: Finding) -> list[Proposal]:
     for place in slow_places(source):
-        if place.line == finding.line and finding.name == f"{place.kind}:{place.function}":
-            text = fix_slow_place(source, place)
-            if text is not None:
-                title = f"{place.function} no longer {place.text.partition(';')[0]}"
-                files = {finding.path: text}
-                return [Proposal(title, f"fixer:{place.kind}", files, why=finding.text, answers=(finding,))]
+        meant = place.line == finding.line and finding.name == f"{place.kind}:{place.function}"
+        if meant and (text := fix_slow_place(source, place)) is not None:
+            title = f"{place.function} no longer {place.text.partition(';')[0]}"
+            words = (title, f"fixer:{place.kind}", {finding.path: text})
+            return [Proposal(*words, why=finding.text, answers=(finding,))]
     return []
 
 

@@ -346,9 +346,8 @@ async def run_tests(
         SlowError: they took too long.
         BoxError: no test reported anything.
     """
-    question: dict[str, Any] = {"tests": list(names), "lines": lines, "files": dict(files) if files else None}
-    question["processor_s"] = math.ceil(processor_s)
-    answer = await box.put(question, limit_s)
+    question = {"tests": [*names], "lines": lines, "files": files and dict(files)}
+    answer = await box.put(question | {"processor_s": math.ceil(processor_s)}, limit_s)
     if answer.late or -answer.code in (signal.SIGKILL, signal.SIGXCPU):
         raise SlowError(f"the tests took longer than {processor_s or limit_s:.0f} s")
     tests = answer.said.get("tests")

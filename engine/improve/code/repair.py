@@ -50,12 +50,13 @@ def suspiciousness(tests: Mapping[str, Mapping[str, Any]], failing: Collection[s
 
 def alike(tests: Tests, failing: Sequence[str]) -> list[str]:
     """Failing tests that probably fail for one reason, as they run much the same lines as the first one."""
-    lines = {
-        test: {(path, line) for path, some in tests[test].get("lines", {}).items() for line in some}
-        for test in failing
-    }
-    first = lines[failing[0]]
-    return [test for test in failing if 2 * len(lines[test] & first) >= min(len(lines[test]), len(first))]
+
+    def lines(test: str) -> set[tuple[str, int]]:
+        return {(path, line) for path, some in tests[test].get("lines", {}).items() for line in some}
+
+    first = lines(failing[0])
+    ran = [(test, lines(test)) for test in failing]
+    return [test for test, mine in ran if 2 * len(mine & first) >= min(len(mine), len(first))]
 
 
 MOST, ENOUGH = 160, 3

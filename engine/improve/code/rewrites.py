@@ -28,7 +28,6 @@ class Slowness(StrEnum):
 
 
 Rewrite = tuple[Slowness, ast.expr | ast.stmt, list[Edit]]
-_CACHE = "functools.lru_cache(maxsize=1024, typed=True)"
 
 
 def rewrites(source: Source, owner: Function) -> Iterator[Rewrite]:
@@ -87,10 +86,7 @@ def _only_looks(source: Source, node: ast.Call, above: ast.AST) -> bool:
 def _ahead(source: Source, owner: Function, node: ast.Call, around: list[ast.AST]) -> Iterator[Rewrite]:
     """What comes out the same in each round, made once before the outermost loop in which it does."""
     used = used_names(node)
-    steady = [
-        loop for loop in around
-        if not used & (stored_names(loop) | {name for part in ast.walk(loop) for name in _made(part)})
-    ]  # fmt: skip
+    steady = [loop for loop in around if not used & stored_names(loop)]
     if not steady or not isinstance(node.args[0], ast.Name):
         return
     outer = source.statement(steady[0])
@@ -98,13 +94,6 @@ def _ahead(source: Source, owner: Function, node: ast.Call, around: list[ast.AST
     if name not in used_names(owner) and source.line(outer.lineno).startswith(source.of(outer)[:4]):
         ahead = source.before(outer, f"{name} = {source.of(node)}")
         yield Slowness.SORT if "sorted" in name else Slowness.COPY, node, [ahead, source.replace(node, name)]
-
-
-def _made(node: ast.AST) -> set[str]:
-    """Names that a comprehension or a function within it binds."""
-    if isinstance(node, ast.comprehension):
-        return used_names(node.target)
-    return {node.arg} if isinstance(node, ast.arg) else set()
 
 
 _FIXED = re.compile(r"[^.^$*+?{}\[\]\\|()]+")
@@ -173,7 +162,7 @@ def _cached(source: Source, owner: Function) -> Iterator[Rewrite]:
     changes = any(isinstance(node, (ast.Yield, ast.YieldFrom, ast.Global)) for node in ast.walk(owner))
     if len(again) > 1 and not changes and not owner.decorator_list and owner in source.tree.body:
         imports = [node for node in source.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-        edits = [source.before(owner, f"@{_CACHE}")]
+        edits = [source.before(owner, "@functools.lru_cache(maxsize=1024, typed=True)")]
         if "import functools" not in map(ast.unparse, imports):
             edits.append(source.after([source.tree.body[0], *imports][-1], "import functools"))
         yield Slowness.CACHE, owner, edits
