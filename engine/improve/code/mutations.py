@@ -126,9 +126,9 @@ def _others(
         case ast.BoolOp():
             yield _like(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And()), 0.8
             for place, pair in enumerate(itertools.pairwise(node.values)):
-                for other in _grouped(_like(node, values=[*pair])):
-                    values = [*node.values[:place], other, *node.values[place + 2 :]]
-                    yield other if len(values) == 1 else _like(node, values=values), 0.75
+                for grouped in _grouped(_like(node, values=[*pair])):
+                    values = [*node.values[:place], grouped, *node.values[place + 2 :]]
+                    yield grouped if len(values) == 1 else _like(node, values=values), 0.75
         case ast.AugAssign():
             yield from ((_like(node, op=sign()), by) for sign, by in _COMPUTED.get(type(node.op), {}).items())
             yield ast.Assign([node.target], node.value, lineno=0), 0.3
