@@ -266,10 +266,8 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
             with suppress(TypeError):
                 yield from ({*items}, dict.fromkeys(items))
             if all(type(item) in (int, float) for item in items):
-                yield from (
-                    kind([number for number in _NUMBERS_ODD if type(number) is int]),
-                    kind([True, *items, False, True]),
-                )
+                whole = [number for number in _NUMBERS_ODD if type(number) is int]
+                yield from (kind(whole), kind([True, *items, False, True]))
                 yield from (
                     kind(_NUMBERS_ODD),
                     kind(rng.sample(_NUMBERS_ODD, 4)),
