@@ -3,6 +3,8 @@
 # make test-fast  runs the part that needs no terminal and no cockpit, in about a minute
 # make endurance  repeats at full length what the suite repeats a few times
 # make soak  lets a cockpit work for MINUTES (a day), and says what grows in it by the hour
+# make bench-evolve  plants bugs and slownesses in PROJECTS (60) of public packages, drawn by SEED (1), and lets
+#                    campaigns find them; it fetches the packages
 # make security  tries the hundred cases of the jail's catalogue and prints each result
 # make requirements  pins anew what installs, with its hashes; make audit asks for known vulnerabilities of it
 # make sbom  builds what a release has into dist/, with the list of what it needs
@@ -12,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench lint screenshots recordings requirements audit dist sbom clean
+.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench bench-evolve lint screenshots recordings requirements audit dist sbom clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -81,6 +83,11 @@ security: setup-test
 
 bench: setup-bench
 	$(BIN)/pilothouse bench
+
+PROJECTS ?= 60
+SEED ?= 1
+bench-evolve: setup-test
+	@$(BIN)/python -m tests.benchmarks.evolve --projects $(PROJECTS) --seed $(SEED)
 
 screenshots: setup-test
 	$(BIN)/python -m tests.screenshots

@@ -378,6 +378,8 @@ class ProposalRequest:
     """What models may cost."""
     budget_tokens: int = 0
     """What a model without a price may read and write; 0 for both asks none."""
+    seconds: float = 600.0
+    """Processor seconds that a search may take."""
 
 
 class Proposer(Protocol):

@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.improve.code.findings import examine_project
 from engine.improve.code.projects import find_projects
-from engine.improve.code.repair import repair_test
+from engine.improve.code.repair import repair_tests
 from engine.improve.judge.box import Boxes
 
 HERE = Path(__file__).resolve().parents[2]
@@ -33,7 +33,9 @@ async def _repair(workspace: Path) -> tuple[float, int]:
     boxes, project = Boxes(), find_projects(workspace)[0]
     seen = await examine_project(boxes, workspace, project)
     begin = time.perf_counter()
-    kept = await repair_test(boxes, workspace, project, seen.tests, seen.sources, FAILING, random.Random(1))
+    kept = await repair_tests(
+        boxes, workspace, project, seen.tests, seen.sources, [FAILING], random.Random(1), seen.suite_s
+    )
     return time.perf_counter() - begin, kept[0].tried
 
 

@@ -232,7 +232,8 @@ class CampaignRun:
             budget = self._campaign.budget
             usd = max(0.0, budget.usd - self._campaign.usd)
             tokens = max(0, budget.tokens - self._campaign.tokens)
-            asked = ProposalRequest(self._component, base, findings, rng, usd, tokens)
+            left_s = max(1.0, budget.seconds - self._campaign.seconds)
+            asked = ProposalRequest(self._component, base, findings, rng, usd, tokens, left_s / 2)
             await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
             try:
                 proposed = await self._proposed(proposer, asked)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,15 +21,16 @@ from engine.core.text import clean_line
 from engine.improve.code.inputs import RAW, broken_promises, deliberate_exceptions, odd_arguments
 from engine.improve.code.projects import Project, Tests, call_functions, module_name, project_box, run_tests
 from engine.improve.code.repair import BAD
-from engine.improve.code.ruff_check import StaticError, StaticFinding, static_findings
 from engine.improve.code.slow_code import slow_places
-from engine.improve.code.source import Function, Source, parse_source, read_source
+from engine.improve.code.source import Function, Source, parse_source, read_source, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes
 
 SIZES = (100, 200, 400, 800)
 """Sizes at which the work of benchmarks is counted; others are drawn for the judge."""
 STEEP = 1.5
 """Exponent of growth from which a benchmark is listed."""
+MEASURED = 6
+"""How severe a slow place is at least that a benchmark reaches."""
 DRIVER = "pilothouse_timed.py"
 """The module by which benchmarks are run."""
 _PROBES = 200
@@ -46,12 +46,13 @@ class ExaminedProject:
     sources: dict[str, Source] = field(default_factory=dict)
     """Modules by path from the project's directory; those that are no Python are missing."""
     test_sources: dict[str, Source] = field(default_factory=dict)
+    bench_sources: dict[str, Source] = field(default_factory=dict)
     tests: Tests = field(default_factory=dict)
     work: dict[str, list[int]] = field(default_factory=dict)
     """By benchmark, `file::name`: the work counted at each of `SIZES`, up to the first that is too much."""
 
     suite_s: float = 0.0
-    """Seconds by the clock that its tests took, while their lines were noted."""
+    """Processor seconds that its tests took, while their lines were noted."""
     problem: str = ""
     """Why nothing more is known of it by running."""
 
@@ -72,9 +73,8 @@ async def examine_project(boxes: Boxes | None, root: Path, project: Project) -> 
     try:
         async with project_box(boxes, root, project, driver) as box:
             if project.asked or (project.tests and not project.alone):
-                begun = time.monotonic()
                 seen.tests = await run_tests(box, project.asked, lines=True)
-                seen.suite_s = time.monotonic() - begun
+                seen.suite_s = box.processor_s
             for number, (path, name) in enumerate(benches):
                 seen.work[f"{path}::{name}"] = await _counted(box, number)
     except BoxError as error:
@@ -83,7 +83,12 @@ async def examine_project(boxes: Boxes | None, root: Path, project: Project) -> 
 
 
 def _read(seen: ExaminedProject, root: Path) -> None:
-    for paths, sources in ((seen.project.modules, seen.sources), (seen.project.tests, seen.test_sources)):
+    project = seen.project
+    for paths, sources in (
+        (project.modules, seen.sources),
+        (project.tests, seen.test_sources),
+        (project.benches, seen.bench_sources),
+    ):
         for path in paths:
             with suppress(OSError, ValueError):
                 source = parse_source(read_source(root / seen.project.path(path)))
@@ -158,21 +163,9 @@ async def findings_of_examined(
         seen: the project as it was examined.
         boxes: where odd inputs are tried; None tries none.
     """
-    project = seen.project
     findings = await in_thread(lambda: [*_failing(component, seen), *_slow(component, seen)])
     if boxes is not None:
         findings += await _unchecked(root, component, seen, boxes)
-    static: list[StaticFinding] = []
-    with suppress(StaticError):
-        static = await static_findings(root / project.directory, list(seen.sources))
-    for item in static:
-        path = project.path(item.path)
-        words = f"{item.code} in {item.path}: {clean_line(item.message, limit=200)}"
-        evidence = (f"{path}:{item.line}", f"ruff {item.code}", *(["has a safe fix"] * item.fixable))
-        severity = 5 if item.code.startswith(("F", "E9", "PLE", "invalid")) else 3
-        findings.append(
-            Finding(component.id, Concern.STYLE, words, evidence, severity, path, item.line, item.code)
-        )
     if component.kind is not ComponentKind.PROJECT:
         findings = [
             finding
@@ -195,54 +188,49 @@ def _failing(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
         what = "fails" if result["outcome"] == "failed" else "cannot run"
         path = test.partition("::")[0]
         line = int(result.get("line", 0))
-        ran = [line for line in lines if line in seen.sources]
-        yield Finding(
-            component.id,
-            Concern.TEST,
-            f"{clean_line(test, limit=200)} {what}: {message}",
-            (
-                f"{seen.project.path(path)}:{line}",
-                message,
-                *(f"ran {seen.project.path(name)}" for name in ran),
-            ),
-            9,
-            seen.project.path(path),
-            line,
-            test,
-        )
+        ran = [f"ran {seen.project.path(name)}" for name in lines if name in seen.sources]
+        text, path = f"{clean_line(test, limit=200)} {what}: {message}", seen.project.path(path)
+        evidence = (f"{path}:{line}", message, *ran)
+        yield Finding(component.id, Concern.TEST, text, evidence, 9, path, line, test)
 
 
 def _slow(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
     steep = {bench: _growth_words(bench, seen.work[bench]) for bench in seen.work if bench in seen.steep}
+    reached = _reached(seen)
     for path, source in seen.sources.items():
         for place in slow_places(source):
-            shown = [
-                bench for bench in steep if place.function.rpartition(".")[2] in bench.rpartition("::")[2]
-            ]
+            last = place.function.rpartition(".")[2]
+            shown = [bench for bench in steep if last in bench.rpartition("::")[2]]
             evidence = [f"{seen.project.path(path)}:{place.line}", f"`{source.line(place.line)}`"]
             evidence += [steep.pop(bench) for bench in shown]
-            yield Finding(
-                component.id,
-                Concern.SPEED,
-                f"{place.function} in {path} {place.text}",
-                tuple(clean_line(part, limit=200) for part in evidence),
-                7 if shown else 3 + min(place.depth, 2),
-                seen.project.path(path),
-                place.line,
-                f"{place.kind}:{place.function}",
-            )
-    for bench, words in steep.items():
+            severity = 7 if shown else MEASURED if last in reached else 3 + min(place.depth, 2)
+            text, name = f"{place.function} in {path} {place.text}", f"{place.kind}:{place.function}"
+            words = tuple(clean_line(part, limit=200) for part in evidence)
+            where = seen.project.path(path)
+            yield Finding(component.id, Concern.SPEED, text, words, severity, where, place.line, name)
+    for bench, shows in steep.items():
         path, _, name = bench.partition("::")
-        yield Finding(
-            component.id,
-            Concern.SPEED,
-            f"{name} grows with the power {growth_of(seen.work[bench]):.1f} of its size",
-            (words,),
-            6,
-            seen.project.path(path),
-            0,
-            name,
-        )
+        text = f"{name} grows with the power {growth_of(seen.work[bench]):.1f} of its size"
+        yield Finding(component.id, Concern.SPEED, text, (shows,), 6, seen.project.path(path), 0, name)
+
+
+def _reached(seen: ExaminedProject) -> set[str]:
+    """Last names of functions that benchmarks may call, at any depth, by the words in the text."""
+    calls: dict[str, set[str]] = {}
+    for source in seen.sources.values():
+        for name, function in source.functions:
+            calls.setdefault(name.rpartition(".")[2], set()).update(_words(function))
+    reached = {name for source in seen.bench_sources.values() for name in _words(source.tree)} & calls.keys()
+    if reached:  # what is called without a name: operators, iteration, construction
+        reached |= {name for name in calls if name.startswith("__")}
+    while more := {name for inner in reached for name in calls[inner]} & calls.keys() - reached:
+        reached |= more
+    return reached
+
+
+def _words(node: ast.AST) -> set[str]:
+    """The names and attributes that stand in it."""
+    return used_names(node) | {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
 
 
 def _growth_words(bench: str, work: Sequence[int]) -> str:
@@ -276,16 +264,13 @@ async def _unchecked(root: Path, component: Component, seen: ExaminedProject, bo
         if answer.get("raises") in RAW - deliberate_exceptions(function):
             words = f"{function.name}{given.replace(',)', ')')} raised {answer['raises']}"
             shown.setdefault((path, function), []).append(clean_line(words, limit=240))
-    return [
-        Finding(
-            component.id,
-            Concern.ROBUSTNESS,
-            f"{function.name} in {path} says it raises {', '.join(broken_promises(function))}, and does not",
-            tuple(evidence),
-            8,
+    findings = []
+    for (path, function), evidence in shown.items():
+        promised = ", ".join(broken_promises(function))
+        text, where = (
+            f"{function.name} in {path} says it raises {promised}, and does not",
             seen.project.path(path),
-            function.lineno,
-            function.name,
         )
-        for (path, function), evidence in shown.items()
-    ]
+        what = (text, tuple(evidence), 8, where, function.lineno, function.name)
+        findings.append(Finding(component.id, Concern.ROBUSTNESS, *what))
+    return findings

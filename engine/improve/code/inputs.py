@@ -266,7 +266,8 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
             with suppress(TypeError):
                 yield from ({*items}, dict.fromkeys(items))
             if all(type(item) in (int, float) for item in items):
-                yield from (kind([*filter(_is_whole, _NUMBERS_ODD)]), kind([True, *items, False, True]))
+                whole = [number for number in _NUMBERS_ODD if type(number) is int]
+                yield from (kind(whole), kind([True, *items, False, True]))
                 yield from (
                     kind(_NUMBERS_ODD),
                     kind(rng.sample(_NUMBERS_ODD, 4)),
@@ -319,10 +320,6 @@ def allows(annotation: ast.expr | None, value: Any) -> bool:
     return True
 
 
-def _is_whole(value: Any) -> bool:
-    return type(value) is int
-
-
 def _stretched(items: list[Any], size: int) -> list[Any]:
     """A list of a size, of these items and such as are like them."""
     if not items:
@@ -342,10 +339,5 @@ def _varied_text(text: str, rng: random.Random) -> str:
         return text
     if change < 0.6:
         return "".join(rng.choice(string.digits) if letter.isdigit() else letter for letter in text)
-    if change < 0.8:
-        return text[:where] + rng.choice(_LETTERS) + text[where + 1 :]
-    return (
-        text[:where] + text[where + 1 :]
-        if change < 0.9
-        else text[:where] + rng.choice(_LETTERS) + text[where:]
-    )
+    letter = "" if 0.8 <= change < 0.9 else rng.choice(_LETTERS)
+    return text[:where] + letter + text[where + (change < 0.9) :]

@@ -1,7 +1,7 @@
 """What Mastermind takes in for Python projects: auditor, fixers, suites.
 
-The fixers propose mechanical changes: slow places, failing tests, ruff's safe fixes. A missing check has no
-fixer: what is right there is not to be read off the code, so such findings are only listed.
+The fixers propose mechanical changes for slow places that a benchmark reaches, and for failing tests. A
+missing check has no fixer: what is right there is not to be read off the code, so it is only listed.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 
 from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
 from engine.core.offload import in_thread
-from engine.core.text import clean_line
-from engine.improve.code.findings import ExaminedProject, examine_project, findings_of_examined
-from engine.improve.code.projects import Project, SlowError, project_of, projects, tools
-from engine.improve.code.repair import BAD, repair_test
-from engine.improve.code.ruff_check import StaticError, apply_safe_fixes
+from engine.improve.code.findings import MEASURED, ExaminedProject, examine_project, findings_of_examined
+from engine.improve.code.projects import SlowError, project_of, projects, tools
+from engine.improve.code.repair import BAD, Repair, alike, repair_tests
 from engine.improve.code.slow_code import fix_slow_place, slow_places
 from engine.improve.code.source import Source, walk_files
 from engine.improve.code.suite import estimate_checks, project_suite
@@ -34,70 +32,40 @@ from engine.improve.ports import (
 )
 from engine.sandbox.policy import SandboxPolicy
 
-MOST_PER_TEST = 3
-"""Changes proposed for one failing test."""
-_TESTS = 5
-"""Failing tests that changes are searched for."""
+_REASONS = 2
+"""Groups of failing tests that changes are searched for in one go."""
 
 
-async def mechanical_proposals(
-    asked: ProposalRequest, seen: ExaminedProject, boxes: Boxes | None
-) -> list[Proposal]:
+async def mechanical_proposals(asked: ProposalRequest, seen: ExaminedProject, boxes: Boxes) -> list[Proposal]:
     """Changes that may mend findings, the worst finding's first and its most plausible change first.
 
     Args:
         asked: a project or module, of which only its files are changed; what is equally plausible is
             ordered by its randomness.
         seen: the project as it was examined.
-        boxes: where changes for failing tests are tried; without them there are none of these.
+        boxes: where changes for failing tests are tried.
     """
     project = seen.project
     may = frozenset(project.inside(path) for path in asked.component.paths) & set(project.modules)
     proposals: list[Proposal] = []
     for finding in sorted(asked.findings, key=lambda finding: -finding.severity):
-        if finding.concern is Concern.SPEED:
-            proposals += await in_thread(_faster, seen.sources, project, finding, may)
-        elif finding.concern is Concern.STYLE:
-            proposals += await _tidied(seen.sources, project, finding, may)
-    if boxes is not None:
-        mended, late = await _mended(boxes, asked, seen, may)
-        proposals = [*mended, *proposals]
-        if late and not proposals:
-            raise NothingProposed(late)
-    return _once(proposals)
+        path, worth = project.inside(finding.path), finding.severity >= MEASURED
+        if finding.concern is Concern.SPEED and worth and path in may & seen.sources.keys():
+            proposals += await in_thread(_faster, seen.sources[path], finding)
+    mended, late = await _mended(boxes, asked, seen, may)
+    if late and not mended and not proposals:
+        raise NothingProposed(late)
+    return [*mended, *proposals]
 
 
-def _faster(
-    sources: Mapping[str, Source], project: Project, finding: Finding, may: frozenset[str]
-) -> list[Proposal]:
-    path = project.inside(finding.path)
-    if path not in may or path not in sources:
-        return []
-    source = sources[path]
+def _faster(source: Source, finding: Finding) -> list[Proposal]:
     for place in slow_places(source):
-        if place.line == finding.line and finding.name == f"{place.kind}:{place.function}":
-            text = fix_slow_place(source, place)
-            if text is not None:
-                title = f"{place.function} no longer {place.text.partition(';')[0]}"
-                files = {finding.path: text}
-                return [Proposal(title, f"fixer:{place.kind}", files, why=finding.text, answers=(finding,))]
+        meant = place.line == finding.line and finding.name == f"{place.kind}:{place.function}"
+        if meant and (text := fix_slow_place(source, place)) is not None:
+            title = f"{place.function} no longer {place.text.partition(';')[0]}"
+            words = (title, f"fixer:{place.kind}", {finding.path: text})
+            return [Proposal(*words, why=finding.text, answers=(finding,))]
     return []
-
-
-async def _tidied(
-    sources: Mapping[str, Source], project: Project, finding: Finding, may: frozenset[str]
-) -> list[Proposal]:
-    path = project.inside(finding.path)
-    if path not in may or path not in sources or "has a safe fix" not in finding.evidence:
-        return []
-    try:
-        text = await apply_safe_fixes(sources[path].text, finding.name)
-    except StaticError:
-        return []
-    if text is None:
-        return []
-    title = f"{finding.name} in {path} by ruff's safe fix"
-    return [Proposal(title, "fixer:ruff", {finding.path: text}, why=finding.text, answers=(finding,))]
 
 
 async def _mended(
@@ -106,46 +74,36 @@ async def _mended(
     project, tests = seen.project, seen.tests
     sources = {path: source for path, source in seen.sources.items() if path in may}
     proposals: list[Proposal] = []
-    failing = [finding for finding in asked.findings if finding.concern is Concern.TEST]
-    failing = [finding for finding in failing if tests.get(finding.name, {}).get("outcome") in BAD][:_TESTS]
-    mended: set[str] = set()
+    failing = {finding.name: finding for finding in asked.findings if finding.concern is Concern.TEST}
+    left = [name for name in failing if tests.get(name, {}).get("outcome") in BAD]
     late = ""
-    for finding in failing:
-        if finding.name in mended:
-            continue
-        try:
-            kept = await repair_test(
-                boxes, asked.tree, project, tests, sources, finding.name, asked.rng, seen.suite_s
-            )
-        except SlowError as error:
-            late = f"{finding.name}: {error}"
-            continue
-        except BoxError:
-            continue
-        for change in kept[:MOST_PER_TEST]:
-            answers = tuple(other for other in failing if other.name in (finding.name, *change.others))
-            mended |= {other.name for other in answers}
+    for _ in range(_REASONS if left else 0):
+        some = alike(tests, left)
+        left = [name for name in left if name not in some]
+        kept: list[Repair] = []
+        with suppress(BoxError):
+            try:
+                kept = await repair_tests(
+                    boxes, asked.tree, project, tests, sources, some, asked.rng, seen.suite_s,
+                    asked.seconds / _REASONS,
+                )  # fmt: skip
+            except SlowError as error:
+                late = f"{some[0]}: {error}"
+        for change in kept:
+            left = [name for name in left if name not in change.mends]
             proposals.append(
                 Proposal(
                     f"{change.path}:{change.line} {change.words}",
                     "fixer:repair",
                     {project.path(change.path): change.text},
-                    why=f"with it {finding.name} passes and nothing that passed fails; "
-                    f"{len(kept)} of {change.tried} changes tried did that",
-                    answers=answers,
+                    why=f"with it {change.mends[0]} passes and nothing that passed fails; "
+                    f"{len(kept)} of at most {change.tried} changes tried did that",
+                    answers=tuple(failing[name] for name in change.mends if name in failing),
                 )
             )
+        if not left:
+            break
     return proposals, late
-
-
-def _once(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Each set of files once, with words that may be shown."""
-    proposals_by_files: dict[tuple[tuple[str, str | None], ...], Proposal] = {}
-    for proposal in proposals:
-        title, why = clean_line(proposal.title, limit=300), clean_line(proposal.why, limit=600)
-        key = tuple(sorted(proposal.files.items(), key=lambda item: item[0]))
-        proposals_by_files.setdefault(key, replace(proposal, title=title, why=why))
-    return list(proposals_by_files.values())
 
 
 _KEPT = 6
@@ -236,8 +194,6 @@ class CodeAuditor:
         Raises:
             AuditUnavailable: its programs cannot be run here.
         """
-        if component.kind not in _KINDS:
-            return []
         progress.tell(0, 1, f"running the tests and benchmarks of {component.id}")
         try:
             boxes = await self._looking.boxes()
@@ -263,16 +219,12 @@ class MechanicalFixers:
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
         """Changes, the most promising first; they cost nothing."""
-        boxes: Boxes | None = None
         try:
             boxes = await self._looking.boxes()
             seen = await self._looking.at(asked.tree, asked.component)
-        except BoxError:
-            project = await asyncio.to_thread(project_of, asked.tree, asked.component)
-            seen = await examine_project(None, asked.tree, project) if project is not None else None
-        if seen is None:
-            return ()
-        return await mechanical_proposals(asked, seen, boxes)
+        except BoxError as error:
+            raise NothingProposed(str(error)) from error
+        return await mechanical_proposals(asked, seen, boxes) if seen is not None else ()
 
 
 class ProjectSuites:

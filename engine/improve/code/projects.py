@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import math
 import os
 import re
+import signal
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import distributions
@@ -328,6 +330,7 @@ async def run_tests(
     lines: bool = False,
     files: Mapping[str, str] | None = None,
     limit_s: float = 300.0,
+    processor_s: float = 0.0,
 ) -> Tests:
     """Run tests in a box, all when none is named; their results by id.
 
@@ -337,15 +340,16 @@ async def run_tests(
         lines: note the lines of the project that each runs.
         files: contents in place of the project's own for this run, by path from the root.
         limit_s: seconds by the clock.
+        processor_s: seconds of the processor, rounded up; 0 for no limit but the box's.
 
     Raises:
         SlowError: they took too long.
         BoxError: no test reported anything.
     """
-    question = {"tests": list(names), "lines": lines, "files": dict(files) if files else None}
-    answer = await box.put(question, limit_s)
-    if answer.late:
-        raise SlowError(f"the tests took longer than {limit_s:.0f} s")
+    question = {"tests": [*names], "lines": lines, "files": files and dict(files)}
+    answer = await box.put(question | {"processor_s": math.ceil(processor_s)}, limit_s)
+    if answer.late or -answer.code in (signal.SIGKILL, signal.SIGXCPU):
+        raise SlowError(f"the tests took longer than {processor_s or limit_s:.0f} s")
     tests = answer.said.get("tests")
     why = answer.failure or ("" if tests else str(answer.said.get("text", "")))
     if not tests and answer.said.get("status") not in (*_EMPTY, None):

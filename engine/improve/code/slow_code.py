@@ -10,22 +10,20 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 
+from engine.improve.code.rewrites import Slowness, rewrites
 from engine.improve.code.source import LOOPS, Edit, Function, Source, called_name, parameters, stored_names
 from engine.value import dataclass
 
-
-class Slowness(StrEnum):
-    """What makes a place slow."""
-
-    MEMBERSHIP = "membership"
-    CONCATENATION = "concatenation"
-
-
 SAID = {
     Slowness.MEMBERSHIP: "looks through the list {name} again in each round of a loop; a set answers at once",
-    Slowness.CONCATENATION: "makes the text {name} anew in each round of a loop; joining once copies it once",
+    Slowness.CONCATENATION: "makes {name} anew in each round of a loop; growing it once copies it once",
+    Slowness.COMPILE: "has {name} each time it is called; once for the module is enough",
+    Slowness.SORT: "sorts more than it needs in {name}",
+    Slowness.COPY: "copies only to look at the copy in {name}",
+    Slowness.CACHE: "computes {name} anew for arguments that it had before; a cache answers at once",
+    Slowness.SCAN: "looks through all of it in {name}; asking for the item answers at once",
+    Slowness.PATTERN: "matches a pattern without signs in {name}; a method of texts is quicker",
 }
 
 
@@ -42,6 +40,8 @@ class SlowPlace:
     """Loops around it, within the function."""
     node: ast.expr | ast.stmt
     owner: Function
+    edits: tuple[Edit, ...] = ()
+    """What mends it, where that is known by its form alone."""
 
     @property
     def text(self) -> str:
@@ -55,21 +55,30 @@ def slow_places(source: Source) -> list[SlowPlace]:
     for name, function in source.functions:
         for place in _places(source, name, function):
             places.setdefault((place.function, place.kind, place.name), place)
+        for kind, node, edits in rewrites(source, function):
+            words = function.name if kind is Slowness.CACHE else source.of(node)[:60]
+            depth = len(source.loops_around(node, function))
+            place = SlowPlace(kind, name, words, node.lineno, depth, node, function, tuple(edits))
+            places.setdefault((name, kind, words), place)
     return sorted(places.values(), key=lambda place: (place.line, place.kind))
 
 
 def _places(source: Source, function: str, owner: Function) -> Iterator[SlowPlace]:
     nodes = list(_own(owner))
-    suspects = [node for node in nodes if _may_be_slow(node)]
-    if not suspects:
-        return
     bindings = list(_bindings(nodes))
-    lists, texts = _lists(owner, bindings), _texts(bindings)
-    for node in suspects:
-        around = source.loops_around(node, owner)
-        for kind, name in _kinds(node, lists, texts) if around else ():
-            assert isinstance(node, (ast.expr, ast.stmt))
-            yield SlowPlace(kind, function, name, node.lineno, len(around), node, owner)
+    lists = _lists(owner, bindings)
+    texts = {name for name, value in bindings if _is_text(value)}
+    for node in nodes:
+        match node:
+            case ast.Compare(ops=[*_, ast.In() | ast.NotIn()], comparators=[*_, ast.Name(name)]):
+                kind, holds = Slowness.MEMBERSHIP, name in lists
+            case ast.AugAssign(target=ast.Name(name), op=ast.Add()):
+                kind, holds = Slowness.CONCATENATION, name in texts
+            case _:
+                continue
+        depth = len(source.loops_around(node, owner))
+        if holds and depth:
+            yield SlowPlace(kind, function, name, node.lineno, depth, node, owner)
 
 
 def _own(owner: Function) -> Iterator[ast.AST]:
@@ -81,55 +90,28 @@ def _own(owner: Function) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _may_be_slow(node: ast.AST) -> bool:
-    if isinstance(node, ast.Compare):
-        return isinstance(node.ops[-1], (ast.In, ast.NotIn)) and isinstance(node.comparators[-1], ast.Name)
-    return (
-        isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name)
-    )
-
-
-def _kinds(node: ast.AST, lists: set[str], texts: set[str]) -> Iterator[tuple[Slowness, str]]:
-    if isinstance(node, ast.Compare):
-        where = node.comparators[-1]
-        if isinstance(where, ast.Name) and where.id in lists:
-            yield Slowness.MEMBERSHIP, where.id
-    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in texts:
-        yield Slowness.CONCATENATION, node.target.id
-
-
 Binding = tuple[str, ast.expr | None]
 """A name with what is assigned to it; None for what a loop or another construct binds."""
 
 
 def _lists(owner: Function, bindings: Sequence[Binding]) -> set[str]:
     """Names that hold lists wherever they are bound in a function."""
-    lists: dict[str, bool] = {
-        parameter.arg: True
-        for parameter in parameters(owner)
-        if parameter.annotation is not None
-        and ast.unparse(parameter.annotation).startswith(("list[", "List[", "list"))
-    }
+    given = [parameter.arg for parameter in parameters(owner)]
+    lists = {name: True for name in given if _kind_of(owner, name).lower().startswith("list")}
     for name, value in bindings:
         lists[name] = lists.get(name, True) and _is_list(value)
     return {name for name, holds in lists.items() if holds}
 
 
 def _is_list(value: ast.expr | None) -> bool:
-    return isinstance(value, (ast.List, ast.ListComp)) or (
-        isinstance(value, ast.Call)
-        and isinstance(value.func, ast.Name)
-        and value.func.id in ("list", "sorted")
-    )
+    match value:
+        case ast.List() | ast.ListComp() | ast.Call(ast.Name("list" | "sorted")):
+            return True
+    return False
 
 
-def _texts(bindings: Sequence[Binding]) -> set[str]:
-    """Names that begin as a text."""
-    return {
-        name
-        for name, value in bindings
-        if isinstance(value, ast.JoinedStr) or (isinstance(value, ast.Constant) and type(value.value) is str)
-    }
+def _is_text(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.JoinedStr) or isinstance(getattr(value, "value", None), str)
 
 
 def _bindings(nodes: Sequence[ast.AST]) -> Iterator[Binding]:
@@ -151,7 +133,7 @@ def _bindings(nodes: Sequence[ast.AST]) -> Iterator[Binding]:
 def fix_slow_place(source: Source, place: SlowPlace) -> str | None:
     """The module's text with one slow place mended; None where that cannot be done by rule."""
     fixer = _membership if place.kind is Slowness.MEMBERSHIP else _concatenation
-    edits = fixer(source, place)
+    edits = place.edits or fixer(source, place)
     return source.edited(edits) if edits else None
 
 
@@ -161,7 +143,8 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
     outer = _outer_loop(source, place)
     asked = [node for node in ast.walk(outer) if _asks(node, place.name)]
     edits = [source.replace(node.comparators[-1], beside) for node in asked if isinstance(node, ast.Compare)]
-    appends = [node for node in ast.walk(outer) if _appends(source, node, place.name)]
+    statements = [node for node in ast.walk(outer) if isinstance(node, ast.stmt)]
+    appends = [node for node in statements if _appends(source, node, place.name)]
     items = [node.left for node in asked if isinstance(node, ast.Compare)]
     items += [node.value.args[0] for node in appends]  # type: ignore[attr-defined]
     kind = "set" if all(_has_hash(source, place.owner, item) for item in items) else _MEMBERS
@@ -206,12 +189,8 @@ _MEMBERS_CLASS = '''class _Members:
 def _members_class(source: Source, place: SlowPlace, kind: str) -> list[Edit]:
     """The class that answers instead of a list, before what uses it first."""
     defined = {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
-    if kind != _MEMBERS or _MEMBERS in defined:
-        return []
-    top = next(node for node in source.tree.body if place.owner in ast.walk(node))
-    line = min([top.lineno, *(node.lineno for node in getattr(top, "decorator_list", ()))])
-    start = source.offset(line, 0)
-    return [Edit(start, start, _MEMBERS_CLASS)]
+    needed = kind == _MEMBERS and _MEMBERS not in defined
+    return [source.ahead(place.owner, _MEMBERS_CLASS)] if needed else []
 
 
 def _has_hash(source: Source, owner: Function, item: ast.expr) -> bool:
@@ -221,13 +200,8 @@ def _has_hash(source: Source, owner: Function, item: ast.expr) -> bool:
     if isinstance(item, ast.Call):
         return called_name(item) in _HASHED_CALLS
     if isinstance(item, ast.Attribute):
-        kinds = {
-            ast.unparse(node.annotation)
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == item.attr
-        }
+        known = [node for node in ast.walk(source.tree) if isinstance(node, ast.AnnAssign)]
+        kinds = {ast.unparse(node.annotation) for node in known if ast.unparse(node.target) == item.attr}
         return bool(kinds) and kinds <= _HASHED
     if isinstance(item, ast.Name):
         over = [
@@ -259,7 +233,7 @@ def _growing_set(
     source: Source,
     place: SlowPlace,
     outer: ast.stmt,
-    appends: list[ast.AST],
+    appends: list[ast.stmt],
     asked: list[ast.AST],
     beside: str,
     kind: str,
@@ -281,18 +255,11 @@ def _growing_set(
 
     if any(may_change(use) for use in uses):
         return []
-    made = source.after(start, f"{beside} = {kind}({'' if empty else place.name})")
-    return [made, *_additions(source, place, appends, beside)]
-
-
-def _additions(source: Source, place: SlowPlace, appends: Sequence[ast.AST], beside: str) -> list[Edit]:
-    """Beside each `append` to the list the same for the set."""
-    edits = []
+    edits = [source.after(start, f"{beside} = {kind}({'' if empty else place.name})")]
     for node in appends:
         given = node.value.args[0]  # type: ignore[attr-defined]
         plain = all(isinstance(part, _PLAIN) for part in ast.walk(given))
         added = source.of(given) if plain else f"{place.name}[-1]"
-        assert isinstance(node, ast.stmt)
         edits.append(source.after(node, f"{beside}.add({added})"))
     return edits
 
@@ -305,34 +272,20 @@ def _uses(tree: ast.AST, name: str) -> list[ast.Name]:
 
 
 def _asks(node: ast.AST, name: str) -> bool:
-    if not isinstance(node, ast.Compare) or not isinstance(node.ops[-1], (ast.In, ast.NotIn)):
-        return False
-    where = node.comparators[-1]
-    return len(node.ops) == 1 and isinstance(where, ast.Name) and where.id == name
+    match node:
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(where)]):
+            return where == name
+    return False
 
 
 def _appends(source: Source, node: ast.AST, name: str) -> bool:
     """Whether it is the statement `name.append(x)` on lines of its own."""
-    if (
-        not isinstance(node, ast.Expr)
-        or called_name(node.value) != "append"
-        or not isinstance(node.value, ast.Call)
-    ):
-        return False
-    function = node.value.func
-    mine = (
-        isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Name)
-        and function.value.id == name
-    )
-    start, _ = source.span(node)
-    alone = source.line(node.lineno).startswith(source.text[start : start + 4])
-    return (
-        mine
-        and alone
-        and len(node.value.args) == 1
-        and ";" not in source.line(node.end_lineno or node.lineno)
-    )
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(where), "append"), [_])) if where == name:
+            start, _ = source.span(node)
+            alone = source.line(node.lineno).startswith(source.text[start : start + 4])
+            return alone and ";" not in source.line(node.end_lineno or node.lineno)
+    return False
 
 
 def _reads(source: Source, use: ast.Name) -> bool:
@@ -350,14 +303,7 @@ def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
     outer = _outer_loop(source, place)
     if not isinstance(outer, LOOPS) or outer.orelse:
         return []
-    grown = [
-        node
-        for node in ast.walk(outer)
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.op, ast.Add)
-        and isinstance(node.target, ast.Name)
-        and node.target.id == place.name
-    ]
+    grown = [node for node in ast.walk(outer) if isinstance(node, ast.AugAssign) and _grows(node, place.name)]
     uses = _uses(outer, place.name)
     if len(uses) != len(grown) or any(isinstance(node, (ast.Yield, ast.Await)) for node in ast.walk(outer)):
         return []
@@ -368,6 +314,10 @@ def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
         source.before(outer, f"{pieces} = [{place.name}]"),
         source.after(outer, f'{place.name} = "".join({pieces})'),
     ]
+
+
+def _grows(node: ast.AugAssign, name: str) -> bool:
+    return isinstance(node.op, ast.Add) and getattr(node.target, "id", "") == name
 
 
 def _outer_loop(source: Source, place: SlowPlace) -> ast.stmt:

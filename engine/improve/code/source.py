@@ -81,6 +81,12 @@ class Source:
         lead = "" if start == self._starts[node.end_lineno] else "\n"
         return Edit(start, start, f"{lead}{self.indent(node)}{text}\n")
 
+    def ahead(self, node: ast.AST, text: str) -> Edit:
+        """Put a text in front of the statement of the module that a node is in, with its decorators."""
+        top = next(place for place in self.tree.body if node in ast.walk(place))
+        line = min([top.lineno, *(part.lineno for part in getattr(top, "decorator_list", ()))])
+        return Edit(self._starts[line - 1], self._starts[line - 1], text)
+
     def indent(self, node: ast.stmt) -> str:
         """The white space in front of a statement."""
         line = self._lines[node.lineno - 1]

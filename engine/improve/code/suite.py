@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import math
 import random
 import re
@@ -188,7 +189,13 @@ def _held_out_families(files: Mapping[str, bytes], seen: ExaminedProject) -> dic
 
 
 def _tests_run(seen: ExaminedProject) -> list[str]:
-    return [test for test, result in sorted(seen.tests.items()) if result["outcome"] not in _NOT_RUN]
+    """Tests by id; one that passes with all its parameters is asked with all of them at once."""
+    asked: list[str] = []
+    for function, group in itertools.groupby(sorted(seen.tests), lambda test: test.partition("[")[0]):
+        results = {test: seen.tests[test]["outcome"] for test in group}
+        ran = [test for test, outcome in results.items() if outcome not in _NOT_RUN]
+        asked += [function] if {*results.values()} == {"passed"} else ran
+    return asked
 
 
 def _test_check(seen: ExaminedProject, test: str, split: Split, families: Mapping[str, str]) -> Check:

@@ -53,6 +53,7 @@ _QUESTION: dict[str, Any] = {
     "measured": False,
     "ready": 0,
     "call_s": 0.0,  # processor seconds that one call may take; 0 for no limit
+    "processor_s": 0,  # seconds of the processor after which its process is ended; 0 for the box's limit
     "work": 0,  # work after which counting it ends; 0 counts none
 }
 """What a question has, and what stands where it does not say."""
@@ -146,6 +147,8 @@ class Box:
         """What came on its standard output and error, bounded."""
         self.token = secrets.token_hex(8)
         """In the decoy and nowhere else."""
+        self.processor_s = 0.0
+        """What its answers took."""
         self._suite = suite
         self._run: asyncio.Task[ProcessResult] | None = None
         self._kept: list[int] = []
@@ -272,7 +275,9 @@ class Box:
         finally:
             heard.cancel()
             await asyncio.gather(heard, return_exceptions=True)
-        return _told(header, words, nonce)
+        answer = _told(header, words, nonce)
+        self.processor_s += answer.processor_s
+        return answer
 
     async def _heard(self) -> tuple[dict[str, Any], bytes]:
         assert self._reader is not None

@@ -10,12 +10,13 @@ import builtins
 import io
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
 import time
 import types
-from collections import deque
+from collections import Counter, deque
 from contextlib import redirect_stderr
 from importlib.machinery import SourceFileLoader
 from typing import Any
@@ -118,6 +119,8 @@ class Fork:
         os.chdir(tree)
         os.environ.pop("PYTHONHASHSEED", None)  # what only judging has is not to be seen
         sys.argv[:] = ["main.py"]
+        if most := self.ask["processor_s"]:
+            resource.setrlimit(resource.RLIMIT_CPU, (most, most))
         sys.addaudithook(self._hook)
         answer = self._called() if self.ask["calls"] else self._tested(tree)
         answer["clocks"] = [name for name, entry in _CLOCK.items() if getattr(time, name, None) is not entry]
@@ -272,6 +275,8 @@ def _late(*_: Any) -> None:
 
 _PLAIN = (type(None), bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 _RECORDED, _RECORDED_TEXT = 6, 600
+_FOLLOWED = 300
+"""Calls of one function in one test whose lines are noted."""
 
 
 class _Results:
@@ -283,13 +288,17 @@ class _Results:
         self._top = top
         self._lines: dict[str, set[int]] = {}
         self._inputs: dict[str, list[str]] = {}
+        self._calls: Counter[Any] = Counter()
 
     def _entry(self, node: str) -> dict[str, Any]:
-        return self.tests.setdefault(node, {"phases": {}, "message": "", "line": 0, "lines": {}})
+        return self.tests.setdefault(
+            node, {"phases": {}, "message": "", "line": 0, "lines": {}, "seconds": 0.0}
+        )
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Called by pytest for each phase."""
         entry = self._entry(report.nodeid)
+        entry["seconds"] += report.duration
         if entry["phases"].get(report.when) != "failed":
             expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
             entry["phases"][report.when] = "xfailed" if expected else report.outcome
@@ -310,7 +319,7 @@ class _Results:
     def pytest_runtest_call(self, item: Any) -> None:
         """Called by pytest before a test runs."""
         if self._top:
-            self._lines, self._inputs = {}, {}
+            self._lines, self._inputs, self._calls = {}, {}, Counter()
             sys.settrace(self._trace)
 
     def pytest_runtest_teardown(self, item: Any) -> None:
@@ -334,7 +343,8 @@ class _Results:
 
     def _trace(self, frame: Any, _event: str, _argument: Any) -> Any:
         path = frame.f_code.co_filename
-        if not path.startswith(self._top):
+        self._calls[frame.f_code] += 1
+        if not path.startswith(self._top) or self._calls[frame.f_code] > _FOLLOWED:
             return None
         lines = self._lines.setdefault(path, set())
         self._record(frame)

@@ -251,13 +251,8 @@ def _compared(check: Check, given: list[dict[str, Any]], due: list[dict[str, Any
         differ = [name for name in names if not same_behaviour(mine.get(name), right.get(name))]
         if not same or differ:
             words = json.dumps([call.args, mine.get("value", mine.get("raises"))], default=repr)[1:-1]
-            what = (
-                "its arguments"
-                if differ == ["arguments"]
-                else "what it shares"
-                if differ == ["shares"]
-                else ""
-            )
+            named = {"arguments": "its arguments", "shares": "what it shares"}
+            what = named.get("".join(differ), "")
             what = f"{what} changed since".lstrip() if call.again else what
             text = f"{call.target} with {words[:_SHOWN]} {what}".rstrip()
             return Report(check.id, Outcome.FAILS, text, tuple(given))

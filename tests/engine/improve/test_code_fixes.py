@@ -8,7 +8,8 @@ import random
 import pytest
 
 from engine.improve.code.inputs import broken_promises, draw_arguments, example_arguments, odd_arguments
-from engine.improve.code.repair import mutations, suspiciousness
+from engine.improve.code.mutations import guards, mutations
+from engine.improve.code.repair import suspiciousness
 from engine.improve.code.slow_code import Slowness, fix_slow_place, slow_places
 from engine.improve.code.source import Source
 
@@ -137,6 +138,9 @@ def test_suspicion_points_at_what_only_failing_tests_run() -> None:
         ("a - b", "b - a"),
         ("a == 2", "a == 3"),
         ("a[len(a)]", "a[len(a) - 1]"),
+        ("a * b + 1", "a * (b + 1)"),
+        ("not a or b", "not (a or b)"),
+        ("f(1, b, a)", "f(1, a, b)"),
     ],
 )
 def test_usual_mistakes_are_among_the_mutations(wrong: str, right: str) -> None:
@@ -182,3 +186,51 @@ def test_inputs_are_drawn_around_the_tests_and_the_same_for_a_seed() -> None:
     assert given is not None
     assert isinstance(given[0], dict)
     assert draw_arguments(Source("def k(x):\n    return x\n").functions[0][1], [], random.Random(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("def work(a, b='-'):\n    return a\n", "def work(a, b='_'):\n    return a\n"),
+        (
+            "def work(a):\n    try:\n        return f(a)\n    except KeyError:\n        pass\n",
+            "def work(a):\n    try:\n        return f(a)\n    except KeyError:\n        raise\n",
+        ),
+        (
+            "def work(a):\n    try:\n        a = f(a)\n        return a\n    except OSError:\n        pass\n",
+            "def work(a):\n    a = f(a)\n    return a\n",
+        ),
+        (
+            "def work(a):\n    return a[0]\n",
+            "def work(a):\n    if not a:\n        return a\n    return a[0]\n",
+        ),
+    ],
+)
+def test_mistakes_of_statements_are_among_the_changes(wrong: str, right: str) -> None:
+    source, lines = Source(wrong), frozenset(range(1, 8))
+    texts = {source.with_edit(one.edit) for one in (*mutations(source, lines), *guards(source, lines))}
+    assert ast.dump(ast.parse(right)) in {ast.dump(ast.parse(text)) for text in texts}
+
+
+@pytest.mark.parametrize(
+    ("slow", "quick"),
+    [
+        ("return sorted(a)[-1]", "return max(a)"),
+        ("return list(a)[2]", "return a[2]"),
+        ("return any(x == b for x in a)", "return (b in a)"),
+        ("return next((v for k, v in a.items() if k == b), 0)", "return a.get(b, 0)"),
+        ("return sum(1 for x in a if x == b)", "return a.count(b)"),
+        ("return re.sub('x', 'y', a)", "return a.replace('x', 'y')"),
+        ("return re.sub('x.', 'y', a)", ""),
+        (
+            "return [c for c in b if c in sorted(a)]",
+            "a_sorted = sorted(a)\n    return [c for c in b if c in a_sorted]",
+        ),
+        ("return re.compile('x+').sub(a, b)", "return _WORK_PATTERN.sub(a, b)"),
+        ("return work(a - 1) + work(a - 2)", "return work(a - 1) + work(a - 2)"),
+    ],
+)
+def test_a_slow_form_has_a_quick_one(slow: str, quick: str) -> None:
+    source = Source(f"import re\n\n\ndef work(a, b):\n    {slow}\n")
+    texts = [fix_slow_place(source, place) or "" for place in slow_places(source)]
+    assert any(quick in text for text in texts) if quick else not texts

@@ -12,7 +12,7 @@ import pytest
 from engine.core.improvement import Proposal, Ruling, Verdict
 from engine.improve.code.findings import ExaminedProject, examine_project
 from engine.improve.code.projects import BoxError, find_projects, project_of, projects
-from engine.improve.code.repair import repair_test, suspiciousness
+from engine.improve.code.repair import repair_tests, suspiciousness
 from engine.improve.code.source import Source
 from engine.improve.code.suite import project_suite
 from engine.improve.judge.box import Boxes
@@ -112,8 +112,8 @@ async def test_changes_that_hang_end_soon_and_that_they_ran_out_of_time_is_said(
     lay(tmp_path, {"own.py": hangs, "tests/test_own.py": test})
     seen = await examined(tmp_path)
     with pytest.raises(BoxError, match="ran out of time"):
-        await repair_test(
-            Boxes(tmp_path), tmp_path, seen.project, seen.tests, seen.sources, "tests/test_own.py::test_own",
+        await repair_tests(
+            Boxes(tmp_path), tmp_path, seen.project, seen.tests, seen.sources, [*seen.tests],
             random.Random(1), 0.0,
         )  # fmt: skip
 

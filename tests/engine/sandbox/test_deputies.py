@@ -50,7 +50,6 @@ EXCEPTED = {
     "app/gateways/web/process.py": "the server of web pages, of this program",
     "engine/memory/minilm.py": "the embedder, a module of this program; texts go in as data",
     "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
-    "engine/improve/code/ruff_check.py": "ruff without the tree's configuration; it parses and runs nothing",
 }
 """Modules outside of the sandbox that start programs, and why nothing that an agent wrote is run by it."""
 
