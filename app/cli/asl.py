@@ -317,8 +317,8 @@ def add_arguments(asl: argparse.ArgumentParser) -> None:
     asl.add_argument("--seed", type=int, default=0, metavar="N")
     asl.add_argument("--trace", action="store_true")
     instead = asl.add_mutually_exclusive_group()
-    for flag in ("--step", "--check", "--format", "--new"):
-        instead.add_argument(flag, action="store_true")
+    for option in ("--step", "--check", "--format", "--new"):
+        instead.add_argument(option, action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -23,7 +23,9 @@ def add_arguments(explorer: argparse.ArgumentParser) -> None:
     explorer.add_argument("--model", default="", metavar="NAME")
     explorer.add_argument("--out", type=Path, metavar="FOLDER")
     explorer.add_argument("--seeds", default="7", metavar="LIST")
-    explorer.add_argument("--compat", dest="main", action="store_const", const=Mode.COMPAT, default=Mode.NATIVE)
+    explorer.add_argument(
+        "--compat", dest="main", action="store_const", const=Mode.COMPAT, default=Mode.NATIVE
+    )
     explorer.add_argument("--native", dest="main", action="store_const", const=Mode.NATIVE)
     explorer.add_argument("--pgp", dest="generated", action="store_true")
     explorer.add_argument("--judge", default="", metavar="NAME")

@@ -561,6 +561,6 @@ internal(".kill_agent", 1)(lambda call: _society(call).kill(call.name_of(0)))
 
 @internal(".stopMAS", 0, 2)
 def stop_all(call: Call) -> bool:
-    """End all agents behind this cycle; how long Jason would wait, and its exit code, have no meaning here."""
+    """End all agents behind this cycle; how long to wait and an exit code have no meaning here."""
     _society(call).stop()
     return True
