@@ -199,10 +199,8 @@ COMMANDS = (
     command("forget", Submit(_forget), Rest("belief", "a key", shown="KEY", offers=_beliefs)),
     command(
         "query",
-        "ask an AgentSpeak(L) agent's beliefs and rules a formula",
         Show(late("mind_query:query_answer"), "query"),
         Rest("formula", "a formula", shown="FORMULA"),
-        examples=("query ?obstacle(X) & not free(X)",),
     ),
     command(
         "intention",

@@ -77,7 +77,7 @@ def extract_calls(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
     """The term with a variable for each call that is written as a value, and the calls.
 
     These are `math.random`, `system.time`, `.count(formula)` and `.value(rule)`. The variables are new in the
-    scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as it is: it calls when it is run.
+    scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as it is: it calls when run.
     """
     if not _calls(term):
         return term, ()
