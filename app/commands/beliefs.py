@@ -198,9 +198,7 @@ COMMANDS = (
     command("believe", Submit(_believe), Rest("belief", "a key", shown="KEY VALUE", offers=_beliefs)),
     command("forget", Submit(_forget), Rest("belief", "a key", shown="KEY", offers=_beliefs)),
     command(
-        "query",
-        Show(late("mind_query:query_answer"), "query"),
-        Rest("formula", "a formula", shown="FORMULA"),
+        "query", Show(late("mind_query:query_answer"), "query"), Rest("formula", "a formula", shown="FORMULA")
     ),
     command(
         "intention",
