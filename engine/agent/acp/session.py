@@ -301,8 +301,8 @@ class AcpSession:
         if known["values"] and value not in known["values"]:
             listed = clean_line(", ".join(known["values"]), limit=300)
             raise AcpError(f"{self.label} has no {option} '{str(value)[:60]}'; it has: {listed}")
-        if known.get("mode"):
-            await self._ask("session/set_mode", {"sessionId": self.id, "modeId": value})
+        if known.get("own"):
+            await self._ask(f"session/set_{option}", {"sessionId": self.id, f"{option}Id": value})
         else:
             kind = {"type": "boolean"} if isinstance(value, bool) else {}
             about = {"sessionId": self.id, "configId": option, "value": value, **kind}

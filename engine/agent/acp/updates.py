@@ -59,15 +59,14 @@ class Updates:
 
     def take_options(self, given: Mapping[str, Any]) -> None:
         """Take what can be chosen in the session, of both forms that the protocol has."""
-        modes = given.get("modes")
-        if isinstance(modes, dict):
-            values = [str(mode.get("id")) for mode in dicts(modes.get("availableModes"))]
-            self.options["mode"] = {
-                "name": "mode",
-                "value": modes.get("currentModeId"),
-                "values": values,
-                "mode": True,
-            }
+        for name, listed, ident in (
+            ("mode", "availableModes", "id"),
+            ("model", "availableModels", "modelId"),
+        ):
+            if isinstance(known := given.get(f"{name}s"), dict):
+                values = [str(each.get(ident))[:200] for each in dicts(known.get(listed))]
+                current = known.get(f"current{name.title()}Id")
+                self.options[name] = {"name": name, "value": current, "values": values, "own": True}
         for option in dicts(given.get("configOptions")):
             groups = dicts(option.get("options"))
             leaves = [leaf for group in groups for leaf in (dicts(group.get("options")) or [group])]
