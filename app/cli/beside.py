@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.cli.options import EX_SOFTWARE, Answer
-from app.commands.watchdog import ending_on
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -69,6 +68,8 @@ async def until_signal(work: Awaitable[object]) -> int:
     Raises:
         JournalError: it cannot be served.
     """
+    from app.commands.watchdog import ending_on  # late: it imports pydantic
+
     came: list[int] = []
     task = asyncio.ensure_future(work)
 

@@ -80,7 +80,7 @@ def test_no_link_leads_out_of_the_workspace(tmp_path: Path, capsys: pytest.Captu
     ("words", "said"),
     [
         (["copy", "flet"], "did you mean fleet?"),
-        (["copy", "zzz"], "examples: code-review, fleet"),
+        (["copy", "zzz"], "examples: acp, code-review, fleet"),
         (["copy"], "copy takes a NAME"),
         (["list", "fleet"], "list takes no NAME"),
     ],

@@ -93,6 +93,4 @@ class HttpAnswerer:
         if status != 200:
             raise AskError(AskFailure.HTTP, f"status {status}")
         said = json.loads(rest)
-        return Reply(
-            said["text"], said["model"], said["id"], input_tokens=11, output_tokens=7, latency_ms=2.5
-        )
+        return Reply(said["text"], said["model"], input_tokens=11, output_tokens=7, latency_ms=2.5)
