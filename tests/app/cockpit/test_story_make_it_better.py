@@ -173,11 +173,7 @@ class Thinker:
         )
         by_heart = text.replace("return 0", "return {(1, 4): 3}.get(tuple(values), 0)")
         right = text.replace("return 0", "return max(values, default=0) - min(values, default=0)")
-        wrong = [
-            *(("quiet", right + DELETE), ("by heart", by_heart), ("well read", right + READ)),
-            # More of the same, so that the campaign is under way for long.
-            *(("quiet again", f"{right}{DELETE}\n"), ("well read again", f"{right}{READ}\n")),
-        ]
+        wrong = [("quiet", right + DELETE), ("by heart", by_heart), ("well read", right + READ)]
         changes = [
             {"title": title, "why": "", "files": [{"path": MODULE, "text": text}]} for title, text in wrong
         ]
@@ -206,7 +202,9 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
             "$5.00 for models",
         )
         terminal.keys("Enter")
-        terminal.until(lambda: judged(workspace) >= 2, "a judgement of the model's first", LONG_S, every=0.3)
+        terminal.until(
+            lambda: thinker.asked and judged(workspace), "the model's are judged", LONG_S, every=0.3
+        )
         # Stop, and go on.
         say(terminal, "campaign", "Campaign k1 on sums", "x cancel")
         terminal.keys("x")
@@ -231,9 +229,9 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
         assert thinker.asked == asked == 1, "an answer is paid for once"
         assert found.usd == pytest.approx(paid)
         assert {key: state(workspace).verdicts[key] for key in before} == before
-        assert [one.id for one in found.candidates] == [f"k1.{at}" for at in range(1, 7)], "nothing twice"
-        assert len(rejected(found)) == 5, [one.verdict for one in found.candidates]
-        terminal.shows("rejected", "better", "└ k1.6")
+        assert [one.id for one in found.candidates] == [f"k1.{at}" for at in range(1, 5)], "nothing twice"
+        assert len(rejected(found)) == 3, [one.verdict for one in found.candidates]
+        terminal.shows("rejected", "better", "└ k1.4")
         terminal.keys("End")
         terminal.shows("cheats", "read the held-out set", "@@")
         terminal.keys("C-q")
