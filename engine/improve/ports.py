@@ -329,6 +329,17 @@ class DrawingSuite(Protocol):
     def drawn(self, before: Path, after: Path, seed: str) -> Sequence[Check]:
         """Sealed checks of what could have changed between two trees; blocking."""
 
+    async def backed(self, boxes: Any, before: Path, after: Path, mended: Sequence[str], seed: str) -> bool:
+        """Whether the code around a change shows that it mends rightly what it mends.
+
+        Args:
+            boxes: an `engine.improve.judge.box.Boxes`; None where nothing can be run.
+            before: the tree before.
+            after: the tree with the change.
+            mended: ids of the checks that hold now.
+            seed: draws what is tried.
+        """
+
 
 @runtime_checkable
 class DataSuite(Protocol):

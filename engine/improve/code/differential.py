@@ -47,7 +47,7 @@ def drawn_checks(
         examples: arguments by the functions' last names.
         seed: draws what is asked.
     """
-    new = {path: parse_source(_text(after / seen.project.path(path))) for path in seen.sources}
+    new = {path: read_module(after / seen.project.path(path)) for path in seen.sources}
     changed, sizes = _changed(seen.sources, new)
     checks: list[Check] = []
     for path, name, function in _asked(seen, new, changed)[:_FUNCTIONS]:
@@ -63,11 +63,12 @@ def drawn_checks(
     return checks
 
 
-def _text(path: Path) -> str:
+def read_module(path: Path) -> Source | None:
+    """A module of a tree, empty where there is none; None where it is no Python."""
     try:
-        return read_source(path)
+        return parse_source(read_source(path))
     except (OSError, ValueError):
-        return ""
+        return parse_source("")
 
 
 def _changed(old: Mapping[str, Source], new: Mapping[str, Source | None]) -> tuple[set[str], set[int]]:

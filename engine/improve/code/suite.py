@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.core.improvement import Component
 from engine.core.offload import in_thread
-from engine.improve.code.differential import drawn_checks
+from engine.improve.code.differential import drawn_checks, read_module
 from engine.improve.code.findings import (
     DRIVER,
     SIZES,
@@ -44,6 +44,7 @@ from engine.improve.code.projects import (
     run_tests,
 )
 from engine.improve.code.repair import BAD
+from engine.improve.code.small_changes import differing, is_pinned, is_small, stands_elsewhere
 from engine.improve.code.source import Source, called_name, parse_source, read_bytes, walk_files
 from engine.improve.judge.box import BoxError, Boxes
 from engine.improve.ports import Call, Check, Measure, Split
@@ -100,6 +101,27 @@ class ProjectSuite:
             *timings,
             *drawn_checks(before, after, self.seen, untrusted_functions(self.seen), known, seed),
         ]
+
+    async def backed(
+        self, boxes: Boxes | None, before: Path, after: Path, mended: Sequence[str], seed: str
+    ) -> bool:
+        """Whether the code around a small change shows that it mends rightly what it mends."""
+        assert self.seen is not None
+        changed = {
+            path: (source, new)
+            for path, source in self.seen.sources.items()
+            if (new := read_module(after / self.seen.project.path(path))) and new.text != source.text
+        }
+        if boxes is None or len(changed) != 1:
+            return False
+        [(path, (old, new))] = changed.items()
+        pairs = list(differing(old.tree, new.tree))
+        if stands_elsewhere(self.seen.sources, path, old, new, pairs):
+            return True
+        project = self.seen.project
+        return is_small(old, pairs) and await is_pinned(
+            boxes, after, project, path, old, new, pairs, mended, seed
+        )
 
     def checks(self, split: Split) -> Sequence[Check]:
         """The checks of a split."""

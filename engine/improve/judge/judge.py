@@ -31,6 +31,7 @@ from engine.improve.judge.reach import added_reach
 from engine.improve.judge.violations import (
     Canaries,
     canaries,
+    contradicted,
     detect_violations,
     memorised_families,
     passed_canaries,
@@ -80,6 +81,8 @@ class _Case:
     """Drawn checks that are answered otherwise than before."""
     sealed: bool = True
     allow: bool = False
+    backed: bool = False
+    """Whether the code around what was mended shows it to be right."""
     digests: dict[Path, str] = field(default_factory=dict)
     """What the trees hold."""
     changes: tuple[Change, ...] = ()
@@ -97,6 +100,11 @@ class _Case:
     def broken(self) -> tuple[str, ...]:
         """Checks that held and do not hold now."""
         return tuple(name for name, was in self.old.items() if was is Outcome.HOLDS and not self._holds(name))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it mends what may be seen, and no more was asked that shows it to be right."""
+        return bool(self.mended) and not shown_right(self.mended, self.checks, self.changes)
 
     @property
     def mended(self) -> tuple[str, ...]:
@@ -198,11 +206,14 @@ class Judge:
         if case.breaches or case.broken:
             return
         if case.sealed:
+            seed = f"{case.seed} {case.digests[case.after]}"
             if isinstance(case.suite, DrawingSuite):
-                seed = f"{case.seed} {case.digests[case.after]}"
                 case.drawn = [*await in_thread(case.suite.drawn, case.before, case.after, seed)]
             await self._split(case, (Split.SEALED,))
             case.breaches += memorised_families(case.old, case.new, case.checks, case.changes)
+            if isinstance(case.suite, DrawingSuite) and case.doubtful and not _unshown(case, backed=True):
+                boxes = case.asker.boxes
+                case.backed = await case.suite.backed(boxes, case.before, case.after, case.mended, seed)
         chosen = not case.sealed and bool(case.mended)
         if not (case.breaches or case.broken or case.otherwise or chosen):
             await self._measure(case, (Split.SEALED,) if case.sealed else VISIBLE)
@@ -466,7 +477,7 @@ def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
         text = [case.texts[name] for name in case.broken[:1] if case.texts.get(name)]
         return Ruling.BROKEN, [_listed("what held does not hold with it", case.broken), *text]
     tests = [check.id for check in case.checks if check.test]
-    if open_ := _unshown(case):
+    if open_ := _unshown(case, case.backed):
         return Ruling.NO_BETTER, open_
     if shown and tests and not any(case.new.get(test) is Outcome.HOLDS for test in tests):
         return Ruling.NO_BETTER, ["none of its tests passes, so nothing says that it still does the same"]
@@ -476,8 +487,13 @@ def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
     return Ruling.NO_BETTER, [why]
 
 
-def _unshown(case: _Case) -> list[str]:
-    """Why a candidate that mends or saves something is not put forward all the same."""
+def _unshown(case: _Case, backed: bool) -> list[str]:
+    """Why a candidate that mends or saves something is not put forward all the same.
+
+    Args:
+        case: what was seen.
+        backed: whether the code around it shows what it mends to be right.
+    """
     if not case.sealed or not isinstance(case.suite, BoxedSuite):
         return []
     if case.otherwise:
@@ -485,7 +501,7 @@ def _unshown(case: _Case) -> list[str]:
         return [_listed("it does otherwise than before, and nothing says that this is right", texts)]
     if not case.allow and (added := added_reach(case.changes)):
         return [f"it newly {words}; --allow lets it" for words in added]
-    if case.mended and not shown_right(case.mended, case.checks, case.old, case.new, case.changes):
+    if contradicted(case.mended, case.checks, case.new) or (case.doubtful and not backed):
         return ["it mends what is visible, and nothing beyond that shows it to be right"]
     return []
 

@@ -309,29 +309,25 @@ def memorised_families(
 _ORDINARY = frozenset({"0", "1", "2", "-1", "None", "True", "False", "''"})
 
 
-def shown_right(
-    mended: Sequence[str],
-    checks: Sequence[Check],
-    before: Mapping[str, Outcome],
-    after: Mapping[str, Outcome],
-    changes: Sequence[Change],
-) -> bool:
+def contradicted(mended: Sequence[str], checks: Sequence[Check], after: Mapping[str, Outcome]) -> bool:
+    """Whether a sealed check fails of what a candidate mends."""
+    families = {check.family for check in checks if check.id in mended}
+    sealed = [check for check in checks if check.split is Split.SEALED and not check.drawn]
+    return any(check.family in families and after.get(check.id) is Outcome.FAILS for check in sealed)
+
+
+def shown_right(mended: Sequence[str], checks: Sequence[Check], changes: Sequence[Change]) -> bool:
     """Whether more than what a candidate could see says that it mends what it mends.
 
-    Sealed checks that failed do not fail now, and some hold: those of descriptions and of held-out tests.
-    Without any, several inputs have to come right by a change that brings no value of its own.
+    Sealed checks that failed hold now: those of descriptions and of held-out tests. Without any, several
+    inputs have to come right by a change that brings no value of its own.
     """
-    by_id = {check.id: check for check in checks}
-    sealed = [check for check in checks if check.split is Split.SEALED and not check.drawn]
-    families = {by_id[name].family for name in mended}
-    wrong = [check for check in sealed if check.family in families and after.get(check.id) is Outcome.FAILS]
-    right = sum(by_id[name].split is Split.SEALED for name in mended)
-    new = (
-        set().union(*(_constants(change.after) - _constants(change.before) for change in changes)) - _ORDINARY
-    )
-    if new:
-        return not wrong and right > 2
-    return not wrong and (right > 0 or sum(by_id[name].cases for name in mended) > 1)
+    some = [check for check in checks if check.id in mended]
+    right = sum(check.split is Split.SEALED for check in some)
+    values = [_constants(change.after) - _constants(change.before) for change in changes]
+    if set[str]().union(*values) - _ORDINARY:
+        return right > 2
+    return right > 0 or sum(check.cases for check in some) > 1
 
 
 def _learned(checks: Sequence[Check], changes: Sequence[Change]) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.improve.code.projects import project_box
 from engine.improve.judge.box import Boxes
-from tests.benchmarks.evolve.packages import Package, listed, opened
+from tests.benchmarks.evolve.packages import CACHE, Package, listed, opened
 from tests.benchmarks.evolve.plan import BUG, SLOW, UNTOUCHED, Planted, failing_in, kinds_of, planned, timed
 
 RIGHT, WRONG, MISSED, LATE, QUIET = (
@@ -104,16 +104,19 @@ def table(rows: list[dict[str, Any]]) -> str:
 async def main(asked: argparse.Namespace) -> int:
     """Run the benchmark; 0 where nothing was promoted wrongly and each campaign ended."""
     cache = Path(asked.cache)
-    boxes, packages, rows = Boxes(), [], []
+    boxes, packages, rows, results = Boxes(), [], [], cache
     for line in listed():
         if package := await opened(line, cache, boxes):
             packages.append(package)
     known = {package.name: package for package in packages}
     print(f"{len(packages)} packages; {asked.projects} projects, seed {asked.seed}", flush=True)
-    number = 0
-    kinds = [kind for kind in kinds_of(asked.projects, asked.seed) if not asked.only or asked.only in kind]
-    async for planted in planned(kinds, packages, boxes, asked.seed):
-        number += 1
+    kinds = [
+        (number, *kind)
+        for number, kind in enumerate(kinds_of(asked.projects, asked.seed), 1)
+        if (not asked.only or asked.only in kind) and (not asked.numbers or number in asked.numbers)
+    ]
+    notes = cache / f"planted-{asked.projects}-{asked.seed}.json"
+    async for number, planted in planned(kinds, packages, boxes, asked.seed, notes):
         with tempfile.TemporaryDirectory(prefix="evolve-") as place:
             workspace = Path(place, "workspace")
             package = known[planted.package]
@@ -128,7 +131,8 @@ async def main(asked: argparse.Namespace) -> int:
             f"{done['processor_s']:5.0f} s  {planted.words[:100]}",
             flush=True,
         )
-        results = cache / f"results-{asked.projects}-{asked.seed}{asked.only and '-' + asked.only}.json"
+        only = asked.only or "-".join(map(str, asked.numbers))
+        results = cache / f"results-{asked.projects}-{asked.seed}{only and '-' + only}.json"
         results.write_text(json.dumps(rows, indent=1))
     print(table(rows))
     print(f"results: {results}")
@@ -136,14 +140,14 @@ async def main(asked: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.evolve", description=__doc__)
     parser.add_argument("--projects", type=int, default=60, help="how many; half of them have bugs")
     parser.add_argument("--seed", type=int, default=1, help="draws what is planted where")
     parser.add_argument("--only", default="", help="one kind (bug, slowness, untouched) or one class alone")
+    parser.add_argument("--numbers", type=int, nargs="*", default=[], help="these projects alone")
     parser.add_argument("--seconds", type=float, default=120, help="processor seconds that a campaign has")
     parser.add_argument(
         "--limit", type=float, default=900, help="seconds by the clock after which it is ended"
     )
-    parser.add_argument("--cache", default=str(home / "pilothouse" / "bench-evolve"))
+    parser.add_argument("--cache", default=str(CACHE))
     sys.exit(asyncio.run(main(parser.parse_args())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from engine.improve.code.projects import find_projects, project_box, run_tests
 from engine.improve.code.source import Source
 from engine.improve.judge.box import Boxes
 
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pilothouse" / "bench-evolve"
 LISTED = Path(__file__).with_name("packages.txt")
 _LEFT_OUT = shutil.ignore_patterns(
     *(
@@ -70,7 +72,7 @@ def listed() -> list[str]:
 def fetched(line: str, cache: Path) -> Path:
     """The source of a package, from the index by way of pip where the cache does not have it."""
     name = line.partition("==")[0]
-    there = cache / "sdists" / name
+    there = cache / "sdists" / line
     if not any(there.glob("*.tar.gz")):
         words = ["download", "--no-deps", "--no-binary", name, "--quiet", "--disable-pip-version-check"]
         subprocess.run([sys.executable, "-m", "pip", *words, "-d", str(there), line], check=True, timeout=300)

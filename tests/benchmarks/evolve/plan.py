@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import random
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 from engine.improve.code.findings import DRIVER, bench_calls, driver_text
 from engine.improve.code.projects import module_name, project_box, run_tests
-from engine.improve.code.source import Edit, Source, parse_source
+from engine.improve.code.source import Edit, Source
 from engine.improve.judge.box import Box, BoxError, Boxes
 from tests.benchmarks.evolve.bugs import BUGS, Edits
 from tests.benchmarks.evolve.packages import Package
@@ -240,19 +241,32 @@ async def untouched(package: Package, boxes: Boxes, rng: random.Random) -> Plant
 
 
 async def planned(
-    kinds: Sequence[tuple[str, str]], packages: Sequence[Package], boxes: Boxes, seed: int
-) -> AsyncIterator[Planted]:
-    """A project for each kind and class that can be had, packages in turn."""
+    kinds: Sequence[tuple[int, str, str]], packages: Sequence[Package], boxes: Boxes, seed: int, notes: Path
+) -> AsyncIterator[tuple[int, Planted]]:
+    """A project for each number, kind and class that can be had, packages in turn.
+
+    Args:
+        kinds: what is wanted.
+        packages: where it is planted.
+        boxes: makes boxes for trying it.
+        seed: draws the places.
+        notes: a file in which what was made is kept for the next time.
+    """
+    known = json.loads(notes.read_text()) if notes.is_file() else {}
     taken = {package.name: 0 for package in packages}
-    for number, (kind, name) in enumerate(kinds):
-        rng = random.Random(f"{seed} {number} {kind} {name}")
+    for number, kind, name in kinds:
+        rng, key = random.Random(f"{seed} {number} {kind} {name}"), str(number)
+        made = Planted(**known[key]) if known.get(key) else None
         for package in sorted(packages, key=lambda package: (taken[package.name], rng.random())):
+            if made is not None or key in known:
+                break
             plant = {BUG: bug, SLOW: slowness}.get(kind)
             made = await (plant(name, package, boxes, rng) if plant else untouched(package, boxes, rng))
-            if made is not None:
-                taken[package.name] += 1
-                yield made
-                break
+        known[key] = asdict(made) if made is not None else None
+        notes.write_text(json.dumps(known))
+        if made is not None:
+            taken[made.package] += 1
+            yield number, made
 
 
 def kinds_of(count: int, seed: int) -> list[tuple[str, str]]:
@@ -263,7 +277,3 @@ def kinds_of(count: int, seed: int) -> list[tuple[str, str]]:
         order = [name for _ in range(many // len(names) + 1) for name in rng.sample(names, len(names))]
         kinds += [(kind, name) for name in order[:many]]
     return [*kinds, *[(UNTOUCHED, "")] * (count - bugs - slow)]
-
-
-def parsed(text: str) -> Source | None:
-    return parse_source(text)

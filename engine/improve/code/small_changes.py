@@ -1,0 +1,234 @@
+"""Whether a small change is shown to be right by the code around it, where few tests speak of it.
+
+Two things show it. The project has the same statement, or the same default of a parameter, in another place
+(the sibling function). Or the tests that it mends let nothing else stand there: each other small change of
+its statement fails them, as in mutation testing. A change is small that brings no value, call or branch.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from engine.improve.code.mutations import mutations
+from engine.improve.code.projects import Project, project_box, run_tests
+from engine.improve.code.source import Function, Source, called_name, parse_source
+from engine.improve.judge.box import BoxError, Boxes
+
+_MOST, _FEWEST, _SPARED = 24, 4, 0.15
+"""Other changes that are tried, how many have to fail, and the share that may pass."""
+_PLACES = 3
+"""Places that a small change has at most."""
+_PLAIN, _OFTEN, _CLEAR = 4, 2, 7
+"""Nodes from which what stands elsewhere so often, or once, stands there by no chance."""
+_TEST_S = 3.0
+_ORDINARY = (None, True, False, 0, 1, -1, 2, "")
+_BRINGS = (
+    *(ast.Call, ast.If, ast.IfExp, ast.Try, ast.For, ast.While, ast.With, ast.Match, ast.Lambda),
+    *(
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+        ast.comprehension,
+        ast.JoinedStr,
+        ast.Dict,
+        ast.Set,
+    ),
+    *(ast.List, ast.Tuple, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Starred),
+)
+Pair = tuple[ast.AST | None, ast.AST | None]
+
+
+def differing(old: ast.AST | None, new: ast.AST | None) -> Iterator[Pair]:
+    """The smallest parts in which two trees differ; None for what only one of them has."""
+    if old is None or new is None or type(old) is not type(new):
+        yield old, new
+        return
+    inner: list[Pair] = []
+    for name in old._fields:
+        mine, theirs = getattr(old, name, None), getattr(new, name, None)
+        if name in ("op", "ops") and list(map(type, _listed(mine))) != list(map(type, _listed(theirs))):
+            yield old, new  # operators are shared by all nodes and have no place
+            return
+        if isinstance(mine, list) and isinstance(theirs, list):
+            inner += _of_lists(mine, theirs)
+        elif isinstance(mine, ast.AST) or isinstance(theirs, ast.AST):
+            inner += differing(mine, theirs)
+        elif mine != theirs or type(mine) is not type(theirs):
+            yield old, new
+            return
+    yield from inner
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _of_lists(old: list[ast.AST], new: list[ast.AST]) -> Iterator[Pair]:
+    """The same for lists: what is alike at both ends is left out."""
+    first = 0
+    while first < min(len(old), len(new)) and ast.dump(old[first]) == ast.dump(new[first]):
+        first += 1
+    last = 0
+    while last < min(len(old), len(new)) - first and ast.dump(old[-1 - last]) == ast.dump(new[-1 - last]):
+        last += 1
+    mine, theirs = old[first : len(old) - last], new[first : len(new) - last]
+    if len(mine) == len(theirs):
+        for one, other in zip(mine, theirs, strict=True):
+            yield from differing(one, other)
+    else:
+        yield from ((one, None) for one in mine)
+        yield from ((None, other) for other in theirs)
+
+
+def is_small(old: Source, pairs: Sequence[Pair]) -> bool:
+    """Whether a change brings no value, call or branch of its own, nor a name that was not there."""
+    names = {node.id for node in ast.walk(old.tree) if isinstance(node, ast.Name)}
+    names |= {node.arg for node in ast.walk(old.tree) if isinstance(node, ast.arg)}
+    names |= {node.attr for node in ast.walk(old.tree) if isinstance(node, ast.Attribute)}
+    for before, after in pairs:
+        mine = list(ast.walk(before)) if before is not None else []
+        values = [*_ORDINARY, *(node.value for node in mine if isinstance(node, ast.Constant))]
+        known = {(type(node), called_name(node)) for node in mine}
+        numbers = {node.value for node in mine if isinstance(node, ast.Constant) and type(node.value) is int}
+        for node in ast.walk(after) if after is not None else ():
+            match node:
+                case ast.Constant(value):
+                    near = type(value) is int and (numbers & {value - 1, value + 1, -value})
+                    if not near and not any(type(value) is type(one) and value == one for one in values):
+                        return False
+                case ast.Name(name) | ast.Attribute(attr=name) if name not in names:
+                    return False
+                case _ if isinstance(node, _BRINGS) and (type(node), called_name(node)) not in known:
+                    return False
+    return 0 < len(pairs) <= _PLACES
+
+
+def stands_elsewhere(
+    sources: Mapping[str, Source], path: str, old: Source, new: Source, pairs: Sequence[Pair]
+) -> bool:
+    """Whether the project has in other places what a change brings, and no rarer than what goes."""
+    everywhere = Counter(
+        ast.dump(node)
+        for source in sources.values()
+        for node in ast.walk(source.tree)
+        if isinstance(node, (ast.expr, ast.stmt))
+    )
+    return bool(pairs) and all(
+        after is not None
+        and (
+            _default_elsewhere(sources, path, new, before, after)
+            or _written(everywhere, old, new, before, after)
+        )
+        for before, after in pairs
+    )
+
+
+def _written(
+    everywhere: Counter[str], old: Source, new: Source, before: ast.AST | None, after: ast.AST | None
+) -> bool:
+    """Whether a part that changed, or what stands around it in its statement, is written elsewhere, too."""
+    around = itertools.chain(_outwards(old, before), itertools.repeat(None))
+    for now, was in zip(_outwards(new, after), around, strict=False):
+        size = sum(not isinstance(node, ast.expr_context) for node in ast.walk(now))
+        times = everywhere[ast.dump(now)]
+        rarer = was is None or everywhere[ast.dump(was)] - 1 < times
+        if rarer and times >= (1 if size >= _CLEAR else _OFTEN if size >= _PLAIN else math.inf):
+            return True
+    return False
+
+
+def _outwards(source: Source, node: ast.AST | None) -> Iterator[ast.AST]:
+    """A node and what stands around it, up to its statement where that has no body."""
+    while isinstance(node, (ast.expr, ast.stmt)):
+        yield node
+        above = source.parents.get(node)
+        node = None if isinstance(node, ast.stmt) or hasattr(above, "body") else above
+
+
+def _default_elsewhere(
+    sources: Mapping[str, Source], path: str, new: Source, before: ast.AST | None, after: ast.AST | None
+) -> bool:
+    """Whether another function has such a default for a parameter of this name, and none has the old one."""
+    if after is None:
+        return False
+    owner = _owner(new, after)
+    function = next((function for name, function in new.functions if name == owner), None)
+    parameter = _defaults(function).get(after) if function is not None else None
+    given = [
+        _given(other).get(parameter)
+        for where, source in sources.items()
+        for name, other in source.functions
+        if parameter and (where, name) != (path, owner)
+    ]
+    old = ast.dump(before) if before is not None else ""
+    return ast.dump(after) in given and old not in given
+
+
+def _owner(source: Source, node: ast.AST) -> str:
+    """The innermost function that a node stands in."""
+    inside = [(name, function) for name, function in source.functions if node in set(ast.walk(function))]
+    return min(inside, key=lambda entry: sum(1 for _ in ast.walk(entry[1])))[0] if inside else ""
+
+
+def _defaults(function: Function) -> dict[ast.AST, str]:
+    """The names of parameters by the node of their default."""
+    given = function.args
+    plain = [*given.posonlyargs, *given.args]
+    named = [*zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True)]
+    named += [(name, node) for name, node in zip(given.kwonlyargs, given.kw_defaults, strict=True) if node]
+    return {node: name.arg for name, node in named}
+
+
+def _given(function: Function) -> dict[str, str]:
+    return {name: ast.dump(node) for node, name in _defaults(function).items()}
+
+
+async def is_pinned(
+    boxes: Boxes,
+    after: Path,
+    project: Project,
+    path: str,
+    old: Source,
+    new: Source,
+    pairs: Sequence[Pair],
+    tests: Sequence[str],
+    seed: str,
+) -> bool:
+    """Whether tests fail with nearly each other small change of the statements that a change concerns.
+
+    Args:
+        boxes: makes the box.
+        after: the tree with the change.
+        project: the project.
+        path: the file that changed, from the project's directory.
+        old: the file before.
+        new: the file now.
+        pairs: what differs.
+        tests: ids of those that the change mends.
+        seed: draws which other changes are tried.
+    """
+    lines = {new.statement(node).lineno for _, node in pairs if node is not None}
+    usual = ast.dump(old.tree)
+    texts = dict.fromkeys(new.with_edit(change.edit) for change in mutations(new, frozenset(lines)))
+    others = [text for text in texts if (tree := parse_source(text)) and ast.dump(tree.tree) != usual]
+    others = random.Random(seed).sample(others, min(_MOST, len(others)))
+    if len(others) < _FEWEST:
+        return False
+    passed = 0
+    async with project_box(boxes, after, project) as box:
+        for text in others:
+            with suppress(BoxError):
+                files = {project.path(path): text}
+                seen = await run_tests(box, tests, files=files, limit_s=6 * _TEST_S, processor_s=_TEST_S)
+                passed += all(seen.get(test, {}).get("outcome") == "passed" for test in tests)
+            if not box.alive or passed > _SPARED * len(others):
+                return False
+    return True
