@@ -252,7 +252,11 @@ async def planned(
         seed: draws the places.
         notes: a file in which what was made is kept for the next time.
     """
-    known = json.loads(notes.read_text()) if notes.is_file() else {}
+
+    def noted() -> dict[str, Any]:
+        return json.loads(notes.read_text()) if notes.is_file() else {}  # type: ignore[no-any-return]
+
+    known = noted()
     taken = {package.name: 0 for package in packages}
     for number, kind, name in kinds:
         rng, key = random.Random(f"{seed} {number} {kind} {name}"), str(number)
@@ -262,8 +266,8 @@ async def planned(
                 break
             plant = {BUG: bug, SLOW: slowness}.get(kind)
             made = await (plant(name, package, boxes, rng) if plant else untouched(package, boxes, rng))
-        known[key] = asdict(made) if made is not None else None
-        notes.write_text(json.dumps(known))
+        if key not in known:  # another run may write others
+            notes.write_text(json.dumps(noted() | {key: made and asdict(made)}))
         if made is not None:
             taken[made.package] += 1
             yield number, made
