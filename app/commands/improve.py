@@ -172,7 +172,11 @@ COMMANDS = (
         begins("coord_improve"),
         *(*ON_ONE, argument("a component", shown="COMPONENT [CONTEXT]", offers=_components)),
     ),
-    command("campaign campaigns", _state("campaigns", "campaign"), ANY("ID", _campaign, _campaigns(), "")),
+    command(
+        "campaign campaigns",
+        _state("campaigns", "campaign"),
+        *(_flag("html", "FILE"), ANY("ID", _campaign, _campaigns(), "")),
+    ),
     command("campaign_resume coord_resume", begins("campaign_resume"), RESUMED),
     command(
         "coord_shadow shadow",

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values, answer_message
 from app.projection import improve_text as lines
+from app.projection.campaign_page import page
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.campaigns import ApplyCandidate, CancelJob, ForMastermind, StartJob
-from engine.core.improvement import JobRecord, JobStatus, MastermindState
+from engine.core.improvement import Campaign, JobRecord, JobStatus, MastermindState
+from engine.core.journal import BlobError
 from engine.core.text import clean, clean_line
 
 ProgressCallback = Callable[[JobRecord], None]
@@ -148,7 +151,33 @@ async def show_campaigns(host: CommandHost, values: Values) -> Answer:
     if campaign is None:
         known = ", ".join(list(state.campaigns)[-8:]) or "none yet"
         return answer_message(False, f"there is no campaign {name}; campaigns: {known}")
+    if file := values.get("html"):
+        return await _page(host, campaign, file)
     return 0, {"campaign": asdict(campaign)}, lines.campaign_text(campaign)
+
+
+async def _page(host: CommandHost, campaign: Campaign, file: str) -> Answer:
+    """Write a campaign as a page of HTML; an older page of it is replaced, and no other file."""
+    mastermind, texts = await host.engine.mastermind(), dict[str, str]()
+    for candidate in campaign.candidates:
+        try:
+            texts[candidate.id] = await mastermind.diff(candidate.id)
+        except BlobError as error:
+            texts[candidate.id] = str(error)
+    written = await asyncio.to_thread(_written, file, page(campaign, texts))
+    return answer_message(not written, written or f"wrote {campaign.id} to {file}; open it in a browser")
+
+
+def _written(name: str, text: str) -> str:
+    """Write a page to a file; why that was not done, or nothing."""
+    file = Path(name).expanduser()
+    try:
+        if file.exists() and file.read_text("utf-8").partition("<style>")[0] != text.partition("<style>")[0]:
+            return f"{file} is another file; name one that is not there yet"
+        file.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        return f"the page was not written to {file}: {error}"
+    return ""
 
 
 async def show_status(host: CommandHost, _values: Values) -> Answer:

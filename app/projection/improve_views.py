@@ -149,8 +149,8 @@ def campaign(state: im.MastermindState, name: str, message: str = "") -> Campaig
         f"judged by {check_counts_text(campaign.sets)} checks" if campaign.sets else "",
         *(shadow_text(campaign), campaign.message, f"! {campaign.told}" if campaign.told else ""),
     ]
-    family = list(_family(campaign))
-    widest = max((len(lead + candidate.id) for lead, candidate in family), default=0)
+    shown = list(family(campaign))
+    widest = max((len(lead + candidate.id) for lead, candidate in shown), default=0)
     return CampaignModel(
         campaign.id,
         f"on {named}",
@@ -158,10 +158,7 @@ def campaign(state: im.MastermindState, name: str, message: str = "") -> Campaig
         campaign.status.value,
         _style(mark),
         tuple(filter(None, head)),
-        [
-            _candidate(campaign, candidate, f"{lead}{candidate.id}".ljust(widest))
-            for lead, candidate in family
-        ],
+        [_candidate(campaign, candidate, f"{lead}{candidate.id}".ljust(widest)) for lead, candidate in shown],
         {candidate.id: tuple(_told(candidate)) for candidate in campaign.candidates},
         {candidate.id: candidate.diff for candidate in campaign.candidates},
         campaign.chosen,
@@ -186,7 +183,7 @@ def _may(state: im.MastermindState, campaign: im.Campaign) -> frozenset[Campaign
     return frozenset(may)
 
 
-def _family(campaign: im.Campaign) -> Iterator[tuple[str, im.Candidate]]:
+def family(campaign: im.Campaign) -> Iterator[tuple[str, im.Candidate]]:
     """Each candidate below the one that it was made from, with the branches that it hangs on."""
     known = {candidate.id for candidate in campaign.candidates}
     below: dict[str, list[im.Candidate]] = {}

@@ -168,7 +168,7 @@ def _ordered(
     ordered: dict[tuple[str, Edit], tuple[float, Mutation]] = {}
     for path, source in sources.items():
         lines = {line: suspect for (where, line), suspect in suspects.items() if where == path}
-        lines |= _module_level(source, lines)
+        lines |= _module_level(source, lines) | _heads(source, lines)
         places = frozenset(lines)
         for change in (*mutations(source, places), *guards(source, places)):
             ordered.setdefault((path, change.edit), (lines.get(change.line, min(lines.values())), change))
@@ -176,6 +176,17 @@ def _ordered(
     rng.shuffle(entries)
     entries.sort(key=lambda entry: -entry[0] * entry[2].plausible)
     return [(path, change, sources[path].with_edit(change.edit)) for _, path, change in entries[:MOST]]
+
+
+def _heads(source: Source, lines: Mapping[int, float]) -> dict[int, float]:
+    """Where functions with suspect lines begin: their defaults were computed before any test ran."""
+    return {
+        function.lineno: worst
+        for _, function in source.functions
+        if function.args.defaults or any(function.args.kw_defaults)
+        if function.lineno not in lines
+        if (worst := max((lines[node.lineno] for node in function.body if node.lineno in lines), default=0.0))
+    }
 
 
 def _module_level(source: Source, lines: Mapping[int, float]) -> dict[int, float]:

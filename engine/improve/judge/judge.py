@@ -215,7 +215,7 @@ class Judge:
                 boxes = case.asker.boxes
                 case.backed = await case.suite.backed(boxes, case.before, case.after, case.mended, seed)
         chosen = not case.sealed and bool(case.mended)
-        if not (case.breaches or case.broken or case.otherwise or chosen):
+        if not (case.breaches or case.broken or chosen or _unshown(case, case.backed)):
             await self._measure(case, (Split.SEALED,) if case.sealed else VISIBLE)
 
     async def _split(self, case: _Case, splits: tuple[Split, ...]) -> None:

@@ -88,12 +88,18 @@ def without(source: Source, names: set[str]) -> str:
 
 def hidden(package: Package, failing: set[str], rng: random.Random) -> list[str] | None:
     """Tests to hold back, so that one that fails is left; None where there is no such choice."""
-    groups = sorted({base(test) for test in package.passing})
+    used = {name for source in package.seen.test_sources.values() for name in called(source)}
+    groups = sorted({base(test) for test in package.passing if base(test).rpartition("::")[2] not in used})
     bad = sorted({base(test) for test in failing})
     rng.shuffle(bad)
     kept, back = bad[:1], bad[1:2]
     rest = [group for group in groups if group not in (*kept, *back)]
     return sorted({*back, *(group for group in rest if rng.random() < HELD_BACK)})
+
+
+def called(source: Source) -> set[str]:
+    """Functions of tests that other tests call."""
+    return {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name)}
 
 
 def line_of(source: Source, edits: Sequence[Edit]) -> int:
