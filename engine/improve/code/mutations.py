@@ -192,7 +192,10 @@ def _constants(source: Source, node: ast.Constant, above: ast.AST | None) -> Ite
         yield str(not node.value), 0.7
     elif isinstance(node.value, int):
         others = dict.fromkeys((node.value + 1, node.value - 1, -node.value, 0, 1))
+        signed = isinstance(above, ast.BinOp) and isinstance(above.op, (ast.Add, ast.Sub))
         for other in others:
+            if other < 0 and signed and above.right is node:  # type: ignore[union-attr]
+                continue  # the other sign between the two says the same
             near = 0.85 if abs(other - node.value) == 1 else 0.5 if other == -node.value else 0.3
             if other != node.value:
                 yield str(other) if other >= 0 else f"({other})", near

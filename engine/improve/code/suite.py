@@ -118,9 +118,8 @@ class ProjectSuite:
         pairs = list(differing(old.tree, new.tree))
         if stands_elsewhere(self.seen.sources, path, old, new, pairs):
             return True
-        project = self.seen.project
         return is_small(old, pairs) and await is_pinned(
-            boxes, after, project, path, old, new, pairs, mended, seed
+            boxes, after, self.seen, path, new, pairs, mended, seed
         )
 
     def checks(self, split: Split) -> Sequence[Check]:
