@@ -23,7 +23,7 @@ from engine.improve.code.projects import project_box, run_tests
 from engine.improve.code.source import Function, Source, called_name, parse_source
 from engine.improve.judge.box import BoxError, Boxes
 
-_MOST, _FEWEST, _SPARED = 24, 4, 0.15
+_MOST, _FEWEST, _SPARED = 24, 5, 0.2
 """Other changes that are tried, how many have to fail, and the share that may pass."""
 _PLACES = 3
 """Places that a small change has at most."""
