@@ -59,8 +59,9 @@ def alike(tests: Tests, failing: Sequence[str]) -> list[str]:
     return [test for test, mine in ran if 2 * len(mine & first) >= min(len(mine), len(first))]
 
 
-MOST, ENOUGH = 160, 3
-"""Changes that are tried for one reason, and changes that help after which no more are tried."""
+MOST, ENOUGH, FURTHER = 160, 3, 24
+"""Changes that are tried for one reason, changes that help after which no more are tried, and how many more
+are tried behind one that helps."""
 _BOXES = 2
 """Boxes that changes are tried in side by side."""
 _LEAST_S = 2.0
@@ -147,7 +148,8 @@ async def repair_tests(
                     late.append(number)
                 except BoxError:
                     pass
-                if not box.alive or len(passing) >= ENOUGH or box.processor_s > processor_s / _BOXES:
+                enough = len(passing) >= ENOUGH or (passing and number > min(passing) + FURTHER)
+                if not box.alive or enough or box.processor_s > processor_s / _BOXES:
                     return
 
     await asyncio.gather(*(try_some() for _ in range(_BOXES)))
