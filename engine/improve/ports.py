@@ -12,7 +12,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from engine.core.improvement import Component, Finding, JobStatus, MastermindSettings, Proposal
+from engine.core.improvement import (
+    Candidate,
+    Component,
+    Finding,
+    JobStatus,
+    MastermindSettings,
+    Proposal,
+    Ruling,
+)
 from engine.core.trust import FolderTrust
 from engine.value import dataclass, field
 
@@ -373,6 +381,39 @@ class Auditor(Protocol):
         """
 
 
+_RISK = {Ruling.BETTER: 0, Ruling.NO_BETTER: 1, Ruling.BROKEN: 2, Ruling.REJECTED: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A candidate that was judged, with the new texts of its files."""
+
+    candidate: Candidate
+    texts: Mapping[str, str | None]
+
+    @property
+    def gain(self) -> float:
+        """What it saves or mends, as it was measured; 0 where nothing was."""
+        verdict = self.candidate.verdict
+        measured = verdict.gain.mean if verdict is not None and verdict.gain is not None else 0.0
+        return measured + (100.0 * len(verdict.mended) if verdict is not None else 0.0)
+
+    @property
+    def size(self) -> int:
+        """Lines that it changes."""
+        return self.candidate.added + self.candidate.removed
+
+    @property
+    def risk(self) -> int:
+        """How it was ruled on: 0 for better, 3 for rejected."""
+        return _RISK[self.candidate.verdict.ruling] if self.candidate.verdict is not None else 1
+
+    def beats(self, other: Variant) -> bool:
+        """Whether it is as good in everything and better in something."""
+        mine, theirs = (self.gain, -self.size, -self.risk), (other.gain, -other.size, -other.risk)
+        return mine != theirs and all(one >= two for one, two in zip(mine, theirs, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class ProposalRequest:
     """What changes are to be thought of."""
@@ -391,6 +432,8 @@ class ProposalRequest:
     """What a model without a price may read and write; 0 for both asks none."""
     seconds: float = 600.0
     """Processor seconds that a search may take."""
+    tried: Sequence[Variant] = ()
+    """What was judged so far on the same tree, the oldest first."""
 
 
 class Proposer(Protocol):
@@ -407,6 +450,14 @@ class Proposer(Protocol):
         Raises:
             NothingProposed: it has none and says why; the campaign tells it and continues.
         """
+
+
+@runtime_checkable
+class Reflecting(Protocol):
+    """A proposer that learns from what the judge said, and is asked again with it."""
+
+    asks: int
+    """How often it is asked on one tree at most."""
 
 
 class SuiteMaker(Protocol):

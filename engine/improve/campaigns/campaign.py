@@ -62,8 +62,10 @@ from engine.improve.ports import (
     Progress,
     ProposalRequest,
     Proposer,
+    Reflecting,
     Suite,
     SuiteMaker,
+    Variant,
 )
 from engine.improve.state import EventStream
 
@@ -226,35 +228,76 @@ class CampaignRun:
     ) -> Candidate | None:
         """Try what is proposed on a tree until something is better; None where nothing is."""
         for proposer in self._parts.proposers:
-            if not proposer.fits(self._component) or not self._room():
+            if not proposer.fits(self._component):
                 continue
-            rng = random.Random(f"{self._campaign.seed} {number} {proposer.name}")
-            budget = self._campaign.budget
-            usd = max(0.0, budget.usd - self._campaign.usd)
-            tokens = max(0, budget.tokens - self._campaign.tokens)
-            left_s = max(1.0, budget.seconds - self._campaign.seconds)
-            asked = ProposalRequest(self._component, base, findings, rng, usd, tokens, left_s / 2)
-            await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
-            try:
-                proposed = await self._proposed(proposer, asked)
-            except NothingProposed as nothing:
-                self._silent = f"{proposer.name}: {nothing}"
-                await self._idle(self._silent, nothing.cost_usd, proposing=True)
-                continue
-            for proposal in proposed:
-                mark = proposal_key(proposal)
-                if mark in self._tried or not self._room():
-                    await self._unused(proposal)
-                    continue
-                self._tried.add(mark)
-                candidate = await self._try(proposal, base, suite, parent)
-                if candidate is None:
-                    await self._unused(proposal)
-                elif judged_better(candidate):
-                    return candidate
+            asks = proposer.asks if isinstance(proposer, Reflecting) else 1
+            for ask in range(asks):
+                if not self._room():
+                    break
+                better, judged = await self._asked(
+                    f"{number} {proposer.name}", ask, proposer, base, findings, suite, parent
+                )
+                if better is not None:
+                    return better
+                if not judged:
+                    break
         return None
 
-    async def _proposed(self, proposer: Proposer, asked: ProposalRequest) -> Iterable[Proposal]:
+    async def _asked(
+        self,
+        what: str,
+        ask: int,
+        proposer: Proposer,
+        base: Path,
+        findings: Sequence[Finding],
+        suite: Suite,
+        parent: Candidate | None,
+    ) -> tuple[Candidate | None, int]:
+        """Try what one proposes: the candidate that is better, and how many were judged."""
+        campaign, judged = self._campaign, 0
+        budget = campaign.budget
+        asked = ProposalRequest(
+            self._component,
+            base,
+            findings,
+            random.Random(f"{campaign.seed} {what}"),
+            max(0.0, budget.usd - campaign.usd),
+            max(0, budget.tokens - campaign.tokens),
+            max(1.0, budget.seconds - campaign.seconds) / 2,
+            await self._variants(parent) if isinstance(proposer, Reflecting) else (),
+        )
+        again = ", with what the judge said" if ask else ""
+        await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes{again}")
+        try:
+            proposed = await self._proposed(proposer, asked, ask)
+        except NothingProposed as nothing:
+            self._silent = f"{proposer.name}: {nothing}"
+            await self._idle(self._silent, nothing.cost_usd, proposing=True)
+            return None, judged
+        for proposal in proposed:
+            mark = proposal_key(proposal)
+            if mark in self._tried or not self._room():
+                await self._unused(proposal)
+                continue
+            self._tried.add(mark)
+            candidate = await self._try(proposal, base, suite, parent)
+            judged += candidate is not None
+            if candidate is None:
+                await self._unused(proposal)
+            elif judged_better(candidate):
+                return candidate, judged
+        return None, judged
+
+    async def _variants(self, parent: Candidate | None) -> tuple[Variant, ...]:
+        """What was judged so far on the tree that a candidate left."""
+        name, variants = parent.id if parent is not None else "", []
+        for candidate in self._campaign.candidates:
+            if candidate.parent == name and candidate.verdict is not None:
+                with suppress(BlobError):
+                    variants.append(Variant(candidate, await texts_of(candidate, self._blobs)))
+        return tuple(variants)
+
+    async def _proposed(self, proposer: Proposer, asked: ProposalRequest, ask: int) -> Iterable[Proposal]:
         """What somebody proposes for a tree; what this campaign has paid for is not asked for again.
 
         Raises:
@@ -263,6 +306,7 @@ class CampaignRun:
         if not (self._campaign.budget.usd or self._campaign.budget.tokens):
             return await proposer.propose(asked)
         key = f"{proposer.name} {tree_digest(await asyncio.to_thread(tree_contents, asked.tree))}"
+        key += f" {ask}" if ask else ""
         if (blob := self._campaign.kept.get(key)) is not None:
             with suppress(BlobError, ValueError):
                 return decode_answer(await self._blobs.get(blob), self._campaign.prepaid)

@@ -18,7 +18,15 @@ from typing import Any
 from engine.improve.code.findings import ExaminedProject
 from engine.improve.code.inputs import allows, deliberate_exceptions, draw_arguments, other_values
 from engine.improve.code.projects import module_name
-from engine.improve.code.source import Function, Source, called_name, parameters, parse_source, read_source
+from engine.improve.code.source import (
+    Function,
+    Source,
+    called_name,
+    parameters,
+    parse_source,
+    read_source,
+    shapes_of,
+)
 from engine.improve.ports import Call, Check, ExpectedAnswer, Split
 
 _CALLS, _TOGETHER = 72, 6
@@ -79,7 +87,7 @@ def _changed(old: Mapping[str, Source], new: Mapping[str, Source | None]) -> tup
         other = new[path]
         if other is None or source.text == other.text:
             continue
-        mine, theirs = _shapes(source), _shapes(other)
+        mine, theirs = shapes_of(source), shapes_of(other)
         differ = {name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)}
         if "" in differ:  # a module's own statements concern all that is in it
             differ |= mine.keys()
@@ -93,18 +101,6 @@ def _changed(old: Mapping[str, Source], new: Mapping[str, Source | None]) -> tup
         }
         sizes |= {size for number in numbers for size in (number - 1, number, number + 1, 2 * number + 1)}
     return names, sizes
-
-
-def _shapes(source: Source) -> dict[str, str]:
-    """Each function as a tree, by name; under no name what else the module says."""
-    shapes = {name: ast.dump(function) for name, function in source.functions}
-    rest = [
-        node for node in source.tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
-    classes = [node for node in rest if isinstance(node, ast.ClassDef)]
-    shapes |= {node.name: ast.dump(node) for node in classes}
-    shapes[""] = "\n".join(ast.dump(node) for node in rest if node not in classes)
-    return shapes
 
 
 def _asked(

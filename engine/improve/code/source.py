@@ -207,6 +207,18 @@ MUTATORS = frozenset(
 """Methods of containers that change them."""
 
 
+def shapes_of(source: Source) -> dict[str, str]:
+    """Each function as a tree, by name; under no name what else the module says."""
+    shapes = {name: ast.dump(function) for name, function in source.functions}
+    rest = [
+        node for node in source.tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    classes = [node for node in rest if isinstance(node, ast.ClassDef)]
+    shapes |= {node.name: ast.dump(node) for node in classes}
+    shapes[""] = "\n".join(ast.dump(node) for node in rest if node not in classes)
+    return shapes
+
+
 def parse_source(text: str) -> Source | None:
     """The source of a text; None when it is no module."""
     try:

@@ -7,6 +7,7 @@ any other: it is judged before it is believed.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,8 @@ from pydantic import BaseModel, Field
 
 from engine.core.improvement import Component, ComponentKind, Finding, Proposal
 from engine.core.text import RULE, clean_line, fence
-from engine.improve.ports import NothingProposed, ProposalRequest
+from engine.improve.ports import NothingProposed, ProposalRequest, Variant
+from engine.improve.search.archive import archive
 from engine.improve.search.components import current_texts
 from engine.models.completion import ModelClient, PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.cost import Cost, cost_of, maximum_cost
@@ -34,6 +36,8 @@ FILE_LIMIT = 60_000
 MATERIAL = 160_000
 """Characters of all files together."""
 FINDINGS = 20
+_DIFFERENCE = 4_000
+"""Characters of the difference of what was tried before."""
 
 SYSTEM = f"""You improve one component of a system in which an operator steers agents. You are shown its
 files, what an audit found, and how a candidate is measured. Propose changes that mend the findings or make
@@ -41,7 +45,8 @@ the measure better; each is tried by itself against what is there now, on tasks 
 that breaks what holds, that knows answers by heart, or that touches other than the listed files is rejected.
 
 Give for each changed file its whole new text. Propose nothing where you see nothing to make better: an empty
-list is a good answer.
+list is a good answer. Where it is said what was tried before and what the judge said of it, do not give the
+same again: mend what the judge names, or try another way.
 
 {RULE}"""
 
@@ -79,7 +84,7 @@ class ModelProposer:
         model: its name.
     """
 
-    name = "model"
+    name, asks = "model", 3
 
     def __init__(self, client: ModelClient, model: str) -> None:
         self._client, self._model = client, model
@@ -103,7 +108,8 @@ class ModelProposer:
         except (OSError, ValueError) as error:
             raise NothingProposed(f"{component.id} cannot be read: {error}") from None
         model = self._model
-        request = _request(self._client, model, component, texts, findings, beside)
+        tried = archive(asked.tried, texts)
+        request = _request(self._client, model, component, texts, findings, beside, tried)
         within = _Within(self._client, asked.budget_usd, asked.budget_tokens)
 
         def check(given: ProposedChanges) -> list[str]:
@@ -200,6 +206,7 @@ def _request(
     texts: Mapping[str, str],
     findings: Sequence[Finding],
     beside: Mapping[str, str],
+    tried: Sequence[Variant],
 ) -> ModelRequest:
     named = {finding.path for finding in findings}
     order = sorted(texts, key=lambda path: (path not in named, path))
@@ -212,6 +219,7 @@ def _request(
         for finding in findings[:FINDINGS]
     )
     parts.append(fence("what the audit found", listed or "nothing stands out"))
+    parts += [fence(f"tried before: {variant.candidate.id}", _judged(variant, texts)) for variant in tried]
     room = MATERIAL
     for name, those in (("", {path: texts[path] for path in order}), ("not to be changed: ", beside)):
         for path, text in those.items():
@@ -227,6 +235,21 @@ def _request(
     return ModelRequest(
         model, (question,), (Text(SYSTEM, "system", cache=True),), max_tokens=min(MAX_TOKENS, most)
     )
+
+
+def _judged(variant: Variant, base: Mapping[str, str]) -> str:
+    """What was changed, and what the judge said of it."""
+    candidate, said = variant.candidate, variant.candidate.verdict
+    assert said is not None
+    changed = [
+        line
+        for path, text in variant.texts.items()
+        for line in difflib.unified_diff(
+            base.get(path, "").splitlines(), (text or "").splitlines(), path, path, lineterm="", n=1
+        )
+    ]
+    words = "\n".join(changed)[:_DIFFERENCE]
+    return f"{candidate.title}\nruling: {said.ruling}: {'; '.join(said.reasons)}\n{words}"
 
 
 def _faults(answer: ProposedChanges, component: Component, texts: Mapping[str, str]) -> list[str]:
