@@ -143,7 +143,9 @@ def _others(
                 (name, 0.45) for name in sorted(_local(owner) - {node.id}) if node.id in _local(owner)
             )
         case ast.Return() | ast.Pass() if isinstance(above, ast.ExceptHandler):
-            raised = [source.of(other) for other in ast.walk(source.tree) if isinstance(other, ast.Raise)]
+            raises = [other for other in ast.walk(source.tree) if isinstance(other, ast.Raise)]
+            raises.sort(key=lambda other: _caught(source, other) != ast.unparse(above.type or node))
+            raised = [source.of(other) for other in raises]
             yield from ((text, 0.7) for text in dict.fromkeys(["raise", *raised][: _MOST_RAISED + 1]))
         case ast.Expr() if owner is not None and owner.body[-1] is node:
             yield ast.Return(node.value), 0.8
@@ -162,6 +164,13 @@ def _others(
             yield from ((ast.BinOp(node, sign(), ast.Constant(1)), 0.75) for sign in (ast.Sub, ast.Add))
         if isinstance(above, (ast.Return, ast.BinOp, ast.Slice, ast.Assign, ast.IfExp)):
             yield ast.UnaryOp(ast.USub(), node), 0.3
+
+
+def _caught(source: Source, node: ast.Raise) -> str:
+    """What the handler catches that raises another exception in its place; empty outside of one."""
+    handler = source.parents[node]
+    caught = handler.type if isinstance(handler, ast.ExceptHandler) else None
+    return ast.unparse(caught) if caught is not None else ""
 
 
 def _grouped(node: ast.BinOp | ast.BoolOp) -> Iterator[ast.expr]:
