@@ -25,8 +25,8 @@ from engine.core.improvement import (
 from engine.core.ports import Clock
 from engine.core.reasons import Reason
 from engine.improve.backlog import Backlog, ComponentMatch
-from engine.improve.campaigns.campaign import CampaignParts
 from engine.improve.campaigns.files import WorkspacePaths
+from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import CHOICES
 from engine.improve.campaigns.runner import CampaignRunner
 from engine.improve.ports import AuditUnavailable, JobRefused, JobRequest, JobResult, Progress

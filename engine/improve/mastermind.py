@@ -34,8 +34,8 @@ from engine.improve.agent_building import BuildJob
 from engine.improve.agent_creation import AgentService
 from engine.improve.backlog import Backlog, BacklogEntry, find_item
 from engine.improve.campaigns.applier import Applier
-from engine.improve.campaigns.campaign import CampaignParts
 from engine.improve.campaigns.files import WorkspacePaths
+from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import estimate_campaign
 from engine.improve.campaigns.runner import CampaignRunner
 from engine.improve.code.plugin import CodeAuditor, MechanicalFixers, ProjectExaminer, ProjectSuites

@@ -45,6 +45,7 @@ from engine.improve.campaigns.files import (
     tree_digest,
     without_changes,
 )
+from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import (
     cleaned_verdict,
     count_checks,
@@ -52,10 +53,7 @@ from engine.improve.campaigns.report import (
     judged_better,
     verdict_figures,
 )
-from engine.improve.judge.judge import Judge
 from engine.improve.ports import (
-    Auditor,
-    AuditUnavailable,
     JobRefused,
     NothingProposed,
     NotJudged,
@@ -71,47 +69,6 @@ from engine.improve.state import EventStream
 
 ROUNDS = 8
 """How often a campaign builds on what it found better."""
-
-
-@dataclass(slots=True)
-class CampaignParts:
-    """Who does what in a campaign."""
-
-    auditors: Sequence[Auditor]
-    proposers: Sequence[Proposer]
-    suites: Sequence[SuiteMaker]
-    judge: Judge
-
-    def maker(self, component: Component) -> SuiteMaker:
-        """Who knows how a component is judged.
-
-        Raises:
-            JobRefused: it cannot be judged.
-        """
-        suite_maker = next((maker for maker in self.suites if maker.fits(component)), None)
-        if suite_maker is None:
-            raise JobRefused(f"{component.id} cannot be judged: nothing here measures {component.kind}")
-        return suite_maker
-
-    async def audit(
-        self, component: Component, tree: Path, progress: Progress
-    ) -> tuple[list[Finding], list[str]]:
-        """The findings of all auditors, and why others could not look.
-
-        Raises:
-            AuditUnavailable: none could.
-        """
-        findings: list[Finding] = []
-        missing: list[str] = []
-        fitting = [auditor for auditor in self.auditors if auditor.fits(component)]
-        for auditor in fitting:
-            try:
-                findings += await auditor.audit(component, tree, progress)
-            except AuditUnavailable as error:
-                missing.append(f"{auditor.name}: {error}")
-        if missing and len(missing) == len(fitting):
-            raise AuditUnavailable("; ".join(missing))
-        return findings, missing
 
 
 @dataclass(slots=True)

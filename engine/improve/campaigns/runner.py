@@ -31,8 +31,9 @@ from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
 from engine.improve.backlog import Backlog, ComponentMatch, best_matches, match_components, unknown_names
 from engine.improve.campaigns.applier import Applier, FileMovedError
-from engine.improve.campaigns.campaign import CampaignParts, CampaignRun
+from engine.improve.campaigns.campaign import CampaignRun
 from engine.improve.campaigns.files import WorkspacePaths, copy_with_files, texts_of, tree_contents
+from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import (
     CHOICES,
     cleaned_verdict,

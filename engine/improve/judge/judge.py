@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 import random
 import stat
@@ -20,27 +19,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.core.improvement import Component, Gain, Proposal, Ruling, Verdict
+from engine.core.improvement import Component, Proposal, Ruling, Verdict
 from engine.core.offload import in_thread
-from engine.core.text import clean_line
-from engine.improve.judge.box import BoxError, Boxes, BoxLimits, files_of, material_of
-from engine.improve.judge.changes import Change, Violation, change_violations, unique_sentences
-from engine.improve.judge.measurement import FEWEST, PairedRounds, hidden_work, measure_pairs, measured_gain
+from engine.improve.judge.box import BoxError, Boxes, files_of, material_of
+from engine.improve.judge.case import Case, JudgeBudget, set_apart, take_outcomes, unshown, verdict_of
+from engine.improve.judge.changes import change_violations
+from engine.improve.judge.measurement import FEWEST, hidden_work, measure_pairs, measured_gain
 from engine.improve.judge.questions import RoundResult, SuiteAsker
-from engine.improve.judge.reach import added_reach
 from engine.improve.judge.violations import (
     Canaries,
     canaries,
-    contradicted,
     detect_violations,
     memorised_families,
     passed_canaries,
-    shown_right,
     used_decoys,
 )
 from engine.improve.ports import VISIBLE, BoxedSuite, Check, DataSuite, DrawingSuite, Outcome, Split, Suite
 from engine.sandbox.policy import SandboxPolicy, Tier
-from engine.value import dataclass, field, replace
+from engine.value import replace
 
 _KEPT = 32
 """Rounds that are remembered: a candidate that is built upon is the tree before of the next."""
@@ -48,71 +44,6 @@ _SLOWER, _SLOWER_S = 4, 0.015
 """Times what drawn calls took before, and seconds more, from which they are much slower."""
 _NAMED = 5
 """Checks that a reason names; of the others it says how many there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeBudget:
-    """What one judgement may cost."""
-
-    processor_s: float = 300.0
-    """Processor seconds of all boxes; measuring ends early when they are used up."""
-    rounds: int = 10
-    """Pairs that time is taken in; six of them are enough where that decides it clearly."""
-    most: int = 20
-    """Pairs where it looks better after these and that is not shown."""
-    again: int = 3
-    """How often a check is asked again, in both trees, whose outcome is another one with the candidate."""
-    limits: BoxLimits = field(default_factory=BoxLimits)
-
-
-@dataclass(slots=True)
-class _Case:
-    """One judgement under way."""
-
-    before: Path
-    after: Path
-    suite: Suite
-    seed: int
-    budget: JudgeBudget
-    asker: SuiteAsker
-    drawn: list[Check] = field(default_factory=list)
-    """What is asked besides, drawn when the candidate was known."""
-    otherwise: list[str] = field(default_factory=list)
-    """Drawn checks that are answered otherwise than before."""
-    sealed: bool = True
-    allow: bool = False
-    backed: bool = False
-    """Whether the code around what was mended shows it to be right."""
-    digests: dict[Path, str] = field(default_factory=dict)
-    """What the trees hold."""
-    changes: tuple[Change, ...] = ()
-    breaches: list[Violation] = field(default_factory=list)
-    old: dict[str, Outcome] = field(default_factory=dict)
-    new: dict[str, Outcome] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    unsteady: list[str] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    references: dict[tuple[Split, ...], RoundResult] = field(default_factory=dict)
-    gain: Gain | None = None
-    processor_s: float = 0.0
-
-    @property
-    def broken(self) -> tuple[str, ...]:
-        """Checks that held and do not hold now."""
-        return tuple(name for name, was in self.old.items() if was is Outcome.HOLDS and not self._holds(name))
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether it mends what may be seen, and no more was asked that shows it to be right."""
-        return bool(self.mended) and not shown_right(self.mended, self.checks, self.changes)
-
-    @property
-    def mended(self) -> tuple[str, ...]:
-        """Checks that failed and hold now."""
-        return tuple(name for name, was in self.old.items() if was is Outcome.FAILS and self._holds(name))
-
-    def _holds(self, name: str) -> bool:
-        return self.new.get(name) is Outcome.HOLDS
 
 
 class Judge:
@@ -175,7 +106,7 @@ class Judge:
         budget = budget if seconds is None else replace(budget, processor_s=seconds)
         await asyncio.to_thread(_made, self.store)
         asker = self._asker(suite, budget)
-        case = _Case(before, after, suite, seed, budget, asker, sealed=sealed, allow=allow)
+        case = Case(before, after, suite, seed, budget, asker, sealed=sealed, allow=allow)
         for tree in (before, after):
             case.digests[tree] = await asyncio.to_thread(_digest, tree)
         case.changes, violations = await asyncio.to_thread(
@@ -188,7 +119,7 @@ class Judge:
         else:
             if not violations:
                 await self._asked(case)
-            verdict = _verdict(case)
+            verdict = verdict_of(case)
         verdict = replace(verdict, seconds=round(case.processor_s, 3))
         await asyncio.to_thread(self._log, component, proposal, case, verdict, time.monotonic() - begun)
         return verdict
@@ -200,7 +131,7 @@ class Judge:
             raise BoxError("the suite neither says what belongs into a box nor examines a tree by itself")
         return SuiteAsker(suite, None)
 
-    async def _asked(self, case: _Case) -> None:
+    async def _asked(self, case: Case) -> None:
         """Ask both trees, until something is decided."""
         await self._split(case, VISIBLE)
         if case.breaches or case.broken:
@@ -211,14 +142,14 @@ class Judge:
                 case.drawn = [*await in_thread(case.suite.drawn, case.before, case.after, seed)]
             await self._split(case, (Split.SEALED,))
             case.breaches += memorised_families(case.old, case.new, case.checks, case.changes)
-            if isinstance(case.suite, DrawingSuite) and case.doubtful and not _unshown(case, backed=True):
+            if isinstance(case.suite, DrawingSuite) and case.doubtful and not unshown(case, backed=True):
                 boxes = case.asker.boxes
                 case.backed = await case.suite.backed(boxes, case.before, case.after, case.mended, seed)
         chosen = not case.sealed and bool(case.mended)
-        if not (case.breaches or case.broken or chosen or _unshown(case, case.backed)):
+        if not (case.breaches or case.broken or chosen or unshown(case, case.backed)):
             await self._measure(case, (Split.SEALED,) if case.sealed else VISIBLE)
 
-    async def _split(self, case: _Case, splits: tuple[Split, ...]) -> None:
+    async def _split(self, case: Case, splits: tuple[Split, ...]) -> None:
         """Ask the checks of some splits, with canaries; ask again where an outcome is another one."""
         checks = _checks(case, splits)
         if not checks:
@@ -238,11 +169,11 @@ class Judge:
         if not case.breaches:
             await self._disguised(case, [check for check in checks if check.drawn], material, old, new)
             await self._again(case, checks, material, old)
-        _set_apart(case, checks)
+        set_apart(case, checks)
 
     async def _both(
         self,
-        case: _Case,
+        case: Case,
         asked: Sequence[Check],
         material: Mapping[str, bytes],
         seed: int,
@@ -266,7 +197,7 @@ class Judge:
 
     async def _round(
         self,
-        case: _Case,
+        case: Case,
         tree: Path,
         asked: Sequence[Check],
         material: Mapping[str, bytes],
@@ -288,7 +219,7 @@ class Judge:
 
     async def _disguised(
         self,
-        case: _Case,
+        case: Case,
         checks: Sequence[Check],
         material: Mapping[str, bytes],
         reference: RoundResult,
@@ -310,7 +241,7 @@ class Judge:
                     )
 
     async def _again(
-        self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
+        self, case: Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
     ) -> None:
         """Take out what does not come out the same each time in the tree before."""
         changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
@@ -327,7 +258,7 @@ class Judge:
                     case.old.pop(first), case.new.pop(first)
                     changed.remove(check)
 
-    async def _measure(self, case: _Case, splits: tuple[Split, ...]) -> None:
+    async def _measure(self, case: Case, splits: tuple[Split, ...]) -> None:
         """Take costs in pairs on what the candidate has not seen."""
         measure = case.suite.measure
         checks = [check for check in _checks(case, splits) if check.measured]
@@ -347,11 +278,11 @@ class Judge:
         for old, new in zip(measured.before, measured.after, strict=True):
             case.breaches += detect_violations(old, new, self.store, case.suite.owns)
         case.breaches += hidden_work(measured, checks)
-        _take_outcomes(case, measured, checks)
+        take_outcomes(case, measured, checks)
         case.gain = await in_thread(measured_gain, measured, checks, measure)
 
     def _log(
-        self, component: Component, proposal: Proposal, case: _Case, verdict: Verdict, seconds: float
+        self, component: Component, proposal: Proposal, case: Case, verdict: Verdict, seconds: float
     ) -> None:
         """One line for each judgement, in the judge's own place."""
         line = {
@@ -394,22 +325,13 @@ def _taken(results: RoundResult, check: Check) -> float:
     return clocks.get("done", 0.0) - clocks.get("ready", 0.0)
 
 
-def _checks(case: _Case, splits: tuple[Split, ...]) -> list[Check]:
+def _checks(case: Case, splits: tuple[Split, ...]) -> list[Check]:
     drawn = case.drawn if Split.SEALED in splits else []
     return [*(check for split in splits for check in case.suite.checks(split)), *drawn]
 
 
-def _set_apart(case: _Case, checks: Sequence[Check]) -> None:
-    """Take drawn comparisons out of what holds and fails: they say that it differs, not what is right."""
-    for check in checks:
-        if check.drawn:
-            old, new = case.old.pop(check.id, None), case.new.pop(check.id, None)
-            if old is Outcome.HOLDS and new is not Outcome.HOLDS:
-                case.otherwise.append(check.id)
-
-
 def _laid(
-    case: _Case, checks: Sequence[Check], splits: tuple[Split, ...]
+    case: Case, checks: Sequence[Check], splits: tuple[Split, ...]
 ) -> tuple[dict[str, bytes], Canaries, dict[str, Any]]:
     """What goes into the boxes for some splits: material, canaries in it, and wrong answers as a decoy."""
     if not isinstance(case.suite, BoxedSuite):
@@ -422,102 +344,10 @@ def _laid(
     return material | dict(birds.material), birds, decoy
 
 
-def _tests(case: _Case, checks: Sequence[Check]) -> dict[str, bytes]:
+def _tests(case: Case, checks: Sequence[Check]) -> dict[str, bytes]:
     """The test files that lie in the tree itself, as they were before."""
     assert isinstance(case.suite, BoxedSuite)
     names = {check.test.partition("::")[0] for check in checks if check.test}
     paths = {os.path.normpath(os.path.join(case.suite.root, name)) for name in names}  # noqa: PTH118
     files = {path: case.before / path for path in sorted(paths) if not path.startswith(("..", "/"))}
     return {path: file.read_bytes() for path, file in files.items() if file.is_file()}
-
-
-def _take_outcomes(case: _Case, rounds: PairedRounds, checks: Sequence[Check]) -> None:
-    """A check that does not hold in one of the measured rounds does not hold, where it does so before."""
-    for check in checks:
-        was = all(results.outcome(check.id) is Outcome.HOLDS for results in rounds.before)
-        wrong = [results for results in rounds.after if results.outcome(check.id) is not Outcome.HOLDS]
-        if was and wrong:
-            case.new[check.id] = wrong[0].outcome(check.id)
-            case.texts[check.id] = wrong[0].seen[check.id].report.text
-
-
-def _verdict(case: _Case) -> Verdict:
-    """What follows from all that was seen."""
-    problems = unique_sentences(case.breaches)
-    reasons = [breach.sentence for breach in problems]
-    gain = case.gain
-    measure = case.suite.measure
-    shown = gain is not None and gain.low > (measure.least if measure else 0.0)
-    ruling, why = (Ruling.REJECTED, []) if problems else _ruling(case, shown)
-    reasons += why
-    if gain is not None and measure is not None:
-        sure = (
-            f"gain {gain.low:.3g} to {gain.high:.3g} at 95 %" if _known(gain) else "too few to show anything"
-        )
-        reasons.append(f"{gain.words}, {sure}, {gain.pairs} pairs")
-        if gain.shown and not shown:
-            reasons.append(f"a gain counts from {measure.least:g} on")
-    if case.unsteady:
-        reasons.append(_listed("left out, for they do not come out the same each time", tuple(case.unsteady)))
-    if ruling is Ruling.BETTER and not shown:
-        gain = _counted(case)
-    return Verdict(
-        ruling=ruling,
-        reasons=tuple(clean_line(reason, limit=500) for reason in reasons),
-        gain=gain if ruling in (Ruling.BETTER, Ruling.NO_BETTER) and _known(gain) else None,
-        mended=case.mended,
-        broken=case.broken,
-        cheats=tuple(dict.fromkeys(str(breach.cheat) for breach in problems)),
-    )
-
-
-def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
-    """The ruling on a candidate that violates nothing, and why."""
-    if case.broken:
-        text = [case.texts[name] for name in case.broken[:1] if case.texts.get(name)]
-        return Ruling.BROKEN, [_listed("what held does not hold with it", case.broken), *text]
-    tests = [check.id for check in case.checks if check.test]
-    if open_ := _unshown(case, case.backed):
-        return Ruling.NO_BETTER, open_
-    if shown and tests and not any(case.new.get(test) is Outcome.HOLDS for test in tests):
-        return Ruling.NO_BETTER, ["none of its tests passes, so nothing says that it still does the same"]
-    if case.mended or shown:
-        return Ruling.BETTER, [_listed("mended", case.mended)] if case.mended else []
-    why = "nothing that failed holds with it" if case.gain is None else "its gain is not shown"
-    return Ruling.NO_BETTER, [why]
-
-
-def _unshown(case: _Case, backed: bool) -> list[str]:
-    """Why a candidate that mends or saves something is not put forward all the same.
-
-    Args:
-        case: what was seen.
-        backed: whether the code around it shows what it mends to be right.
-    """
-    if not case.sealed or not isinstance(case.suite, BoxedSuite):
-        return []
-    if case.otherwise:
-        texts = [case.texts[name] for name in case.otherwise[:1]]
-        return [_listed("it does otherwise than before, and nothing says that this is right", texts)]
-    if not case.allow and (added := added_reach(case.changes)):
-        return [f"it newly {words}; --allow lets it" for words in added]
-    if contradicted(case.mended, case.checks, case.new) or (case.doubtful and not backed):
-        return ["it mends what is visible, and nothing beyond that shows it to be right"]
-    return []
-
-
-def _known(gain: Gain | None) -> bool:
-    """Whether there is an interval; too few pairs have none."""
-    return gain is not None and math.isfinite(gain.low) and math.isfinite(gain.high)
-
-
-def _counted(case: _Case) -> Gain:
-    """What was mended, counted: every check was asked, so there is nothing to estimate."""
-    old, new = (sum(result is Outcome.HOLDS for result in side.values()) for side in (case.old, case.new))
-    more = float(new - old)
-    return Gain(more, more, more, len(case.old), "checks passed", float(old), float(new))
-
-
-def _listed(words: str, names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{words}: {', '.join(names[:_NAMED])}{rest}"
