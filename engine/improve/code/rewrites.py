@@ -11,7 +11,15 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from engine.improve.code.source import Edit, Function, Source, called_name, stored_names, used_names
+from engine.improve.code.source import (
+    Edit,
+    Function,
+    Source,
+    called_name,
+    parameters,
+    stored_names,
+    used_names,
+)
 
 
 class Slowness(StrEnum):
@@ -57,7 +65,7 @@ def _call(source: Source, owner: Function, node: ast.Call) -> Iterator[Rewrite]:
         yield Slowness.COPY, node, [source.replace(node, source.of(node.args[0]))]
     elif function in ("sorted", "list", "set", "tuple") and node.args and around:
         yield from _ahead(source, owner, node, around)
-    elif function == "re.compile" and all(isinstance(arg, ast.Constant) for arg in node.args[:1]):
+    elif function == "re.compile" and _known_before(source, owner, node):
         name = f"_{owner.name.strip('_').upper()}_PATTERN"
         name += str(source.text.count(name) or "")
         made = source.ahead(owner, f"{name} = {source.of(node)}\n\n\n")
@@ -68,6 +76,22 @@ def _call(source: Source, owner: Function, node: ast.Call) -> Iterator[Rewrite]:
             yield Slowness.PATTERN, node, [source.replace(outer, text)]  # type: ignore[arg-type]
     elif text := _looked_up(source, function, node):
         yield Slowness.SCAN, node, [source.replace(node, text)]
+
+
+def _known_before(source: Source, owner: Function, node: ast.Call) -> bool:
+    """Whether the module binds all that a call uses before a function of its own begins."""
+    local = stored_names(owner) | {parameter.arg for parameter in parameters(owner)}
+    there = {name for place in source.tree.body if place.lineno < owner.lineno for name in _bound(place)}
+    return not used_names(node) & local and used_names(node) <= there
+
+
+def _bound(place: ast.stmt) -> set[str]:
+    """The names that a statement of a module binds."""
+    if isinstance(place, (ast.Import, ast.ImportFrom)):
+        return {(name.asname or name.name).partition(".")[0] for name in place.names}
+    if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {place.name}
+    return stored_names(place)
 
 
 def _only_looks(source: Source, node: ast.Call, above: ast.AST) -> bool:
