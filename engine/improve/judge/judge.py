@@ -40,6 +40,8 @@ from engine.value import replace
 
 _KEPT = 32
 """Rounds that are remembered: a candidate that is built upon is the tree before of the next."""
+_REPEATED = 24
+"""Checks that are asked again in all, each at least once: many that change at once are no chance."""
 _SLOWER, _SLOWER_S = 4, 0.015
 """Times what drawn calls took before, and seconds more, from which they are much slower."""
 _NAMED = 5
@@ -245,7 +247,8 @@ class Judge:
     ) -> None:
         """Take out what does not come out the same each time in the tree before."""
         changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
-        for number in range(case.budget.again if changed else 0):
+        times = max(1, min(case.budget.again, _REPEATED // max(1, len(changed)))) if case.sealed else 1
+        for number in range(times if changed else 0):
             at = case.seed + 7919 * (number + 1)
             rounds = await self._both(case, changed, material, at, {})
             old, new = (case.asker.against(repeated, changed, reference) for repeated in rounds)
