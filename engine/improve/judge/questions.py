@@ -88,17 +88,21 @@ class SuiteAsker:
             done.processor_s = time.process_time() - begun
             return done
         suite: BoxedSuite = self.suite
-        for _ in range(_REOPENED):
+        ended = 0
+        while todo and ended < _REOPENED:
+            ended, asked = ended + 1, 0
             async with self.boxes.opened(tree, suite, material, decoy or {}, seed=seed) as box:
                 done.tokens += (box.token,)
                 done.places += (str(box.place),)
                 while todo:
                     check = todo.pop(0)
                     if not await self._put(box, check, done, seed, None):
+                        if asked and done.seen[check.id].told.ended == "timeout":
+                            todo.insert(0, check)  # the time of a box is over, and not that of a check
+                            ended -= 1
                         break
+                    asked += 1
             done.said += box.said
-            if not todo:
-                return done
         for check in todo:
             done.seen[check.id] = CheckResult(
                 Report(check.id, Outcome.FAILS, "its boxes ended again and again")
