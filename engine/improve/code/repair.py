@@ -59,7 +59,7 @@ def alike(tests: Tests, failing: Sequence[str]) -> list[str]:
     return [test for test, mine in ran if 2 * len(mine & first) >= min(len(mine), len(first))]
 
 
-MOST, ENOUGH, FURTHER = 160, 3, 24
+MOST, ENOUGH, FURTHER = 400, 3, 24
 """Changes that are tried for one reason, changes that help after which no more are tried, and how many more
 are tried behind one that helps."""
 _BOXES = 2
