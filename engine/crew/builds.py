@@ -317,7 +317,7 @@ class Builds:
             asyncio.CancelledError: nothing of it runs, and there is no agent that was not there before.
             JournalError: it could not be recorded.
         """
-        build, path = self._new_id(), request.path.expanduser().absolute()
+        build, path = f"b-{len(self._crew.state.builds) + 1}", request.path.expanduser().absolute()
         self._note(build, "", "begun", "", str(path), actor=actor)
 
         def noted(record: PhaseRecord) -> None:
@@ -377,9 +377,6 @@ class Builds:
         return not path.resolve().is_relative_to(self._root.resolve())
 
     # -------------------------------------------------------------- events
-
-    def _new_id(self) -> str:
-        return f"b-{len(self._crew.state.builds) + 1}"
 
     def _note(
         self,

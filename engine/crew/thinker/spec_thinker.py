@@ -6,7 +6,7 @@ verdict is never made up: what no model has judged stays open, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -196,16 +196,12 @@ def _blocks(brief: Brief, rubrics: Sequence[Rubric], subject: Subject) -> Sequen
     blocks = [("task", fence("the task", brief.context.task_description))]
     if subject.text.strip():
         blocks.append(("answer", fence("the answer", subject.text, limit=SHOWN)))
-    if data := _filled(subject.data):
+    if data := {name: value for name, value in subject.data.items() if value not in (None, "", [], {})}:
         blocks.append(("fields", fence("the answer's fields", canonical(data), limit=SHOWN)))
     for number, rubric in enumerate(rubrics, 1):
         of = f", of the field {rubric.field}" if rubric.field else ""
         blocks.append(("criteria", fence(f"criterion {number}{of}", rubric.text)))
     return blocks
-
-
-def _filled(data: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in data.items() if value not in (None, "", [], {})}
 
 
 @dataclass
