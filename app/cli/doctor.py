@@ -22,11 +22,10 @@ from app.commands.watchdog import LOOP_LOG, read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
+from engine.api.closed_workspace import recorded
 from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.journal import JournalError, JournalMissing
-from engine.core.ports import Ports
 from engine.core.store.port import DATA_DIRECTORY
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify
 from engine.core.text import clean_line
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
@@ -218,15 +217,12 @@ def _left_out(status: StoreStatus) -> str:
 
 async def _journal(workspace: Path) -> dict[str, Any]:
     try:
-        store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+        async with recorded(workspace) as store:
+            check = await verify(store)
     except JournalMissing:
         return {"ok": True, "reason": "no journal here yet"}
     except (JournalError, PermissionError) as error:
         return {"ok": False, "reason": str(error)}
-    try:
-        check = await verify(store)
-    finally:
-        await store.close()
     reason = "" if check.ok else f"{check.first_bad}: {check.reason}"
     return {"ok": check.ok, "events": check.events, "head": check.head, "reason": reason}
 
