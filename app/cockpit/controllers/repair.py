@@ -14,7 +14,7 @@ from engine.core.ports import Ports
 from engine.core.store.repair import repair
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line
-from widgets.dialogs.damage import ReadableEventsDialog, UnsoundJournalDialog
+from widgets.dialogs.questions import ReadableEventsDialog, UnsoundJournalDialog
 
 LINES = 400
 """Events of a page."""
