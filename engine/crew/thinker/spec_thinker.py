@@ -26,10 +26,10 @@ from engine.crew.ports import Colleagues
 from engine.crew.thinker.model_calls import Offer, SpecDecisionParser, offers
 from engine.crew.thinker.prompt import spec_question, spec_system_blocks, words_for
 from engine.crew.thinker.run_plan import Brief, brief_of, calls_made, fail_handoff, next_move, steps_of
-from engine.models.capabilities import Capabilities
 from engine.models.completion import ModelClient, PieceSink, Recorder
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
 from engine.models.messages import Message, Text
+from engine.models.model_table import Capabilities
 from engine.models.request import ANY_TOOL, LEAST_THINKING, ModelRequest
 from engine.models.structured import NotOfFormError, ask_for, ask_until
 from engine.tools.registry import ToolRegistry
