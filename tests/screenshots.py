@@ -44,14 +44,11 @@ from tests.engine.crew.builder.folders import build
 from tests.messages_server import MessagesServer, Reply, call, object_call
 from widgets.base.dialog import TextDialog, WriteDialog
 from widgets.dialogs.approvals import ApprovalDialog
-from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.fleet import FleetDialog
 from widgets.dialogs.handoffs import HandoffsDialog
-from widgets.dialogs.inbox import InboxDialog
-from widgets.dialogs.limits import BreakpointsDialog
+from widgets.dialogs.lists import BacklogDialog, BreakpointsDialog, InboxDialog, MetaDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
-from widgets.dialogs.metacognition import MetaDialog
 from widgets.dialogs.preview import RewindDialog
 from widgets.dialogs.review import WhyDialog
 from widgets.dialogs.session import BuilderDialog, SessionDialog

@@ -18,6 +18,7 @@ from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 
 from engine.api.archiving import ArchiveError
+from engine.api.closed_workspace import recorded
 from engine.api.portable import import_session
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
@@ -25,7 +26,6 @@ from engine.core.store.origin import first_hash
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.repair import check_rows, connect_rows, write_journal
 from engine.core.store.schema import COLUMNS
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import Verification, verify
 from engine.core.trust import FolderTrust
 
@@ -152,11 +152,8 @@ async def restore_backup(source: Path, workspace: Path, trust: FolderTrust | Non
     """
     room, head, seal = await asyncio.to_thread(_laid_out, source, workspace)
     try:
-        store = await SqliteJournal.open(room, clock=Ports().clock, read_only=True)
-        try:
+        async with recorded(room) as store:
             check = await verify(store, BlobStore(room / DATA_DIRECTORY / "blobs"))
-        finally:
-            await store.close()
         if not check.ok or head != check.head:
             raise ExportError(f"{source} is damaged ({check.reason or 'it has another head'})")
         database = room / DATA_DIRECTORY / DATABASE

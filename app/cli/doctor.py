@@ -1,19 +1,30 @@
-"""`pilothouse doctor`: what works on this machine, and why not where it does not."""
+"""`pilothouse doctor`: what works on this machine, and why not where it does not.
+
+The operator's terminal: its colours, widths of characters, clipboard, and keys that it takes.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
+import re
+import select
+import shutil
 import sqlite3
+import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+from rich.console import Console
+
 from app.cli.options import Answer, run_answer, workspace_of
-from app.cli.terminal import terminal_report
 from app.cockpit import keymap
 from app.commands.command_runner import FAULT_LOG
 from app.commands.registry import all_commands, broken_plugins
@@ -22,11 +33,10 @@ from app.commands.watchdog import LOOP_LOG, read_held
 from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
+from engine.api.closed_workspace import recorded
 from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.journal import JournalError, JournalMissing
-from engine.core.ports import Ports
 from engine.core.store.port import DATA_DIRECTORY
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify
 from engine.core.text import clean_line
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
@@ -41,6 +51,98 @@ from engine.sandbox.policy import SandboxPolicy
 from engine.sandbox.snapshots.entry import SnapshotError, StoreStatus
 from engine.sandbox.snapshots.store import store_status
 from engine.sandbox.tier import PROMISES, SandboxReport, best_jail, layers
+
+GLYPHS = "●▶▷✓✗»‖★◆▓░…─日"
+"""Characters that panes are drawn with, and one that is two cells wide."""
+
+
+def terminal_report() -> dict[str, dict[str, Any]]:
+    """The terminal, its characters, clipboard and keys, as `pilothouse doctor` tells them."""
+    term, size = os.environ.get("TERM", ""), shutil.get_terminal_size()
+    here = sys.stdin.isatty() and sys.stdout.isatty()
+    usable = here and term not in ("", "dumb")
+    reason = "" if here else "standard input or output is no terminal"
+    if here and not usable:
+        reason = f"TERM is '{term}': set it to what your terminal is, such as xterm-256color"
+    terminal = {
+        "ok": usable,
+        "term": term,
+        "program": os.environ.get("TERM_PROGRAM", "") or "unknown",
+        "colours": "none (NO_COLOR)" if "NO_COLOR" in os.environ else Console().color_system or "none",
+        "columns": size.columns,
+        "rows": size.lines,
+        "tmux": "TMUX" in os.environ,
+    }
+    setting = _tmux("-sv", "set-clipboard")
+    dropped = f"tmux drops what y copies (set-clipboard is {setting}): tmux set -s set-clipboard on"
+    copies = setting in ("", "on")
+    wrong = _wrong_characters() if usable else ""
+    return {
+        "terminal": {**terminal, "reason": reason},
+        "characters": {"ok": not wrong, "reason": wrong or f"{sys.stdout.encoding}, widths as expected"},
+        "clipboard": {"ok": copies, "reason": "OSC 52, where the terminal allows it" if copies else dropped},
+        "keys": {"ok": True, "reason": "; ".join(_taken_keys()) or "none is known to be taken"},
+    }
+
+
+def _wrong_characters() -> str:
+    """Which characters are not as wide as panes take them to be; the terminal is asked."""
+    if (encoding := sys.stdout.encoding.lower().replace("-", "")) != "utf8":
+        return f"{encoding} cannot show them: set LANG to a UTF-8 one such as C.UTF-8"
+    widths = _measured(GLYPHS)
+    wrong = [f"{glyph} takes {cells}" for glyph, cells in widths.items() if cells != cell_len(glyph)]
+    return f"{', '.join(wrong)} cells: set ambiguous characters to narrow" if wrong else ""
+
+
+def _measured(glyphs: str) -> dict[str, int]:
+    """How many cells the terminal gives each character; nothing where it does not answer."""
+    widths: dict[str, int] = {}
+    with suppress(OSError, termios.error):
+        file = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+        before = termios.tcgetattr(file)
+        try:
+            tty.setcbreak(file)
+            for glyph in glyphs:
+                os.write(file, f"\r{glyph}\x1b[6n".encode())
+                answer = b""
+                # Half a second for an answer; what comes without an end is none.
+                while len(answer) < 64 and answer[-1:] != b"R" and select.select([file], [], [], 0.5)[0]:
+                    answer += os.read(file, 32) or b"R"
+                match = re.search(rb"\x1b\[\d+;(\d+)R", answer)
+                if match is None:
+                    break
+                widths[glyph] = int(match[1]) - 1
+            os.write(file, b"\r\x1b[K")
+        finally:
+            termios.tcsetattr(file, termios.TCSAFLUSH, before)
+            os.close(file)
+    return widths
+
+
+def _tmux(*words: str) -> str:
+    """What tmux answers; empty where it does not."""
+    if "TMUX" not in os.environ:
+        return ""
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.check_output(["tmux", "show-options", *words], text=True, timeout=2).strip()
+    return ""
+
+
+def _taken_keys() -> Iterator[str]:
+    """Keys of the cockpit that the surroundings keep for themselves, with what to do."""
+    for name in ("prefix", "prefix2"):
+        if (key := _tmux("-gv", name).lower().replace("c-", "ctrl+")) not in ("", "none"):
+            yield f"{key} is tmux's (twice sends it)"
+    if "STY" in os.environ:
+        yield "ctrl+a is screen's (ctrl+a a sends it)"
+    if os.environ.get("TERM_PROGRAM") == "vscode":
+        yield "f1, ctrl+p, ctrl+q may be the editor's (? shows all keys, : is the command bar, :quit leaves)"
+    elif "VTE_VERSION" in os.environ:
+        yield "f1 and f10 may be the window's (turn its menu keys off; : help also opens help)"
+    with suppress(termios.error, OSError):
+        if sys.stdin.isatty() and termios.tcgetattr(0)[0] & termios.IXON:
+            yield "ctrl+s and ctrl+q are flow control's in the shell (the cockpit turns it off)"
+
 
 LEFT_OUT_SHOWN, LEFT_OUT_CELLS = 5, 120
 """How many things a snapshot cannot bring back are named, and how long each is at most."""
@@ -218,15 +320,12 @@ def _left_out(status: StoreStatus) -> str:
 
 async def _journal(workspace: Path) -> dict[str, Any]:
     try:
-        store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+        async with recorded(workspace) as store:
+            check = await verify(store)
     except JournalMissing:
         return {"ok": True, "reason": "no journal here yet"}
     except (JournalError, PermissionError) as error:
         return {"ok": False, "reason": str(error)}
-    try:
-        check = await verify(store)
-    finally:
-        await store.close()
     reason = "" if check.ok else f"{check.first_bad}: {check.reason}"
     return {"ok": check.ok, "events": check.events, "head": check.head, "reason": reason}
 

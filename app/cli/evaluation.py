@@ -16,7 +16,7 @@ import secrets
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,6 +27,7 @@ from app.cli.sessions import query_sessions
 from app.commands.command_runner import log_fault, run_command_in
 from app.commands.headless import DEFAULT_AGENT, EXIT_CODES, Run, RunOptions, Status, open_engine
 from engine.agent.shared import EngineConfig
+from engine.api.closed_workspace import recorded
 from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -35,7 +36,6 @@ from engine.core.folds.actions import BACKGROUND
 from engine.core.journal import Event, canonical
 from engine.core.ports import Ports
 from engine.core.store.places import read_plain
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, first_problem
 from engine.planning.library.missions import Mission, MissionAgent
 from engine.sandbox.files import SandboxFiles
@@ -301,8 +301,7 @@ async def _graded(engine: Engine, task: Task, status: str, answer: str) -> str:
 
 
 def _differs(root: Path, checks: Checks) -> str:
-    files = SandboxFiles(root)
-    try:
+    with closing(SandboxFiles(root)) as files:
         for path, expected in checks.files.items():
             try:
                 found = files.read_bytes(path, LARGEST).decode("utf-8", "replace")
@@ -310,10 +309,8 @@ def _differs(root: Path, checks: Checks) -> str:
                 return f"{path}: {error}"
             if found.strip() != expected.strip():
                 return f"{path} has {found.strip()[:80]!r} and not {expected.strip()[:80]!r}"
-        there = [path for path in checks.absent if os.path.lexists(root / path)]
-        return f"{there[0]} is there" if there else ""
-    finally:
-        files.close()
+    there = [path for path in checks.absent if os.path.lexists(root / path)]
+    return f"{there[0]} is there" if there else ""
 
 
 async def _program(engine: Engine, code: str) -> str:
@@ -345,10 +342,7 @@ async def _program(engine: Engine, code: str) -> str:
 
 async def _looked_back(workspace: Path) -> tuple[dict[str, float], bool]:
     """What the journal says of a run, and whether it replays."""
-    store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
-    try:
+    async with recorded(workspace) as store:
         figures = counted(await store.of_kinds(COUNTED, 0, sys.maxsize))
-    finally:
-        await store.close()
     code, answer, _ = await query_sessions(workspace, "replay", "")
     return figures, not code and bool(answer["matches"])

@@ -12,6 +12,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -73,12 +74,9 @@ def copy_example(name: str, workspace: Path, *, force: bool = False) -> Example:
     contents = {path: text.encode() for path, text in example.files.items()}
     try:
         workspace.mkdir(parents=True, exist_ok=True)
-        place = SandboxFiles(workspace)
-        try:
+        with closing(SandboxFiles(workspace)) as place:
             for path, content in contents.items():
                 place.write(path, content)
-        finally:
-            place.close()
     except (OSError, PathError) as error:
         raise ExampleError(f"{name} cannot be copied into {workspace}: {error}") from error
     if trust is not None:

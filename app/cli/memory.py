@@ -30,11 +30,11 @@ from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import served
+from engine.api.closed_workspace import recorded
 from engine.core import commands as cmd
 from engine.core.memory import Judgement
 from engine.core.ports import Ports
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
@@ -76,19 +76,17 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
         JournalError: there is no journal, or it cannot be read.
     """
     clock = Ports().clock
-    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
-    try:
+    tell = {"search": _search, "stats": _stats, "judge": _judge}[what]
+    async with recorded(workspace, clock) as store:
         embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
-        memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
         try:
-            tell = {"search": _search, "stats": _stats, "judge": _judge}[what]
-            return await tell(memory, options, seconds(clock.now()))
-        finally:
-            await memory.close()
-    except MemoryFault as error:
-        return 2, {}, str(error)
-    finally:
-        await store.close()
+            memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
+            try:
+                return await tell(memory, options, seconds(clock.now()))
+            finally:
+                await memory.close()
+        except MemoryFault as error:
+            return 2, {}, str(error)
 
 
 async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:

@@ -12,13 +12,13 @@ from typing import Any
 from app.cli.options import Answer, Parser, common_options, run_answer, seconds, workspace_of
 from app.commands.settings import load_and_say
 from engine.core.text import StrictJsonError, clean_line, read_json
-from engine.models.capabilities import Capabilities
 from engine.models.choice import DEFAULT_MODEL, NO_MODEL, ModelChoice
 from engine.models.client import MessagesClient
 from engine.models.completion import ignore_piece
 from engine.models.endpoint import AUTO
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import ModelAnswer, Piece, user_message
+from engine.models.model_table import Capabilities
 from engine.models.request import ModelRequest, ToolSpec
 from engine.value import asdict, dataclass
 
@@ -136,7 +136,7 @@ def _origin(client: MessagesClient, choice: ModelChoice, known: Capabilities) ->
 
 
 def _in_program(model: str) -> bool:
-    from engine.models.capabilities import capabilities_of
+    from engine.models.model_table import capabilities_of
 
     return capabilities_of(model).known
 

@@ -13,6 +13,7 @@ from app.cli.session_report import write_report
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
 from app.projection.event_lines import line_of
+from engine.api.closed_workspace import recorded
 from engine.api.replay import Replay, replay_stream
 from engine.core import events as ev
 from engine.core.fold import fold
@@ -52,16 +53,13 @@ async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
     """
     clock = Ports().clock
     began = clock.monotonic()
-    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
-    try:
+    async with recorded(workspace, clock) as store:
         agents = [stream for stream in await store.streams() if of_agent(stream)]
         if agent not in agents and len(agents) != 1:
             raise KeyError(f"say with --agent which run is meant; there are: {', '.join(agents) or 'none'}")
         name = agent if agent in agents else agents[0]
         replay = await _replay_one(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"), name)
         state, head = fold(await store.read(name)), workspace_head(await store.streams())
-    finally:
-        await store.close()
     goal = max(state.goals.values(), key=lambda goal: goal.order, default=None)
     achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
     status = Status.GOAL_ACHIEVED if replay.matches and achieved else Status.FAILED
@@ -100,15 +98,13 @@ async def query_sessions(workspace: Path, what: str, name: str, target: Path | N
         JournalError: there is no journal, or it cannot be read.
     """
     answers = {"list": _list, "show": _show, "verify": _verify, "replay": _replay}
-    store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
-    try:
-        if target is not None:
-            return await write_report(store, *await _chosen(store, name), target)
-        return await answers[what](store, workspace, name)
-    except KeyError as error:
-        return 2, {}, str(error.args[0])
-    finally:
-        await store.close()
+    async with recorded(workspace) as store:
+        try:
+            if target is not None:
+                return await write_report(store, *await _chosen(store, name), target)
+            return await answers[what](store, workspace, name)
+        except KeyError as error:
+            return 2, {}, str(error.args[0])
 
 
 async def _sessions(store: SqliteJournal) -> list[_Session]:

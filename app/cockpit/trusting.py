@@ -12,7 +12,7 @@ from app.commands.folder_items import Item, items_of
 from app.commands.settings import Settings, untrusted_line
 from engine.core.trust import FolderTrust, TrustError
 from widgets.base.facts import Section
-from widgets.dialogs.trust import TrustChoice, TrustDialog
+from widgets.dialogs.questions import TrustChoice, TrustDialog
 
 
 class TrustApp(TerminalApp[TrustChoice]):

@@ -15,7 +15,7 @@ from engine.core.store.origin import UNREADABLE, count_kinds
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
 from engine.core.trust import JOURNAL, FolderTrust, changes
-from engine.crew.builder.agent_files import SPEC
+from engine.crew.builder.registration import SPEC
 from engine.crew.builder.yaml_text import YamlError, read_mapping
 from engine.models.prompt_parts import PARTS
 from engine.planning.library.recipe import Recipe, parse_recipes

@@ -181,7 +181,7 @@ class Run:
         since = await engine.head()
         if self._events is None:
             print_problems(engine, self._err)
-        with self._signals():
+        with on_interrupt(self.interrupt) if self._events is None else nullcontext():
             end = await self._start(before)
             if end is None:
                 end = await self._follow(since)
@@ -433,9 +433,6 @@ class Run:
             if not receipt.ok:
                 print(receipt.message, file=self._err, flush=True)
             await wait_until(self._engine, self._options.agent, is_idle)
-
-    def _signals(self) -> Any:
-        return on_interrupt(self.interrupt) if self._events is None else nullcontext()
 
 
 class _Lines:

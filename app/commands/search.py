@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values
 from app.commands.settings import Settings
+from engine.api.closed_workspace import recorded
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.journal import Event
 from engine.core.ports import Ports
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line
 from engine.inquiry.event_search import EventSearch
 from engine.inquiry.search import (
@@ -51,21 +52,17 @@ async def search_workspace(
     except SearchError as error:
         return 2, {}, str(error)
     clock = Ports().clock
-    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
-    memory: MemoryReader | None = None
-    try:
+    async with recorded(workspace, clock) as store, AsyncExitStack() as opened:
+        ask: Ask = _no_memory
         if Source.MEMORY in what.sources:
             try:
                 embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
                 memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)
             except MemoryUnavailable as error:
                 return 2, {}, str(error)
-        ask: Ask = memory.ask_by_name if memory is not None else _no_memory
+            opened.push_async_callback(memory.close)
+            ask = memory.ask_by_name
         return await _answered(what, _sources(workspace, ask))
-    finally:
-        if memory is not None:
-            await memory.close()
-        await store.close()
 
 
 async def _no_memory(verb: str, arguments: Mapping[str, Any]) -> Any:

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from app.commands.command import Answer, CommandHost, Values
 from app.projection.event_lines import TEXT_LIMIT, Words, call_text, line_of, step_text, table_words
+from engine.api.closed_workspace import recorded
 from engine.core import events as ev
 from engine.core.command import NOT_TOLD
 from engine.core.journal import Event, JournalError
 from engine.core.memory_events import MemoryStored
-from engine.core.ports import Ports
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line
 from engine.inquiry.drift import DeviationKind, PlanDeviation, Revision, plan_deviations, revisions
 from engine.inquiry.indexed_record import record_of
@@ -296,11 +295,8 @@ async def query_why(workspace: Path, what: str, way: Direction, agent: str) -> A
     Raises:
         JournalError: there is no journal, or it cannot be read.
     """
-    store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
-    try:
+    async with recorded(workspace) as store:
         record = await record_of(workspace, store)
-    finally:
-        await store.close()
     return await asyncio.to_thread(why_answer, record, what, way, agent)
 
 

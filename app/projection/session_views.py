@@ -17,10 +17,10 @@ from app.projection.fleet_views import (
 )
 from engine.core.agents import DEBATE, GUIDED, PIPELINE, RECORDING
 from engine.core.text import clean_line
-from engine.crew.builder.agent_files import spec_text
 from engine.crew.builder.findings import BuildResult, Finding, Level, Status
 from engine.crew.builder.findings import PhaseRecord as BuildRecord
 from engine.crew.builder.phases import PHASES
+from engine.crew.builder.registration import spec_text
 from engine.crew.methods import dialogue
 from engine.crew.methods.debate import Claim, Debate, Turn, begin, with_rounds
 from engine.crew.methods.debate_judge import Verdict

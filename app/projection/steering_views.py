@@ -35,7 +35,7 @@ from widgets.base.facts import ListModel, Section
 from widgets.base.rows import BLANK_MARK, Row, blank, heading
 from widgets.base.text_layout import Piece, bar
 from widgets.dialogs.approvals import ApprovalModel, PlanApprovalModel, ScopeView
-from widgets.dialogs.inbox import GROUP
+from widgets.dialogs.lists import GROUP
 
 Asked = Sequence[tuple[AgentState, Question]]
 

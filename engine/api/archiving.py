@@ -155,7 +155,7 @@ class Archiver:
         places, blobs = iter(made.bodies), tuple(made.blobs)
         while (some := list(islice(places, AT_ONCE))) or blobs:
             bodies = {place: made.bodies[place] for place in some}
-            seals = {ref: _sha256(body) for ref, body in bodies.values()}
+            seals = {ref: hashlib.sha256(body.encode()).hexdigest() for ref, body in bodies.values()}
             about = {"file": target.name, "digest": made.digest, "total": len(made.bodies)}
             await self._record(ContentsArchived(**about, events=seals, blobs=blobs))
             await self._store.replace_bodies({place: body for place, (_, body) in bodies.items()})
@@ -395,10 +395,6 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file; blocking."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def live_bytes(path: Path, blobs: BlobStore | None = None) -> int:

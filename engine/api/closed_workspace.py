@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.core.agents import RUN_TYPES, RunState
 from engine.core.journal import JournalError, of_agent
-from engine.core.ports import SystemClock
+from engine.core.ports import Clock, SystemClock
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.places import is_untouched
@@ -61,6 +61,20 @@ class ClosedWorkspace:
     def fault(self, _agent: str) -> str:
         """Nothing: an agent that may not be resumed needs an opening."""
         return ""
+
+
+@asynccontextmanager
+async def recorded(workspace: Path, clock: Clock | None = None) -> AsyncIterator[SqliteJournal]:
+    """The journal of a workspace to be read, also while an engine has it open.
+
+    Raises:
+        JournalError: there is none, or it cannot be read.
+    """
+    store = await SqliteJournal.open(workspace, clock=clock or SystemClock(), read_only=True)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

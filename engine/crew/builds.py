@@ -17,7 +17,6 @@ from engine.core import crew as ce
 from engine.core.reasons import Reason
 from engine.core.text import clean, clean_line
 from engine.core.trust import CHANGED
-from engine.crew.builder.agent_files import AgentFolderError, read_agent, read_instructions, spec_sha256
 from engine.crew.builder.builder import Builder
 from engine.crew.builder.findings import (
     BUILDER_VERSION,
@@ -32,8 +31,17 @@ from engine.crew.builder.findings import (
 )
 from engine.crew.builder.model_reading import read_with_model
 from engine.crew.builder.phases import PHASES, BuildState
-from engine.crew.builder.registration import RegistrationError, intact, read_build, repair
-from engine.crew.builder.skill_folder import read_folder
+from engine.crew.builder.registration import (
+    AgentFolderError,
+    RegistrationError,
+    intact,
+    read_agent,
+    read_build,
+    read_instructions,
+    repair,
+    spec_sha256,
+)
+from engine.crew.builder.skill import read_folder
 from engine.crew.crew import Crew
 from engine.crew.ontology.kinds import ErrorCode
 from engine.crew.ontology.spec import AgentSpec
@@ -317,7 +325,7 @@ class Builds:
             asyncio.CancelledError: nothing of it runs, and there is no agent that was not there before.
             JournalError: it could not be recorded.
         """
-        build, path = self._new_id(), request.path.expanduser().absolute()
+        build, path = f"b-{len(self._crew.state.builds) + 1}", request.path.expanduser().absolute()
         self._note(build, "", "begun", "", str(path), actor=actor)
 
         def noted(record: PhaseRecord) -> None:
@@ -377,9 +385,6 @@ class Builds:
         return not path.resolve().is_relative_to(self._root.resolve())
 
     # -------------------------------------------------------------- events
-
-    def _new_id(self) -> str:
-        return f"b-{len(self._crew.state.builds) + 1}"
 
     def _note(
         self,

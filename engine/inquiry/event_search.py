@@ -22,7 +22,7 @@ from engine.core.journal import BlobError
 from engine.core.store.blobs import BlobStore, blob_named
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.schema import read_only_uri
-from engine.inquiry.index import BLOB_LIMIT, GROUP, LARGE, MEMORYS, groups_with, open_index
+from engine.inquiry.indexed_record import BLOB_LIMIT, GROUP, LARGE, MEMORYS, groups_with, open_index
 from engine.inquiry.search import Batch, Hit, SearchQuery, Source, Tell, contains_words, excerpt, in_thread
 
 VALUES = 20_000

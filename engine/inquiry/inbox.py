@@ -157,10 +157,6 @@ def review_text(state: AgentState, question: Question) -> str:
     )
 
 
-def _whom(question: Question) -> str:
-    return f" (for the client {question.call.client})" if question.call.client else ""
-
-
 def asked_of(state: AgentState) -> Iterator[Need]:
     """What an agent has asked the operator."""
     agent, approvals = state.agent_id, state.approvals
@@ -171,7 +167,7 @@ def asked_of(state: AgentState) -> Iterator[Need]:
             NeedKind.APPROVAL,
             question.action,
             f"{question_text(question)} — {question.why}"
-            + _whom(question)
+            + (f" (for the client {question.call.client})" if question.call.client else "")
             + (f" — {review}" if (review := review_text(state, question)) else ""),
             question.at,
             question.event,

@@ -16,8 +16,16 @@ from engine.core.store.places import is_plain, is_untouched, note_closed, note_o
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.schema import COLUMNS, to_event
 from engine.inquiry.event_search import text_of_blob
-from engine.inquiry.index import FORMAT, GROUP, INDEX, LARGE, MEMORYS, connect_index, indexed_up_to
-from engine.inquiry.indexed_record import IndexedRecord
+from engine.inquiry.indexed_record import (
+    FORMAT,
+    GROUP,
+    INDEX,
+    LARGE,
+    MEMORYS,
+    IndexedRecord,
+    connect_index,
+    indexed_up_to,
+)
 
 STEP = 4_096
 """Events taken in at a time; a multiple of a group."""

@@ -204,7 +204,7 @@ class Record:
         return having[0] if len(having) == 1 else []
 
     def _unknown(self, what: str, agent: str) -> str:
-        names = self._known_names()
+        names = self._names.named
         known = {name.partition(" ")[2] or name for owner, name in names if owner in (agent, "")}
         several = self._owners([what.lower(), f"belief {what}"])
         if not agent and len(several) > 1:
@@ -215,10 +215,6 @@ class Record:
         )
         rest = "" if near else "a step, a goal, a belief's key, error, or the path of a file that was written"
         return f"the journal has nothing called '{what[:60]}'; {hint}{rest}"
-
-    def _known_names(self) -> Iterable[tuple[str, str]]:
-        """Owner and name of what can be asked about."""
-        return self._names.named
 
     def _owners(self, names: Iterable[str]) -> list[str]:
         """The agents that have something of one of these names."""

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from engine.core.ports import Clock, Randomness, SystemClock
 from engine.core.text import clean_line
-from engine.models.capabilities import Capabilities
 from engine.models.completion import PieceSink, Recorder, RetryWait, ignore_call, ignore_piece
 from engine.models.endpoint import AUTO, Api, Endpoint, Retries, Timeouts
 from engine.models.errors import ATTEMPTS, RETRIED, ModelError, ModelErrorKind
 from engine.models.learned import PARTS, Learned, ask_server, load, named_part, save, without
 from engine.models.messages import ModelAnswer, Piece, StopReason
-from engine.models.model_table import ModelTable
+from engine.models.model_table import Capabilities, ModelTable
 from engine.models.request import ModelRequest
 from engine.models.runaway import Runaway
 from engine.models.stream import Assembly, WireEvent

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 from engine.core import events as ev
 from engine.core.text import clean_line
-from engine.models.capabilities import Capabilities
 from engine.models.cost import cost_of
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import Message, ModelAnswer, Piece, StopReason, Text, block_body, user_message
+from engine.models.model_table import Capabilities
 from engine.models.request import ModelRequest
 from engine.value import dataclass
 

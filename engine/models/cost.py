@@ -9,8 +9,8 @@ from engine.core.budgets import SpendingLimits, Spent
 from engine.value import dataclass
 
 if TYPE_CHECKING:
-    from engine.models.capabilities import Capabilities, Price
     from engine.models.messages import Usage
+    from engine.models.model_table import Capabilities, Price
     from engine.models.request import ModelRequest
 
 

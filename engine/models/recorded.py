@@ -21,11 +21,11 @@ from pydantic import BaseModel, Field
 
 from engine.core.agents import HANDOFF, handoff_metadata
 from engine.core.ports import Clock
-from engine.models.capabilities import Capabilities, capabilities_of
 from engine.models.completion import PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.messages import Block, ModelAnswer, Piece, StopReason, Text, Thinking, ToolUse, Usage
 from engine.models.messages import ToolResult as Result
+from engine.models.model_table import Capabilities, capabilities_of
 from engine.models.request import ModelRequest
 
 NAME = "recorded"

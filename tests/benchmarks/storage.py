@@ -18,8 +18,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from engine.inquiry.index import INDEX
 from engine.inquiry.index_writer import JournalIndex
+from engine.inquiry.indexed_record import INDEX
 from tests.benchmarks.cockpit import _flown
 from tests.benchmarks.long_session import make
 from tests.engine.agent.recorded_sessions import record

@@ -9,8 +9,7 @@ from widgets.base.facts import ListModel
 from widgets.base.line_pane import LinePane, Notice, Requested
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
-from widgets.dialogs.limits import BreakpointsDialog, BudgetsDialog
-from widgets.dialogs.metacognition import MetaDialog
+from widgets.dialogs.lists import BreakpointsDialog, BudgetsDialog, MetaDialog
 
 
 def model(*keys: str) -> ListModel:

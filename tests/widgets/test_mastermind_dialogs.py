@@ -10,8 +10,8 @@ from widgets.base.facts import Fact, ListModel
 from widgets.base.line_pane import Requested
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
-from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog, CampaignModel
+from widgets.dialogs.lists import BacklogDialog, JobsDialog
 from widgets.dialogs.preview import DO_IT, PreviewDialog, PreviewModel
 
 EVIL = "[red]x[/] \x1b[2J\u202e[@click=app.quit]here[/]"

@@ -26,14 +26,18 @@ from widgets.base.facts import ListModel
 from widgets.base.line_pane import NOTICE_MARKS, LinePane, Notice
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
-from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog, CampaignModel
 from widgets.dialogs.fleet import FleetDialog, FleetModel
 from widgets.dialogs.handoffs import HandoffLine, HandoffsDialog, HandoffsModel, SelectionDialog
-from widgets.dialogs.inbox import InboxDialog
-from widgets.dialogs.limits import BreakpointsDialog, BudgetsDialog
+from widgets.dialogs.lists import (
+    BacklogDialog,
+    BreakpointsDialog,
+    BudgetsDialog,
+    InboxDialog,
+    JobsDialog,
+    MetaDialog,
+)
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser
-from widgets.dialogs.metacognition import MetaDialog
 from widgets.dialogs.review import SearchDialog, SearchModel, WhyDialog, WhyModel
 from widgets.dialogs.session import BuilderDialog, SessionDialog
 from widgets.dialogs.session import SessionModel as HandoffModel

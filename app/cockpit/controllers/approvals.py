@@ -29,7 +29,7 @@ from widgets.dialogs.approvals import (
     PlanApprovalDialog,
 )
 from widgets.dialogs.generated_plans import GeneratedPlansChoice, GeneratedPlansDialog, GeneratedPlansOffer
-from widgets.dialogs.sandbox import NoJailChoice, NoJailDialog
+from widgets.dialogs.questions import NoJailChoice, NoJailDialog
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from engine.core.journal import BlobError
 from engine.improve.campaigns.report import shadow_text
 from engine.inquiry.inbox import Need, NeedKind
 from widgets.base.dialog import RowsDialog
-from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog, CampaignRequest
+from widgets.dialogs.lists import BacklogDialog, JobsDialog
 from widgets.dialogs.picture import Picture
 from widgets.dialogs.preview import PreviewDialog, PreviewModel
 

@@ -15,7 +15,7 @@ from engine.core import events as ev
 from engine.core.ports import SystemClock
 from engine.inquiry.inbox import SYSTEM, Need, NeedKind
 from widgets.dialogs.approvals import ApprovalChoice, How
-from widgets.dialogs.inbox import GROUP, InboxAnswer, InboxDialog
+from widgets.dialogs.lists import GROUP, InboxAnswer, InboxDialog
 
 CHANGES_THE_INBOX = (
     *(ev.ApprovalAsked, ev.ApprovalAnswered, ev.ReplanHeld, ev.PlanAccepted, ev.PlanRevised),

@@ -17,7 +17,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.state import AgentState
 from widgets.base.facts import Fact
-from widgets.dialogs.limits import BreakpointsDialog, BudgetsDialog
+from widgets.dialogs.lists import BreakpointsDialog, BudgetsDialog
 from widgets.dialogs.picture import Picture
 
 LOOK_EVERY_S = 0.5

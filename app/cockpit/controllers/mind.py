@@ -23,8 +23,8 @@ from engine.memory.errors import MemoryFault, MemoryNotFound
 from engine.memory.metacognition.schedule import root_goal
 from widgets.base.facts import Section
 from widgets.base.line_pane import Notice
+from widgets.dialogs.lists import ContextDialog, MetaDialog
 from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
-from widgets.dialogs.metacognition import ContextDialog, MetaDialog
 from widgets.dialogs.picture import Picture
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from app.cockpit.context import CockpitContext
 from app.projection.event_lines import line_of
+from engine.api.closed_workspace import recorded
 from engine.core.journal import Event, JournalError, JournalUnsound
 from engine.core.ports import Ports
 from engine.core.store.repair import repair
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line
-from widgets.dialogs.damage import ReadableEventsDialog, UnsoundJournalDialog
+from widgets.dialogs.questions import ReadableEventsDialog, UnsoundJournalDialog
 
 LINES = 400
 """Events of a page."""
@@ -64,8 +65,7 @@ async def _readable(workspace: Path, before: int | None) -> tuple[str, int]:
     lines: list[str] = []
     first = 1
     try:
-        store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
-        try:
+        async with recorded(workspace) as store:
             end = before if before is not None else await store.head_seq() + 1
             first = max(1, end - LINES)
             try:
@@ -74,8 +74,6 @@ async def _readable(workspace: Path, before: int | None) -> tuple[str, int]:
             except JournalError:  # one of them cannot be read, so each is read by itself
                 events = [event async for event in _one_by_one(store, range(first, end), lines)]
             lines += map(_line, events)
-        finally:
-            await store.close()
     except JournalError as error:
         lines.append(clean_line(str(error)))
     which = "The newest" if before is None else f"Before place {before:,}: the newest"

@@ -18,7 +18,7 @@ from engine.core.agents import RunState
 from engine.core.sandbox import StopReceipt
 from engine.core.state import AgentState
 from widgets.base.facts import Fact
-from widgets.dialogs.leave import LeaveChoice, LeaveDialog
+from widgets.dialogs.questions import LeaveChoice, LeaveDialog
 from widgets.dialogs.stop import THAW, StopDialog, StopModel, StopReceiptPane
 
 SECOND_PRESS_S = 3.0

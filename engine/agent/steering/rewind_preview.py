@@ -21,7 +21,7 @@ from engine.core.rewind import RewindScope
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.streams import StreamHistory
-from engine.sandbox.snapshots.entry import Changes, Restoration, SnapshotError
+from engine.sandbox.snapshots.entry import Restoration, SnapshotError
 from engine.sandbox.snapshots.workspace import Snapshots
 from engine.value import dataclass, field, replace
 
@@ -425,15 +425,11 @@ async def _others(
             changes = await snapshots.diff(span.snapshot, now.id)
         else:
             changes = await snapshots.diff(span.snapshot, following.snapshot)
-        for path in _paths(changes):
+        for path in (*changes.added, *changes.removed, *changes.changed, *changes.mode_changed):
             who = _other(span, path, agent)
             if who and _concerned(path, paths):
                 digests[path] = who
     return tuple(f"{path}: {who}" for path, who in digests.items())
-
-
-def _paths(changes: Changes) -> Sequence[str]:
-    return (*changes.added, *changes.removed, *changes.changed, *changes.mode_changed)
 
 
 def _concerned(path: str, target: Collection[str]) -> bool:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.crew.builder.agent_files import SKILL
-from engine.crew.builder.registration import BuildPaths, read_build
+from engine.crew.builder.registration import SKILL, BuildPaths, read_build
 from engine.crew.ontology.spec import TEXT_LIMIT, SkillFiles
 from engine.value import replace
 

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.crew.builder import registration
-from engine.crew.builder.agent_files import SKILL, agent_files, read_agent, spec_sha256
 from engine.crew.builder.findings import (
     BUILDER_VERSION,
     BUILT_IN,
@@ -31,8 +30,17 @@ from engine.crew.builder.findings import (
 )
 from engine.crew.builder.model_reading import ModelReader
 from engine.crew.builder.phases import PHASES, BuildState
-from engine.crew.builder.registration import BUILD, BuildPaths, Registrar, RegistrationError
-from engine.crew.builder.skill_folder import hashes
+from engine.crew.builder.registration import (
+    BUILD,
+    SKILL,
+    BuildPaths,
+    Registrar,
+    RegistrationError,
+    agent_files,
+    read_agent,
+    spec_sha256,
+)
+from engine.crew.builder.skill import hashes
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import Lacks
 from engine.sandbox.completion import run_to_completion

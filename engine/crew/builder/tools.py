@@ -1,21 +1,149 @@
 """Phase 4 of a build: finds out which tools an agent has, and tries each of them.
 
 The tools are the engine's and those of the servers in mcp.json.
+
+Which MCP servers a skill needs, in whatever way its front matter and its text say so.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from engine.core.text import clean_line
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.needs import Need, bare, needs_of
+from engine.crew.builder.reading import WORDS, words
 from engine.crew.builder.skill import SkillDefinition
 from engine.crew.ontology.spec import NO_FUNCTIONS, AgentSpec, ServerUse
 from engine.crew.ports import Lacks
 from engine.tools.mcp.names import read_allowed, split
-from engine.value import dataclass
+from engine.value import dataclass, field
+
+_LONGEST_LINE, _LONGEST_NAME, _MOST = 5_000, 64, 50
+_NAME = r"(?<![A-Za-z0-9.+-])[A-Z][A-Za-z0-9.+-]{0,40}"
+_NAMES = rf"{_NAME}(?: {_NAME})?"
+_MENTION = re.compile(
+    rf"(?P<before>{_NAMES}|`[\w .-]{{1,64}}`|(?<=\bthe )[a-z][\w-]*(?= MCP server)) MCP\b(?![\w-])"
+    rf"|(?P<via>{_NAME}) (?:via|through|over|using|by) (?:an |the |its )?MCP\b"
+    r"|\bMCP servers? (?:named |called )?[`\"'](?P<after>[\w -]{1,64})[`\"']"
+)
+_CONNECTED = re.compile(
+    rf"(?P<names>{_NAME}(?:(?:, (?:and )?| and ){_NAME}){{0,9}})"
+    r" (?P<must>should|must|needs? to|ha(?:s|ve) to|can|may)"
+    r" be connected (?:using|via|by|through|with) (?:an? |the )?MCP"
+)
+_LISTED = re.compile(
+    r"\b(?:(?:required|needed) MCP servers?|MCP servers? (?:required|needed))\b\W*:\s*(.+)", re.I
+)
+_TOOL = re.compile(
+    r"\bmcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_-]+)|`([A-Z][\w-]*):([a-z]\w*(?:[-_]\w+)+)\b"
+)
+_REQUIRED, _OPTIONAL = words("required"), words("optional")
+_NO_NAME = frozenset(WORDS["no_servers"])
+"""Words before MCP that are no server's name."""
+_WORD = re.compile(r"(?!(?:true|false|yes|no|none|required|optional)$)[A-Za-z][\w .:-]*")
+_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z`*])")
+
+
+@dataclass(slots=True)
+class Need:
+    """A server, with what was said of it."""
+
+    server: str
+    required: bool = False
+    tools: set[str] = field(default_factory=set)
+    """Those that are named with the server."""
+    coded: set[str] = field(default_factory=set)
+    """Names in code that begin as the server's does: most are tools of it, and some are keys or packages."""
+
+
+def server_of(name: str) -> str:
+    """The name of a server in lower case, of a name in prose; empty for none."""
+    words = list(re.findall(r"[\w.+-]+", name.lower()))
+    while words and words[0] in _NO_NAME:
+        del words[0]
+    plain = "-".join(words).strip("-.")
+    return "" if plain in _NO_NAME or not re.match(r"[a-z]", plain) else plain[: _LONGEST_NAME + 1]
+
+
+def bare(server: str) -> str:
+    """A server's name without what only says that it is one: `linear` of `linear-server`."""
+    return re.sub(r"[-_]?(mcp[-_]?server|mcp|server)$", "", server)
+
+
+def needs_of(skill: SkillDefinition) -> dict[str, Need]:
+    """The servers that a skill needs or can use, by name."""
+    needs: dict[str, Need] = {}
+
+    def need(name: str, *, required: bool, tool: str = "") -> None:
+        if server := server_of(name):
+            if bare(server) not in needs and len(needs) >= _MOST:
+                return
+            found = needs.setdefault(bare(server), Need(server))
+            found.server = max(found.server, server, key=len)
+            found.required |= required
+            if tool:
+                found.tools.add(tool)
+
+    for value in _declared(skill.front.fields):
+        server, tool = split(value) or (value, "")
+        need(server, required=True, tool=tool)
+    heads = (str(skill.front.fields.get(key, "")) for key in ("description", "compatibility"))
+    lines = [line for line in (*heads, *skill.body.decode().split("\n")) if len(line) <= _LONGEST_LINE]
+    fenced = False
+    for line in lines:
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        for sentence in _SENTENCE.split(line):
+            optional = _OPTIONAL.search(sentence) is not None
+            for match in _TOOL.finditer(sentence):
+                need(match[1] or match[3], required=not optional, tool=match[2] or match[4])
+            if "MCP" in sentence and not fenced:
+                for name, must in _mentioned(sentence):
+                    need(name, required=must and not optional)
+    _name_tools(needs, "\n".join(lines))
+    return {need.server: need for need in needs.values()}
+
+
+def _declared(fields: Any, *, about: bool = False) -> Iterator[str]:
+    """Each server that the front matter lists under a key that speaks of MCP."""
+    if isinstance(fields, dict):
+        for key, value in fields.items():
+            yield from _declared(value, about=about or "mcp" in str(key).lower())
+    elif about and isinstance(fields, list):
+        for value in fields:
+            yield from _declared(value, about=True)
+    elif about and isinstance(fields, str):
+        yield from filter(_WORD.fullmatch, (clean_line(name, limit=200) for name in fields.split(",")))
+
+
+def _mentioned(sentence: str) -> Iterator[tuple[str, bool]]:
+    """Names in a sentence about MCP, and whether it says that they are needed."""
+    for match in _CONNECTED.finditer(sentence):
+        must = match["must"] not in ("can", "may")
+        yield from ((name, must) for name in re.findall(_NAME, match["names"]))
+    if listed := _LISTED.search(sentence):
+        yield from ((name, True) for name in re.findall(r"\b(?!and\b)[A-Za-z][\w-]*", listed[1]))
+        return
+    needed = _REQUIRED.search(sentence) is not None
+    for match in _MENTION.finditer(sentence):
+        name = match["before"] or match["via"] or match["after"]
+        if needed or _OPTIONAL.search(sentence):
+            yield name, needed
+
+
+def _name_tools(needs: dict[str, Need], text: str) -> None:
+    """Add the tools that stand in code, as `server:tool`, `server-tool` or `SERVER_TOOL`."""
+    if not needs:
+        return
+    names = "|".join(map(re.escape, sorted(needs, key=len, reverse=True)))
+    coded = re.compile(rf"`(?:({names})[:.])?(({names})[-_]\w[\w-]*|(?<=[:.])\w[\w-]*)(?=[`( ])", re.I)
+    for match in coded.finditer(text):
+        server = (match[1] or match[3] or "").lower()
+        if server in needs and bare(server_of(match[2])) not in needs:
+            (needs[server].tools if match[1] else needs[server].coded).add(match[2])
+
 
 _MOST_NAME = 64
 HANDSHAKE_S = 12.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -306,11 +307,8 @@ def _returned(name: str, state: CrewState) -> str:
 
 def _file(name: str, root: Path) -> str:
     try:
-        files = SandboxFiles(root)
-        try:
+        with closing(SandboxFiles(root)) as files:
             text = files.read(files.relative(name))
-        finally:
-            files.close()
     except PathError as error:
         raise _refusal(f"source {clean_line(name, limit=200)}: {error.message}") from error
     if not text.strip():

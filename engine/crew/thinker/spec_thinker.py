@@ -6,7 +6,7 @@ verdict is never made up: what no model has judged stays open, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -26,10 +26,10 @@ from engine.crew.ports import Colleagues
 from engine.crew.thinker.model_calls import Offer, SpecDecisionParser, offers
 from engine.crew.thinker.prompt import spec_question, spec_system_blocks, words_for
 from engine.crew.thinker.run_plan import Brief, brief_of, calls_made, fail_handoff, next_move, steps_of
-from engine.models.capabilities import Capabilities
 from engine.models.completion import ModelClient, PieceSink, Recorder
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
 from engine.models.messages import Message, Text
+from engine.models.model_table import Capabilities
 from engine.models.request import ANY_TOOL, LEAST_THINKING, ModelRequest
 from engine.models.structured import NotOfFormError, ask_for, ask_until
 from engine.tools.registry import ToolRegistry
@@ -196,16 +196,12 @@ def _blocks(brief: Brief, rubrics: Sequence[Rubric], subject: Subject) -> Sequen
     blocks = [("task", fence("the task", brief.context.task_description))]
     if subject.text.strip():
         blocks.append(("answer", fence("the answer", subject.text, limit=SHOWN)))
-    if data := _filled(subject.data):
+    if data := {name: value for name, value in subject.data.items() if value not in (None, "", [], {})}:
         blocks.append(("fields", fence("the answer's fields", canonical(data), limit=SHOWN)))
     for number, rubric in enumerate(rubrics, 1):
         of = f", of the field {rubric.field}" if rubric.field else ""
         blocks.append(("criteria", fence(f"criterion {number}{of}", rubric.text)))
     return blocks
-
-
-def _filled(data: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in data.items() if value not in (None, "", [], {})}
 
 
 @dataclass

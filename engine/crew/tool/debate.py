@@ -151,7 +151,7 @@ def _turn_ask(work: ToolCall, state: rules.Debate, side: str, wrong: str) -> Han
     if wrong:
         task += f"\n\nYour turn was sent back, once. Put exactly this right:\n{wrong}"
     base = next((spec for spec in work.service.callable_by(work.run) if spec.id == speaker.agent_id), None)
-    ident = _ident(f"side-{side}")
+    ident = re.sub(r"[^a-z0-9]+", "-", f"side-{side}".lower()).strip("-")[:64] or "side"
     stance = f"In this debate you are for this: {speaker.stance}"
     return HandoffRequest(
         to=ident,
@@ -181,10 +181,6 @@ def _turn_spec(spec: AgentSpec, base: AgentSpec | None, ident: str, name: str, w
         handoff=without_routing(spec),
         selectable=False,
     )
-
-
-def _ident(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:64] or "side"
 
 
 # ------------------------------------------------------------------ the judge

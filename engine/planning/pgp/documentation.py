@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from engine.bdi.printer import text_of
 from engine.bdi.syntax import Doc, DocKind, Subject
-from engine.bdi.terms import Struct, Term, Var
+from engine.bdi.terms import Struct, Var
 from engine.value import dataclass
 
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -40,12 +40,8 @@ class Meaning:
         values = {"functor": term.functor}
         for place, value in zip(self.template.args, term.args, strict=True):
             if isinstance(place, Var):
-                values[place.name] = _shown(value)
+                values[place.name] = f"`{text_of(value)}`" if isinstance(value, Var) else text_of(value)
         return _PLACE.sub(lambda match: values[match[1]], self.text)
-
-
-def _shown(value: Term) -> str:
-    return f"`{text_of(value)}`" if isinstance(value, Var) else text_of(value)
 
 
 def meaning_of(term: Struct, known: Iterable[Meaning]) -> str:

@@ -125,10 +125,6 @@ class Installation:
     """Why each of the other plans was not installed."""
 
 
-def _generated_among(plans: Sequence[Plan], generated: GeneratedPlans) -> int:
-    return sum(generated.of(plan) is not None for plan in plans)
-
-
 def install(
     plans: Sequence[Plan],
     library: Sequence[Plan],
@@ -160,7 +156,7 @@ def install(
         reason = ""
         if twin is not None and generated.of(twin) is None and not approved:
             reason = f"a plan written by hand has its event and conditions{_named(twin)}"
-        elif len(added) + _generated_among(kept, generated) >= limits.plans_per_agent:
+        elif len(added) + sum(generated.of(plan) is not None for plan in kept) >= limits.plans_per_agent:
             reason = f"the agent has {limits.plans_per_agent} generated plans already"
         elif _rivals(plan, [*kept, *(partial.plan for partial in added)]) >= limits.plans_per_trigger:
             reason = f"there are {limits.plans_per_trigger} plans for {trigger_text(plan.trigger)} already"

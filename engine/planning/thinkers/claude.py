@@ -23,12 +23,12 @@ from engine.core.thinking import (
     PlanRequest,
     ThinkingError,
 )
-from engine.models.capabilities import Capabilities
 from engine.models.choice import REPAIRS
 from engine.models.completion import ModelClient, PieceSink, Recorder, ignore_call, ignore_piece
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
 from engine.models.lenient import Notes, Schema
 from engine.models.messages import Text
+from engine.models.model_table import Capabilities
 from engine.models.prompt_parts import Parts, built_in
 from engine.models.request import ANY_TOOL, ModelRequest
 from engine.models.structured import LookUp, NotOfFormError, ask_for, ask_until

@@ -9,8 +9,8 @@ from importlib.resources import files
 from engine.core.journal import canonical
 from engine.core.text import RULE, fence, visible
 from engine.core.thinking import BELIEF_LIMIT, DecisionRequest, PlanRequest, RecentAction
-from engine.models.capabilities import Capabilities
 from engine.models.messages import Message, Text
+from engine.models.model_table import Capabilities
 from engine.models.prompt_parts import DECIDING, PLANNING, Parts
 from engine.planning.plan_notation import PLAN_LIMIT
 from engine.planning.thinkers.offered import Command

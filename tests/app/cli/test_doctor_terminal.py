@@ -12,7 +12,7 @@ from typing import Any
 from app.cli.doctor import _logs
 from app.commands.command_runner import log_fault
 
-REPORT = "import json; from app.cli.terminal import terminal_report; print(json.dumps(terminal_report()))"
+REPORT = "import json; from app.cli.doctor import terminal_report; print(json.dumps(terminal_report()))"
 
 
 def report(widths: dict[str, int], **environment: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from engine.core.approvals import Scope
 from engine.core.plan import StepStatus
 from tests.rounds import sizes
 from widgets.dialogs.approvals import ApprovalDialog, PlanApprovalDialog
-from widgets.dialogs.inbox import InboxDialog
+from widgets.dialogs.lists import InboxDialog
 
 SIZES = sizes((80, 24), (160, 45))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flight import Flight
 
 from widgets.base.dialog import TextDialog
-from widgets.dialogs.limits import BreakpointsDialog
+from widgets.dialogs.lists import BreakpointsDialog
 from widgets.dialogs.review import WhyDialog
 
 MAKES_THREE = "create a directory named 'a' and create a directory named 'b' and create a directory named 'c'"

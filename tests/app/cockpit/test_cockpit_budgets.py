@@ -11,7 +11,7 @@ from engine.core import events as ev
 from engine.core.budgets import SpendingLimits
 from engine.core.goals import GoalStatus
 from tests.rounds import sizes
-from widgets.dialogs.limits import BudgetsDialog
+from widgets.dialogs.lists import BudgetsDialog
 
 THREE = "create a directory named 'a', then create a directory named 'b', then create a directory named 'c'"
 

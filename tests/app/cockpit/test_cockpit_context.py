@@ -16,7 +16,7 @@ from tests.messages_server import MessagesServer, plan_call
 from tests.rounds import sizes
 from widgets.base.dialog import TextDialog
 from widgets.base.facts import LongText
-from widgets.dialogs.metacognition import ContextDialog
+from widgets.dialogs.lists import ContextDialog
 
 SECRET = "sk-not-for-the-screen-456"
 

@@ -21,7 +21,7 @@ from tests.engine.crew.flight import CLEAR, Job, Worker, alone, spec_of
 from widgets.base.dialog import ConfirmDialog, TextDialog, WriteDialog
 from widgets.dialogs.fleet import FleetDialog
 from widgets.dialogs.handoffs import HandoffsDialog, SelectionDialog
-from widgets.dialogs.inbox import InboxDialog
+from widgets.dialogs.lists import InboxDialog
 
 ASKS = OperatorQuestion(
     RequestKind.DECISION,

@@ -13,9 +13,8 @@ from engine.improve.ports import JobRequest, JobResult, Progress
 from tests.engine.improve.running.words import OTHER, TEXT, WordAuditor, component, lay, plug
 from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
-from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog
-from widgets.dialogs.inbox import InboxDialog
+from widgets.dialogs.lists import BacklogDialog, InboxDialog, JobsDialog
 from widgets.dialogs.preview import PreviewDialog
 from widgets.panes.command_bar import CommandBar
 

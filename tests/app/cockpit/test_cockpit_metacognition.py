@@ -15,7 +15,7 @@ from tests.messages_server import MessagesServer, plan_call
 from widgets.base.dialog import TextDialog
 from widgets.base.line_pane import LinePane
 from widgets.base.text_layout import Piece
-from widgets.dialogs.metacognition import MetaDialog
+from widgets.dialogs.lists import MetaDialog
 
 
 def gauges(flight: Flight) -> str:

@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 from app.commands.settings import Settings
 from engine.core import commands as cmd
 from tests.app.gateways.sockets import client_of
-from widgets.dialogs.inbox import InboxDialog
+from widgets.dialogs.lists import InboxDialog
 from widgets.dialogs.step_editor import StepEditor
 from widgets.panes.status_bar import StatusBar
 

@@ -15,7 +15,7 @@ from tests.rounds import sizes
 from widgets.base.dialog import ConfirmDialog
 from widgets.base.facts import LongText
 from widgets.dialogs.generated_plans import GeneratedPlansDialog
-from widgets.dialogs.limits import BreakpointsDialog
+from widgets.dialogs.lists import BreakpointsDialog
 from widgets.panes.beliefs import BeliefsPane
 from widgets.panes.world import WorldPane
 

@@ -12,7 +12,7 @@ from flight import cockpit
 from app.cockpit.controllers import repair
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
-from widgets.dialogs.damage import ReadableEventsDialog, UnsoundJournalDialog
+from widgets.dialogs.questions import ReadableEventsDialog, UnsoundJournalDialog
 
 
 async def broken(workspace: Path) -> int:

@@ -11,7 +11,7 @@ from flight import cockpit
 from app.commands.settings import Settings
 from engine.tools.mcp.health import ServerState
 from widgets.dialogs.approvals import PermissionDialog
-from widgets.dialogs.inbox import InboxDialog
+from widgets.dialogs.lists import InboxDialog
 from widgets.dialogs.preview import PreviewDialog
 
 PLAIN = Path(__file__).parents[2] / "engine/tools/mcp/servers" / "plain.py"

@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.core import events as ev
 from tests.app.cockpit.flight import Flight, cockpit
 from widgets.base.dialog import TextDialog
-from widgets.dialogs.sandbox import NoJailDialog
+from widgets.dialogs.questions import NoJailDialog
 
 
 async def run_python(flight: Flight) -> None:

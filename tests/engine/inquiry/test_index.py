@@ -12,9 +12,8 @@ from engine.core.journal import Event
 from engine.core.ports import SystemClock
 from engine.core.store.sqlite import SqliteJournal
 from engine.inquiry.event_search import EventSearch
-from engine.inquiry.index import GROUP, INDEX, open_index
 from engine.inquiry.index_writer import AHEAD, LEAST, JournalIndex
-from engine.inquiry.indexed_record import IndexedRecord, record_of
+from engine.inquiry.indexed_record import GROUP, INDEX, IndexedRecord, open_index, record_of
 from engine.inquiry.record import Record
 from engine.inquiry.search import Batch, Hit, Source, parse_query, run_search
 from engine.inquiry.why import backward, cascade, forward

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from engine.models.capabilities import capabilities_of
+from engine.models.model_table import capabilities_of
 from engine.models.request import ToolSpec
 from tests.engine.models.model_talk import question
 

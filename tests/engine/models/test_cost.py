@@ -7,9 +7,9 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.capabilities import capabilities_of
 from engine.models.cost import Cost, cost_of, worst_case
 from engine.models.messages import Usage
+from engine.models.model_table import capabilities_of
 
 OPUS = capabilities_of("claude-opus-5-5")
 UNKNOWN = capabilities_of("qwen3:4b")

@@ -43,7 +43,7 @@ def starting(path: Path) -> list[str]:
 EXCEPTED = {
     "app/cli/serve.py": "systemctl, with the name of the unit that was installed",
     "app/cli/man.py": "man, with the page that was made",
-    "app/cli/terminal.py": "tmux, for its options; with the name of none that an agent chose",
+    "app/cli/doctor.py": "tmux, for its options; with the name of none that an agent chose",
     "widgets/base/external_editor.py": "the editor that the user's environment names",
     "app/cli/launcher.py": "this program again, in a session of its own",
     "app/gateways/notifying.py": "the program that the user's own settings name, without secrets",

@@ -6,11 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from engine.crew.builder.agent_files import AgentFolderError, read_agent
 from engine.crew.builder.builder import Builder
 from engine.crew.builder.findings import BuildResult, PendingBuild
-from engine.crew.builder.registration import BuildPaths
-from engine.crew.builder.skill_folder import SkillFolder
+from engine.crew.builder.registration import AgentFolderError, BuildPaths, read_agent
+from engine.crew.builder.skill import SkillFolder
 from engine.crew.ontology.spec import AgentSpec
 from engine.crew.ports import no_servers
 

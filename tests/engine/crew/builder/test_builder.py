@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from engine.crew.builder.agent_files import read_agent
 from engine.crew.builder.findings import BuildResult, PendingBuild, Status
-from engine.crew.builder.registration import BuildPaths, RegistrationError, read_build, repair
+from engine.crew.builder.registration import BuildPaths, RegistrationError, read_agent, read_build, repair
 from engine.crew.ontology.spec import AgentSpec
 from tests.engine.crew.builder.corpus import SKILLS, laid, lay, plain, skill
 from tests.engine.crew.builder.folders import FolderRegistrar, builder_of

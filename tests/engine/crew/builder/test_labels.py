@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from engine.crew.builder.checks import check_quotes
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.needs import bare, needs_of
+from engine.crew.builder.phases import check_quotes
 from engine.crew.builder.reading import SURE
-from engine.crew.builder.skill import SkillDefinition, parse_skill
-from engine.crew.builder.skill_folder import read_folder
+from engine.crew.builder.skill import SkillDefinition, parse_skill, read_folder
+from engine.crew.builder.tools import bare, needs_of
 
 LABELS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("labels.toml").read_text(encoding="utf-8"))
 PLACE = os.environ.get("PILOTHOUSE_SKILLS", "")

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.ports import SystemClock
-from engine.crew.builder.agent_files import agent_files
-from engine.crew.builder.drafts import draft_graph, draft_handoffs
+from engine.crew.builder.architecture import draft_graph, draft_handoffs
 from engine.crew.builder.findings import Findings, PendingBuild
 from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.registration import agent_files
 from engine.crew.builder.skill import SkillDefinition, parse_skill, slug, unique
 from engine.crew.builder.tools import check_tools, draft_tools
 from engine.crew.builder.yaml_text import read_mapping, split_frontmatter, write_mapping

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.crew.builder.checks import check_files, check_quotes, check_sentences
 from engine.crew.builder.findings import Findings, PendingBuild, Status
-from engine.crew.builder.needs import needs_of
-from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.phases import PHASES, BuildState, check_files, check_quotes, check_sentences
 from engine.crew.builder.reading import SURE, Reading, read_body
 from engine.crew.builder.skill import SkillDefinition, parse_skill
-from engine.crew.builder.tools import draft_tools
+from engine.crew.builder.tools import draft_tools, needs_of
 from engine.crew.ontology.kinds import AgentType
 from engine.crew.ontology.spec import SkillFiles
 from engine.crew.ports import no_servers

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.crew.builder.architecture import decide_type
-from engine.crew.builder.checks import check_quotes
 from engine.crew.builder.findings import Findings
+from engine.crew.builder.phases import check_quotes
 from engine.crew.builder.reading import Reading, read_body
-from engine.crew.builder.skill import SkillDefinition, parse_skill
-from engine.crew.builder.skill_folder import read_folder
+from engine.crew.builder.skill import SkillDefinition, parse_skill, read_folder
 from engine.crew.ontology.kinds import AgentType
 from engine.tools.mcp.names import tokens_of
 from tests.engine.crew.builder.corpus import SKILLS, laid, lay, plain, skill

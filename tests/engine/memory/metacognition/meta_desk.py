@@ -26,8 +26,8 @@ from engine.core.streams import StreamLog
 from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError
 from engine.memory.metacognition.job import BackgroundJobResult
 from engine.memory.metacognition.runner import BackgroundRunner, JobEnding
-from engine.models.capabilities import Capabilities
 from engine.models.messages import ModelAnswer, StopReason, Text, Usage
+from engine.models.model_table import Capabilities
 from engine.models.request import ModelRequest
 from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry

@@ -18,9 +18,9 @@ from engine.core.goals import Goal
 from engine.core.plan import PlanStep
 from engine.core.recovery import FailureKind
 from engine.core.thinking import DecisionRequest, PlanProposal, PlanRequest, ThinkingError
-from engine.models.capabilities import Capabilities
 from engine.models.endpoint import Retries
 from engine.models.messages import ModelAnswer, Text
+from engine.models.model_table import Capabilities
 from engine.models.request import ModelRequest
 from engine.planning.plan_notation import plan_from_json, problems_of
 from engine.planning.thinkers.claude import ClaudeThinker

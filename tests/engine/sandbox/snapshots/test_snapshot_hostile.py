@@ -32,7 +32,7 @@ from tests.engine.sandbox.snapshots.snapshot_samples import is_back, is_whole, k
 from tests.rounds import rounds
 
 SECRET = b"the operator's secret"
-NAMES = rounds(60_000, full=190_000)
+NAMES = rounds(20_000, full=190_000)
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ async def test_many_names_are_walked_while_the_loop_stays_free(snapshots: Snapsh
     await beating
     assert info.files == NAMES
     assert info.skipped == ()
-    assert beats > rounds(6, full=20)
+    assert beats > rounds(2, full=20)
     assert len(kept(snapshots)) == 1
 
 
@@ -260,7 +260,7 @@ def test_a_file_written_to_while_it_is_read_is_noticed(
 async def test_names_that_come_and_go_harm_nothing(snapshots: Snapshots, root: Path) -> None:
     (root / "stays").write_text("x")
     with attacker(_FLICKER, root):
-        infos = [await snapshots.take() for _ in range(50)]
+        infos = [await snapshots.take() for _ in range(rounds(20, full=50))]
         last = await snapshots.restore(infos[0].id)
     assert (root / "stays").read_text() == "x"
     assert last.applied
@@ -464,7 +464,7 @@ async def test_directories_moved_during_a_deep_walk_lead_nowhere_else(
     first = await snapshots.take()
     restored = []
     with attacker(_MOVER, root, outside):
-        while len(restored) < 25 or (len(set(restored)) < 3 and len(restored) < 500):
+        while len(restored) < rounds(10, full=25) or (len(set(restored)) < 3 and len(restored) < 500):
             restored.append((await snapshots.take()).id)
             changed.write_text("changed")
             await snapshots.restore(first.id)
@@ -582,7 +582,7 @@ print(done.verified, [(failure.path, failure.why) for failure in done.failed])
 async def test_a_cancelled_snapshot_leaves_nothing_that_counts(
     snapshots: Snapshots, root: Path, tmp_path: Path
 ) -> None:
-    for number in range(3000):
+    for number in range(1000):
         (root / str(number)).write_text(str(number))
     taking = asyncio.create_task(snapshots.take())
     while not (tmp_path / "store/passing").is_dir() or not os.listdir(tmp_path / "store/passing"):
@@ -593,7 +593,7 @@ async def test_a_cancelled_snapshot_leaves_nothing_that_counts(
     assert kept(snapshots) == []
     assert os.listdir(tmp_path / "store/passing") == []
     assert threading.active_count() < 10
-    assert (await snapshots.take()).files == 3000
+    assert (await snapshots.take()).files == 1000
 
 
 async def test_another_file_system_is_not_entered(root: Path, tmp_path: Path) -> None:
