@@ -12,7 +12,17 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
+from engine.bdi.terms import (
+    PERCEPT,
+    SELF,
+    SHORT,
+    Struct,
+    Term,
+    annotation_set,
+    instantiated,
+    is_ground,
+    weight_of,
+)
 from engine.bdi.unification import UNWRITTEN, Env, Matcher, Trail, key_of, undo
 from engine.value import dataclass, field
 
@@ -354,7 +364,7 @@ class Query:
     before had bound.
     """
 
-    __slots__ = ("choices", "continuation", "copied", "entry", "env", "reasoner", "trail")
+    __slots__ = ("choices", "continuation", "copied", "entry", "env", "held", "reasoner", "trail")
 
     def __init__(self, entry: Node, env: Env, reasoner: Reasoner) -> None:
         self.entry: Node | None = entry
@@ -365,6 +375,8 @@ class Query:
         self.trail: Trail = []
         self.copied = 0
         """Characters and parts of beliefs with variables that were copied to look whether they fit."""
+        self.held = 0
+        """Parts of the answers that `.findall` and its like have kept."""
 
     def copy(self, weight: int) -> None:
         """Count a copy of a belief.
@@ -377,6 +389,16 @@ class Query:
             raise EvaluationError(
                 ErrorId.LIMIT_EXCEEDED, "no answer without copying large beliefs over and over"
             )
+
+    def hold(self, parts: int) -> None:
+        """Count what is kept of an answer; all together may have as many parts as a query may take steps.
+
+        Raises:
+            EvaluationError: they have more.
+        """
+        self.held += parts
+        if self.held > self.reasoner.query_steps:
+            raise EvaluationError(ErrorId.LIMIT_EXCEEDED, "the answers found so far are too large together")
 
     def leave(self, node: Node, state: object, mark: int) -> None:
         """Remember that a node has more answers."""

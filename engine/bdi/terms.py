@@ -317,8 +317,13 @@ def nests_within(term: Term, levels: int) -> bool:
     return True
 
 
-def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
-    """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared."""
+def rewrite(
+    term: Term, leaf: Callable[[Term], Term], count: Callable[[int], None] = lambda parts: None
+) -> Term:
+    """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared.
+
+    `count` gets the number of parts that were looked into, and so at most copied.
+    """
     done: list[Term] = []
     waiting: list[tuple[Term, bool]] = [(term, False)]
     left = WALK
@@ -339,6 +344,7 @@ def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
             waiting.extend((part, False) for part in reversed(children(item)))
         else:
             done.append(item)
+    count(WALK - left)
     return done[0]
 
 
