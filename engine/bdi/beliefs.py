@@ -12,17 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
-from engine.bdi.terms import (
-    PERCEPT,
-    SELF,
-    SHORT,
-    Struct,
-    Term,
-    annotation_set,
-    instantiated,
-    is_ground,
-    weight_of,
-)
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
 from engine.bdi.unification import UNWRITTEN, Env, Matcher, Trail, key_of, undo
 from engine.value import dataclass, field
 
@@ -318,6 +308,8 @@ class Clause:
     """Places in its environment."""
     key: int | float | str | None
     """What the first argument must be filed under, None when anything fits."""
+    term: Struct
+    """The rule as a quoted term."""
 
     def enter(self, args: tuple[Term, ...], trail: Trail) -> Env | None:
         """The environment of its body when the head fits these arguments."""

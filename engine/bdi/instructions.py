@@ -136,6 +136,31 @@ class Remove(Literal):
         return believing.step_changed(agent, change, intention, frame, self)
 
 
+class AddApart(Literal):
+    """`++belief`."""
+
+    __slots__ = ()
+
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
+        return self.announced(agent, frame, believing.believe(agent, self.literal(frame)))
+
+    def announced(self, agent: RunningAgent, frame: Frame, change: believing.BeliefChange | None) -> bool:
+        """Raise the change's event and go on."""
+        if change is not None:
+            believing.announce(agent, change)
+        frame.pc = self.next
+        return True
+
+
+class RemoveApart(AddApart):
+    """`--belief`."""
+
+    __slots__ = ()
+
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
+        return self.announced(agent, frame, believing.forget(agent, self.literal(frame)))
+
+
 class Update(Literal):
     """`-+belief`: the first belief with this functor goes, as an external event, then this one comes."""
 

@@ -35,6 +35,8 @@ class Performative(StrEnum):
     TELL_HOW = "tellHow"
     UNTELL_HOW = "untellHow"
     ASK_HOW = "askHow"
+    TELL_RULE = "tellRule"
+    UNTELL_RULE = "untellRule"
     SIGNAL = "signal"
 
 
@@ -60,6 +62,9 @@ class Society(Protocol):
 
     def create(self, name: str, path: str) -> None:
         """Start an agent from a file; raises ValueError where that cannot be done."""
+
+    def clone(self, agent: RunningAgent, name: str) -> None:
+        """Start an agent with the beliefs, rules and plans of another; raises ValueError as `create`."""
 
     def kill(self, name: str) -> bool:
         """End an agent; False when there is none."""
@@ -326,7 +331,10 @@ class RunningAgent(Reasoner):
         self.beliefs = BeliefBase(
             limit=limits.beliefs, newest_first=semantics.newest_first, size=limits.belief_size
         )
-        self.rules = loaded.rules
+        self.room = [limits.belief_size]
+        """What its sets, maps and queues may still take."""
+        self.rules = self.given_rules = loaded.rules
+        """Never changed themselves; an agent with other rules has other ones."""
         self.plans = loaded.plans.copy()
         self.cycles = 0
         """Cycles begun."""

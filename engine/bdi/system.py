@@ -11,7 +11,7 @@ from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
 from engine.bdi.errors import ProgramError
-from engine.bdi.intentions import Message, Performative
+from engine.bdi.intentions import Message, Performative, RunningAgent
 from engine.bdi.parser import load_program
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.semantics import Limits, Semantics
@@ -117,6 +117,14 @@ class System:
         if problems:
             raise ProgramError(problems)
         self.add(name, program)
+
+    def clone(self, agent: RunningAgent, name: str) -> None:
+        """Start one with the beliefs, rules and plans of another; raises ValueError for a name in use."""
+        made = self.add(name, Program())
+        for fact in agent.beliefs:
+            made.beliefs.add(fact.plain, fact.annotations)
+        made.rules = agent.rules
+        made.plans.restore(agent.plans, agent.plans.given)
 
     def kill(self, name: str) -> bool:
         """End an agent."""

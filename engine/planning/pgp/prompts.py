@@ -103,6 +103,8 @@ STEP_WORDS = {
     StepKind.ADD: "add",
     StepKind.REMOVE: "remove",
     StepKind.UPDATE: "update",
+    StepKind.ADD_APART: "add",
+    StepKind.REMOVE_APART: "remove",
 }
 
 

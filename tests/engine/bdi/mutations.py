@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from engine.bdi.expressions import Tokens
@@ -48,7 +49,7 @@ def _originals() -> tuple[tuple[_Word, ...], ...]:
 def _words(text: str) -> list[_Word]:
     tokens = Tokens(text)
     offsets = [*tokens.offsets, len(text)]
-    pieces = [text[start:stop] for start, stop in zip(offsets, offsets[1:], strict=False)]
+    pieces = [text[start:stop] for start, stop in pairwise(offsets)]
     return list(map(_Word, tokens.kinds, pieces))
 
 
