@@ -361,11 +361,11 @@ class ExpressionParser:
         return tuple(terms)
 
     def annotations(self) -> tuple[Term, ...]:
-        """Read `[a, b(1), …]` or `[a | T]`."""
+        """Read `[a, b(1), …]`, `[a | T]` or `[| T]`."""
         self.deeper()
         self.expect("[")
-        terms = () if self.kinds[self.at] == "]" else self._terms(NO_BAR)
-        if terms and self.take("|"):
+        terms = () if self.kinds[self.at] in ("]", "|") else self._terms(NO_BAR)
+        if self.take("|"):
             terms += (Struct(ANNOTATION_TAIL, (self._tail(),)),)
         self.expect("]", "',', '|' or ']'")
         self.depth -= 1

@@ -1,4 +1,4 @@
-"""Programs that try to hang their interpreter or to fill the memory, mutated ones too: each step of each ends."""
+"""Programs that try to hang their interpreter or to fill the memory, mutated ones too: each step ends."""
 
 from __future__ import annotations
 
