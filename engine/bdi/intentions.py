@@ -17,6 +17,7 @@ from engine.bdi.errors import Position
 from engine.bdi.plans import CompiledPlan, Instruction, LoadedProgram
 from engine.bdi.printer import shown_text
 from engine.bdi.semantics import Limits, Semantics
+from engine.bdi.syntax import Program
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change, MessageSent, TraceEvent
 from engine.bdi.unification import Env, Trail
@@ -62,6 +63,9 @@ class Society(Protocol):
 
     def create(self, name: str, path: str) -> None:
         """Start an agent from a file; raises ValueError where that cannot be done."""
+
+    def program(self, path: str, space: str = "") -> Program:
+        """What a file holds, its names in a namespace; raises ValueError where it cannot be read."""
 
     def clone(self, agent: RunningAgent, name: str) -> None:
         """Start an agent with the beliefs, rules and plans of another; raises ValueError as `create`."""

@@ -531,7 +531,7 @@ DEEPEST = 50
 
 
 def load_program(
-    path: str, read: Callable[[str], str], real: Callable[[str], str] = posixpath.normpath
+    path: str, read: Callable[[str], str], real: Callable[[str], str] = posixpath.normpath, space: str = ""
 ) -> tuple[Program, tuple[SyntaxProblem, ...]]:
     """A program with what it includes in the places of the directives, and every problem found.
 
@@ -539,13 +539,14 @@ def load_program(
         path: of its file.
         read: gives a file's text; OSError and ValueError of an included one become problems.
         real: a path without links, by which files are told apart.
+        space: namespace of its names.
 
     Raises:
         OSError, ValueError: the first file cannot be read.
     """
     loader = _Loader(read, real)
-    loader.seen.add((real(path), ""))
-    program = loader.program(path, read(path), (real(path),))
+    loader.seen.add((real(path), space))
+    program = loader.program(path, read(path), (real(path),), space)
     return program, tuple(loader.problems)
 
 

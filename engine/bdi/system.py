@@ -108,15 +108,19 @@ class System:
 
     def create(self, name: str, path: str) -> None:
         """Start an agent from a file; raises ValueError where that cannot be done."""
+        self.add(name, self.program(path))
+
+    def program(self, path: str, space: str = "") -> Program:
+        """What a file holds; raises ValueError where it cannot be read."""
         if self.read is None:
-            raise ValueError("agents cannot be made from files here")
+            raise ValueError("no files are read here")
         try:
-            program, problems = load_program(path, self.read)
+            program, problems = load_program(path, self.read, space=space)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
         if problems:
             raise ProgramError(problems)
-        self.add(name, program)
+        return program
 
     def clone(self, agent: RunningAgent, name: str) -> None:
         """Start one with the beliefs, rules and plans of another; raises ValueError for a name in use."""
