@@ -4,9 +4,9 @@
 
 CHECKOUTS holds a folder for each repository. A program counts once, however many copies there are. Jason says
 which of them it reads itself. With `--run` every project (`.mas2j`) that needs no Java of its own is run once
-here and three times by Jason, for some seconds each (here time jumps while all wait), and what its agents print
-is compared line by line, agent by agent. Where Jason's runs differ from each other, only what they have in common
-is asked for. `--keep FILE` holds what Jason printed, so that it is run once only.
+here and three times by Jason, for some seconds each (here time jumps while all wait), and what its agents
+print is compared line by line, agent by agent. Where Jason's runs differ from each other, only what they have
+in common is asked for. `--keep FILE` holds what Jason printed, so that it is run once only.
 """
 
 from __future__ import annotations
