@@ -175,7 +175,7 @@ def test_what_is_wrong_and_what_looks_wrong_is_named_with_its_place_and_nothing_
         "1:1: warning: nothing asks for the belief obstacle/1",
         "2:1: warning: nothing asks for the belief colour/1",
         "3:1: warning: nothing here believes obstakle/1; did you mean obstacle/1?",
-        "5:12: there is no internal action .prnt; did you mean .print or .printf?",
+        "5:12: there is no internal action .prnt; did you mean .print or .println?",
         "5:24: .nth takes 3 arguments, not 2",
         "5:36: warning: there is no plan for recah/1; did you mean reach/1?",
         "6:1: warning: this plan never gets its turn: the one in line 5 fits every time",

@@ -29,7 +29,7 @@ def test_a_failing_failure_plan_goes_to_the_next_level_down() -> None:
         ("act(1, 2, 3)", "action_failed", "act takes 0 or 1 or 2 arguments, not 3"),
         (".fail", "ia_failed", ".fail was called"),
         (".member(z, [a, b])", "ia_failed", ".member failed"),
-        (".prinT(x)", "ia_failed", "there is no internal action .prinT; did you mean .print or .printf?"),
+        (".prinT(x)", "ia_failed", "there is no internal action .prinT; did you mean .print or .println?"),
         (".nth(a, [b])", "ia_failed", ".nth takes 3 arguments, not 2"),
         (".length(7, X)", "ia_failed", ".length: argument 1 is not a list: 7"),
         ("?absent(1)", "test_goal_failed", "?absent(1) has no answer"),
