@@ -8,18 +8,23 @@ from typing import NamedTuple
 from engine.bdi import trace as record
 from engine.bdi import waits as waiting
 from engine.bdi.beliefs import SELF_ONLY, Fact, Predicate, sourced
-from engine.bdi.errors import EvaluationError
+from engine.bdi.compiler import compile_rule
+from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Event, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction, stored_form
-from engine.bdi.printer import shown_text
+from engine.bdi.printer import brief_text, shown_text
 from engine.bdi.semantics import EventPolicy
+from engine.bdi.syntax import NESTING_LIMIT, Rule
 from engine.bdi.terms import (
     PERCEPT,
+    QUOTED_PLAN,
     SELF,
     Struct,
     Term,
     annotation_set,
+    canonical,
     is_ground,
+    nests_within,
     resolved,
     without_open_tail,
 )
@@ -61,6 +66,9 @@ def believe(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
     Raises:
         EvaluationError: the belief base is full.
     """
+    if literal.functor == QUOTED_PLAN:
+        change_rules(agent, literal)
+        return None
     plain = stored_form(literal)
     new = agent.beliefs.add(plain, sourced(without_open_tail(literal.annotations)))
     return BeliefChange("+", plain, new) if new else None
@@ -72,7 +80,32 @@ def forget(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
     Without a source the agent's own copy is meant. Variables of the literal are bound.
     """
     plain = literal.with_annotations(()) if literal.annotations else literal
+    if plain.functor == QUOTED_PLAN:
+        change_rules(agent, plain, removed=True)
+        return None
     return _forget(agent, literal, lambda fact, trail: unify(plain, fact.pattern, trail))
+
+
+def change_rules(agent: RunningAgent, term: Struct, *, removed: bool = False, last: bool = False) -> None:
+    """Hold a rule, `{ head :- body }`, before the others or as the last one, or no longer.
+
+    Raises:
+        EvaluationError: it is no rule, or there are too many.
+    """
+    made = canonical(term.with_annotations(()))
+    if not nests_within(made, NESTING_LIMIT):
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a rule nests deeper than {NESTING_LIMIT} levels")
+    match made:
+        case Struct(args=(":-", Struct() as head, body)):
+            pass
+        case _:
+            raise EvaluationError(ErrorId.EVALUATION_FAILED, f"{brief_text(term)} is no belief and no rule")
+    clauses = [each for each in agent.rules.get(head.indicator, ()) if each.term != made]
+    if len(clauses) >= agent.limits.frames:
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"there are {len(clauses)} rules for {head.indicator}")
+    if not removed:
+        clauses.insert(len(clauses) if last else 0, compile_rule(Rule(head, body)))
+    agent.rules = {**agent.rules, head.indicator: clauses}
 
 
 def replaced(agent: RunningAgent, literal: Struct) -> BeliefChange | None:

@@ -308,6 +308,8 @@ class Clause:
     """Places in its environment."""
     key: int | float | str | None
     """What the first argument must be filed under, None when anything fits."""
+    term: Struct
+    """The rule as a quoted term."""
 
     def enter(self, args: tuple[Term, ...], trail: Trail) -> Env | None:
         """The environment of its body when the head fits these arguments."""
@@ -354,7 +356,7 @@ class Query:
     before had bound.
     """
 
-    __slots__ = ("choices", "continuation", "copied", "entry", "env", "reasoner", "trail")
+    __slots__ = ("choices", "continuation", "copied", "entry", "env", "held", "reasoner", "trail")
 
     def __init__(self, entry: Node, env: Env, reasoner: Reasoner) -> None:
         self.entry: Node | None = entry
@@ -365,6 +367,8 @@ class Query:
         self.trail: Trail = []
         self.copied = 0
         """Characters and parts of beliefs with variables that were copied to look whether they fit."""
+        self.held = 0
+        """Parts of the answers that `.findall` and its like have kept."""
 
     def copy(self, weight: int) -> None:
         """Count a copy of a belief.
@@ -377,6 +381,16 @@ class Query:
             raise EvaluationError(
                 ErrorId.LIMIT_EXCEEDED, "no answer without copying large beliefs over and over"
             )
+
+    def hold(self, parts: int) -> None:
+        """Count what is kept of an answer; all together may have as many parts as a query may take steps.
+
+        Raises:
+            EvaluationError: they have more.
+        """
+        self.held += parts
+        if self.held > self.reasoner.query_steps:
+            raise EvaluationError(ErrorId.LIMIT_EXCEEDED, "the answers found so far are too large together")
 
     def leave(self, node: Node, state: object, mark: int) -> None:
         """Remember that a node has more answers."""

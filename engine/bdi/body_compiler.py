@@ -126,11 +126,13 @@ class _BodyCompiler:
                 return code.Perform(item, builder(term, scope))
             case StepKind.CONSTRAINT:
                 return code.Constraint(item, compile_formula(term, scope), ErrorId.CONSTRAINT_FAILED)
+            case StepKind.INTERNAL if isinstance(term, Struct) and term.indicator == ".list_files/2":
+                return code.External(item, builder(Struct("ls", term.args), scope))
             case StepKind.INTERNAL:
                 return self.internal(item)
             case StepKind.ACTION if isinstance(term, Struct) and term.indicator == "generate_plan/1":
                 return code.Internal(item, ".generate_plan", [builder(arg, scope) for arg in term.args])
-        return _LITERALS[item.kind](item, builder(term, scope))
+        return _LITERALS.get(item.kind, code.Believe)(item, builder(term, scope))
 
     def test(self, item: Step) -> Instruction:
         """Compile `?formula`, and its literal for a `+?` plan, which sees what was written before it."""
@@ -157,9 +159,6 @@ class _BodyCompiler:
 _LITERALS: dict[StepKind, type[code.Literal]] = {
     StepKind.ACHIEVE: code.Achieve,
     StepKind.SPAWN: code.Spawn,
-    StepKind.ADD: code.Add,
-    StepKind.REMOVE: code.Remove,
-    StepKind.UPDATE: code.Update,
     StepKind.ACTION: code.External,
 }
 

@@ -34,7 +34,7 @@ _FORMULAS = {(".findall", 3), (".setof", 3), (".count", 2), (".count", 1), (".ev
 """Internal actions that are compiled as formulas, with their numbers of arguments."""
 _CALLS = _FORMULAS | {("math.random", 0), ("math.random", 1)} | set(FUNCTIONS)
 _PURSUED = (StepKind.ACHIEVE, StepKind.SPAWN)
-_HELD = (StepKind.ADD, StepKind.UPDATE)
+_HELD = (StepKind.ADD, StepKind.UPDATE, StepKind.ADD_APART)
 _ASKED = (StepKind.TEST, StepKind.CONSTRAINT)
 _OPEN = {VARIABLE_LITERAL, SPACE_MARK}
 """Functors of what is known only while the program runs."""

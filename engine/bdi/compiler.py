@@ -35,6 +35,7 @@ from engine.bdi.syntax import (
     ARITHMETIC,
     CONNECTIVES,
     NESTING_LIMIT,
+    RULE_MARK,
     SPACE_MARK,
     Rule,
     conjunction,
@@ -43,6 +44,7 @@ from engine.bdi.syntax import (
 )
 from engine.bdi.terms import (
     FALSE,
+    QUOTED_PLAN,
     TRUE,
     VARIABLE_LITERAL,
     Cell,
@@ -208,7 +210,7 @@ def compile_rule(rule: Rule) -> Clause:
     values = [Struct("=", (variable, args[place])) for place, variable in late.items()]
     body = _fragment(conjunction([rule.body, *values]) if values else rule.body, scope).entry
     key = key_of(args[0]) if args and not is_computed(args[0]) else None
-    return Clause(head, body, scope.size, key)
+    return Clause(head, body, scope.size, key, Struct(QUOTED_PLAN, (RULE_MARK, rule.head, rule.body)))
 
 
 def _workable(expression: Term, variable: Var, scope: Scope) -> Matcher:

@@ -40,7 +40,7 @@ TOKEN = re.compile(
     rf"""(?:\s++|//(?!@\s)[^\n]*+|/\*.*?\*/)*+
     (?:(?P<name>\.?{_NAME})
     |(?P<variable>[A-Z_]\w*)
-    |(?P<mark><-|:-|::|\|&\||\|\|\||\\==|\\=|==|=\.\.|!=|<=|>=|\*\*|!!|//@(?=\s)|/(?![*/])|[-+*<>=!?@:;,.()\[\]{{}}|&~^])
+    |(?P<mark><-|<:|:-|::|\|&\||\|\|\||\\==|\\=|==|=\.\.|!=|<=|>=|\*\*|!!|//@(?=\s)|/(?![*/])|[-+*<>=!?@:;,.()\[\]{{}}|&~^])
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
     |(?P<string>"(?:[^"\\\n]|\\[^\n])*+")
     |(?P<quoted>'(?:[^'\\\n]|\\[^\n])++')
@@ -361,11 +361,11 @@ class ExpressionParser:
         return tuple(terms)
 
     def annotations(self) -> tuple[Term, ...]:
-        """Read `[a, b(1), …]` or `[a | T]`."""
+        """Read `[a, b(1), …]`, `[a | T]` or `[| T]`."""
         self.deeper()
         self.expect("[")
-        terms = () if self.kinds[self.at] == "]" else self._terms(NO_BAR)
-        if terms and self.take("|"):
+        terms = () if self.kinds[self.at] in ("]", "|") else self._terms(NO_BAR)
+        if self.take("|"):
             terms += (Struct(ANNOTATION_TAIL, (self._tail(),)),)
         self.expect("]", "',', '|' or ']'")
         self.depth -= 1

@@ -12,7 +12,7 @@ from engine.bdi.errors import ErrorId, EvaluationError, Position, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.printer import brief_text
-from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind, body_of
+from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind, body_of
 from engine.bdi.terms import (
     Cell,
     Cons,
@@ -116,37 +116,22 @@ class Test(Literal):
         raise EvaluationError(ErrorId.TEST_GOAL_FAILED, f"?{brief_text(made)} has no answer")
 
 
-class Add(Literal):
-    """`+belief`."""
-
-    __slots__ = ()
-
-    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
-        change = believing.believe(agent, self.literal(frame))
-        return believing.step_changed(agent, change, intention, frame, self)
-
-
-class Remove(Literal):
-    """`-belief`."""
-
-    __slots__ = ()
+@dataclass(slots=True, eq=False)
+class Believe(Literal):
+    """`+belief`, `-belief`, and what else changes beliefs."""
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
-        change = believing.forget(agent, self.literal(frame))
-        return believing.step_changed(agent, change, intention, frame, self)
-
-
-class Update(Literal):
-    """`-+belief`: the first belief with this functor goes, as an external event, then this one comes."""
-
-    __slots__ = ()
-
-    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
-        literal = self.literal(frame)
-        gone = believing.replaced(agent, literal)
-        if gone is not None:
-            believing.announce(agent, gone)
-        return believing.step_changed(agent, believing.believe(agent, literal), intention, frame, self)
+        literal, kind = self.literal(frame), self.item.kind if isinstance(self.item, Step) else None
+        if kind is StepKind.UPDATE and (gone := believing.replaced(agent, literal)) is not None:
+            believing.announce(agent, gone)  # the first belief with this functor goes as an external event
+        removes = kind in (StepKind.REMOVE, StepKind.REMOVE_APART)
+        change = believing.forget(agent, literal) if removes else believing.believe(agent, literal)
+        if kind not in (StepKind.ADD_APART, StepKind.REMOVE_APART):
+            return believing.step_changed(agent, change, intention, frame, self)
+        if change is not None:
+            believing.announce(agent, change)
+        frame.pc = self.next
+        return True
 
 
 @dataclass(slots=True, eq=False)

@@ -17,6 +17,7 @@ from engine.bdi.errors import Position
 from engine.bdi.plans import CompiledPlan, Instruction, LoadedProgram
 from engine.bdi.printer import shown_text
 from engine.bdi.semantics import Limits, Semantics
+from engine.bdi.syntax import Program
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change, MessageSent, TraceEvent
 from engine.bdi.unification import Env, Trail
@@ -35,6 +36,8 @@ class Performative(StrEnum):
     TELL_HOW = "tellHow"
     UNTELL_HOW = "untellHow"
     ASK_HOW = "askHow"
+    TELL_RULE = "tellRule"
+    UNTELL_RULE = "untellRule"
     SIGNAL = "signal"
 
 
@@ -60,6 +63,12 @@ class Society(Protocol):
 
     def create(self, name: str, path: str) -> None:
         """Start an agent from a file; raises ValueError where that cannot be done."""
+
+    def program(self, path: str, space: str = "") -> Program:
+        """What a file holds, its names in a namespace; raises ValueError where it cannot be read."""
+
+    def clone(self, agent: RunningAgent, name: str) -> None:
+        """Start an agent with the beliefs, rules and plans of another; raises ValueError as `create`."""
 
     def kill(self, name: str) -> bool:
         """End an agent; False when there is none."""
@@ -326,7 +335,10 @@ class RunningAgent(Reasoner):
         self.beliefs = BeliefBase(
             limit=limits.beliefs, newest_first=semantics.newest_first, size=limits.belief_size
         )
-        self.rules = loaded.rules
+        self.room = [limits.belief_size]
+        """What its sets, maps and queues may still take."""
+        self.rules = self.given_rules = loaded.rules
+        """Never changed themselves; an agent with other rules has other ones."""
         self.plans = loaded.plans.copy()
         self.cycles = 0
         """Cycles begun."""

@@ -12,7 +12,19 @@ from engine.bdi.beliefs import TRIES, Answer, Answers
 from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
 from engine.bdi.intentions import Intention, RunningAgent
 from engine.bdi.printer import brief_text, text_of
-from engine.bdi.terms import Cell, Cons, Nil, Struct, Term, deref, items_of, list_of, resolved
+from engine.bdi.terms import (
+    Cell,
+    Collection,
+    Cons,
+    Nil,
+    Struct,
+    Term,
+    deref,
+    instantiated,
+    items_of,
+    list_of,
+    resolved,
+)
 from engine.bdi.unification import Trail, undo, unify
 
 
@@ -89,8 +101,9 @@ class Call:
         raise self.wrong(place, "a name")
 
     def items(self, place: int) -> list[Term]:
-        """An argument that must be a list."""
-        items = items_of(self.args[place])
+        """An argument that must be a list, or another collection, of which it is the elements."""
+        held = deref(self.args[place])
+        items = [*map(instantiated, held.elements)] if isinstance(held, Collection) else items_of(held)
         if items is None:
             raise self.wrong(place, "a list")
         return items

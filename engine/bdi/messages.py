@@ -22,6 +22,7 @@ from engine.bdi.terms import (
     QUOTED_PLAN,
     SELF,
     Cell,
+    Collection,
     Struct,
     Term,
     Var,
@@ -33,6 +34,7 @@ from engine.bdi.terms import (
     items_of,
     list_of,
     resolved,
+    subterms,
 )
 from engine.bdi.unification import Scope, unify
 
@@ -118,6 +120,9 @@ def _from(agent: RunningAgent, message: Message, term: Term) -> Term:
 def for_sending(content: Term) -> Term:
     """Content as it leaves an agent: values filled in, `source(self)` left out."""
     made = canonical(resolved(content))
+    if any(isinstance(part, Collection) for part in subterms(made)):
+        why = "a set, map or queue stays with its agent; send what .set.to_list and the like make of it"
+        raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, why)
     if isinstance(made, Struct) and SELF in made.annotations:
         return made.with_annotations([term for term in made.annotations if term != SELF])
     return made
@@ -240,6 +245,14 @@ def _untell_how(agent: RunningAgent, message: Message) -> None:
         agent.plans.remove(plan.name)
 
 
+def _tell_rule(agent: RunningAgent, message: Message) -> None:
+    """Jason leaves this to a plan of the receiver's own; without one here the rules are taken over."""
+    listed = items_of(message.content)
+    for term in [message.content] if listed is None else listed:
+        if isinstance(term, Struct) and term.functor == QUOTED_PLAN:
+            believing.change_rules(agent, term, removed=message.performative is Performative.UNTELL_RULE)
+
+
 def _ask_how(agent: RunningAgent, message: Message) -> None:
     content = message.content
     plans: list[CompiledPlan] = []
@@ -261,4 +274,6 @@ _EFFECTS: dict[Performative, _Effect] = {
     Performative.UNTELL_HOW: _untell_how,
     Performative.ASK_HOW: _ask_how,
     Performative.SIGNAL: _signal,
+    Performative.TELL_RULE: _tell_rule,
+    Performative.UNTELL_RULE: _tell_rule,
 }

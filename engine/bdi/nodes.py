@@ -371,7 +371,8 @@ class Found(Node):
         result = query.choices[height][4]
         assert isinstance(result, list)
         fresh: dict[Term, Cell] = {}
-        result.append(rewrite(self.template(query.env), lambda cell: fresh.setdefault(cell, Cell())))
+        template = self.template(query.env)
+        result.append(rewrite(template, lambda cell: fresh.setdefault(cell, Cell()), query.hold))
         return None
 
 

@@ -28,6 +28,7 @@ from engine.bdi.expressions import (
     unescaped,
 )
 from engine.bdi.mends import mend
+from engine.bdi.patterns import PATTERNS, expanded
 from engine.bdi.printer import text_of
 from engine.bdi.syntax import (
     DEFAULT_SPACE,
@@ -57,7 +58,7 @@ from engine.bdi.syntax import (
     plan_term,
     step_kind,
 )
-from engine.bdi.terms import TRUE, Struct, Term, Var
+from engine.bdi.terms import FALSE, TRUE, Struct, Term, Var
 
 PROBLEM_LIMIT = 200
 """Problems reported for one text; a file of rubbish has no end of them."""
@@ -76,6 +77,8 @@ class Parser(ExpressionParser):
         self.module = self.space = space
         self.spaces = [space]
         """Namespaces of the blocks around the present clause, the innermost last."""
+        self.patterns: list[tuple[int, Struct, int] | None] = []
+        """Of each block the pattern, where it stands and how many plans were before; None for a namespace."""
         self.lines = Lines(text)
         self.problems: list[SyntaxProblem] = []
         self.beliefs: list[Belief] = []
@@ -166,9 +169,8 @@ class Parser(ExpressionParser):
         self.space = ""
         name = self.expect(NAME, _DIRECTIVES)
         begins = name == "begin"
-        if name == "end" and len(self.spaces) > 1:
-            self.spaces.pop()
-            self.module = self.spaces[-1]
+        if name == "end" and self.patterns:
+            self._end_block()
         elif name == "include":
             self._include(position)
         elif name == "register_function":
@@ -178,12 +180,44 @@ class Parser(ExpressionParser):
             space = self._namespace()
             if begins:
                 self.spaces.append(space)
+                self.patterns.append(None)
                 self.module = space
+        elif begins:
+            start = self.at
+            if self.texts[start] not in PATTERNS:
+                raise UnexpectedError(f"'namespace' or one of the patterns {', '.join(sorted(PATTERNS))}")
+            self.spaces.append(self.module)
+            self.patterns.append((start, self.literal(), len(self.plans)))
         else:
-            self.at -= not begins
-            raise UnexpectedError("'namespace'" if begins else _DIRECTIVES)
+            self.at -= 1
+            raise UnexpectedError(_DIRECTIVES)
         self.expect("}")
         self.take(".")
+
+    def _end_block(self) -> None:
+        """Leave a namespace, or put what a pattern makes of its plans in their place."""
+        self.spaces.pop()
+        self.module = self.spaces[-1]
+        block = self.patterns.pop()
+        if block is None:
+            return
+        start, pattern, first = block
+        try:
+            made = expanded(pattern, self.plans[first:], self._plans_of)
+        except ValueError as error:
+            self.at = start
+            raise UnexpectedError(str(error)) from None
+        self.plans[first:] = [replace(plan, source=self.source) for plan in made]
+        if pattern.functor == "mg" and isinstance(goal := pattern.args[0], Struct):
+            self.beliefs.append(Belief(goal, self.lines.at(self.offsets[start])))
+
+    def _plans_of(self, text: str) -> tuple[Plan, ...]:
+        inner = Parser(text, self.source)
+        program = inner.program()
+        if inner.problems:
+            raise ValueError(f"arguments that are literals: {inner.problems[0]}")
+        place = self.place()
+        return tuple(replace(plan, position=place) for plan in program.plans)
 
     def _include(self, position: Position) -> None:
         self.expect("(")
@@ -226,7 +260,15 @@ class Parser(ExpressionParser):
     def _behind_label(self) -> tuple[Trigger, Term, Body]:
         trigger = self.trigger()
         context = self.expression() if self.take(":") else TRUE
-        return trigger, context, self.body() if self.take("<-") else ()
+        position = self.place()
+        until = self.expression() if self.take("<:") else None
+        body = self.body() if self.take("<-") else ()
+        if until is not None:
+            # The body, and then nothing, until the goal's condition holds.
+            waits = [(_wait(until, position),), (*body, _wait(FALSE, position))]
+            fork = Struct(".fork", (Struct("any"), *map(body_term, waits)))
+            body = (Step(StepKind.INTERNAL, fork, position),)
+        return trigger, context, body
 
     def _label(self) -> Struct:
         start = self.at
@@ -340,8 +382,9 @@ class Parser(ExpressionParser):
             if kind in "+-" and self.kinds[self.at] == "{":
                 action = ".add_plan" if kind == "+" else ".remove_plan"
                 return Step(StepKind.INTERNAL, Struct(action, (self.primary(),)), position)
-            if kind == "-" and self.take("+"):
-                return Step(StepKind.UPDATE, self._target("a belief"), position)
+            if kind in "+-" and (second := self.kinds[self.at]) in "+-<>" and f"{kind}{second}" in _APART:
+                self.at += 1
+                return Step(_APART[f"{kind}{second}"], self._target("a belief"), position)
             return Step(StepKind(kind), self._operand(kind), position)
         term = self.expression(expected="a step")
         return Step(step_kind(term), term, position)
@@ -410,8 +453,20 @@ class Parser(ExpressionParser):
 
 
 _SIGNS = {"!", "!!", "?", "+", "-"}
+_APART = {
+    "-+": StepKind.UPDATE,
+    "++": StepKind.ADD_APART,
+    "--": StepKind.REMOVE_APART,
+    "+<": StepKind.ADD,
+    "+>": StepKind.ADD,
+}
+"""Steps of two signs."""
 _FORKS = {"|&|": "all", "|||": "any"}
-_DIRECTIVES = "'include', 'namespace', 'begin namespace', 'end' of one or 'register_function'"
+_DIRECTIVES = "'include', 'namespace', 'begin', 'end' of that or 'register_function'"
+
+
+def _wait(formula: Term, position: Position) -> Step:
+    return Step(StepKind.INTERNAL, Struct(".wait", (formula,)), position)
 
 
 def read_program(text: str, source: str = "", space: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:
@@ -476,7 +531,7 @@ DEEPEST = 50
 
 
 def load_program(
-    path: str, read: Callable[[str], str], real: Callable[[str], str] = posixpath.normpath
+    path: str, read: Callable[[str], str], real: Callable[[str], str] = posixpath.normpath, space: str = ""
 ) -> tuple[Program, tuple[SyntaxProblem, ...]]:
     """A program with what it includes in the places of the directives, and every problem found.
 
@@ -484,13 +539,14 @@ def load_program(
         path: of its file.
         read: gives a file's text; OSError and ValueError of an included one become problems.
         real: a path without links, by which files are told apart.
+        space: namespace of its names.
 
     Raises:
         OSError, ValueError: the first file cannot be read.
     """
     loader = _Loader(read, real)
-    loader.seen.add((real(path), ""))
-    program = loader.program(path, read(path), (real(path),))
+    loader.seen.add((real(path), space))
+    program = loader.program(path, read(path), (real(path),), space)
     return program, tuple(loader.problems)
 
 

@@ -27,6 +27,7 @@ from engine.bdi.terms import (
     QUOTED_PLAN,
     TRUE,
     VARIABLE_LITERAL,
+    Collection,
     Cons,
     Struct,
     Term,
@@ -85,6 +86,8 @@ def text_of(term: Term, floor: int = 0, limit: int = TEXT_LIMIT) -> str:
             waiting.extend(reversed(_struct(result, pair[1])))
         elif isinstance(result, Cons):
             waiting.extend(reversed(_list(result)))
+        elif isinstance(result, Collection):
+            waiting.extend(reversed(_collection(result)))
         else:
             pieces.append(text := _leaf(result, pair[1]))
             limit -= len(text)
@@ -285,6 +288,15 @@ def _list(term: Cons) -> _Pieces:
         pieces += [",", (rest.head, _NO_BAR)] if len(pieces) > 1 else [(rest.head, _NO_BAR)]
         rest = deref(rest.tail)
     return [*pieces, "]"] if rest is NIL else [*pieces, "|", (rest, _TIGHT), "]"]
+
+
+def _collection(term: Collection) -> _Pieces:
+    """`{a,b}`, `{key->value}` and `[a, b]`, as Jason prints them; they are no terms of a program."""
+    if term.kind == "map":
+        pairs = [piece for key in term.keys for piece in (",", (key, 0), "->", (term.rows[key], 0))]
+        return ["{", *pairs[1:], "}"]
+    mark = "{}," if term.kind == "set" else "[], "
+    return [mark[0], *_separated(term.elements, mark[2:]), mark[1]]
 
 
 # ------------------------------------------------------------------ programs

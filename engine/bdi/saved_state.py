@@ -18,6 +18,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
+from engine.bdi.belief_revision import change_rules
 from engine.bdi.beliefs import Fact
 from engine.bdi.errors import EvaluationError, Position
 from engine.bdi.intentions import (
@@ -38,7 +39,7 @@ from engine.bdi.intentions import (
 from engine.bdi.parser import parse_plan
 from engine.bdi.plans import CompiledPlan
 from engine.bdi.syntax import Body, BodyItem, If, Plan, Step, steps_of
-from engine.bdi.terms import NIL, PERCEPT, Cell, Cons, Struct, Term, Var, children
+from engine.bdi.terms import NIL, PERCEPT, Cell, Collection, Cons, Struct, Term, Var, children
 from engine.bdi.unification import UNWRITTEN
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -58,6 +59,7 @@ class Encoder:
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._cells: list[Cell] = []
+        self._collections: list[Collection] = []
         self._left = PARTS
 
     def cell(self, cell: Cell) -> int:
@@ -99,9 +101,22 @@ class Encoder:
             return None if term is UNWRITTEN else ["cell", self.cell(term)]
         if isinstance(term, Var):
             return ["var", term.name]
+        if isinstance(term, Collection):
+            place = self._numbers.setdefault(id(term), len(self._collections))
+            if place == len(self._collections):
+                self._collections.append(term)
+            return ["held", place]
         if isinstance(term, Struct):
             return ["struct", term.functor, len(term.args), len(term.annotations), term.negated]
         return "[]" if term is NIL else "[|]"
+
+    def collections(self) -> list[Json]:
+        """Each set, map and queue met so far, and those that they hold; call it behind `bindings`."""
+        made: list[Json] = []
+        while len(made) < len(self._collections):
+            held = self._collections[len(made)]
+            made.append([held.kind, self.terms(held.keys), self.terms(held.elements)])
+        return made
 
     def bindings(self) -> list[Json]:
         """What each variable met so far stands for, None where it has no value; call it last."""
@@ -115,8 +130,14 @@ class Encoder:
 class Decoder:
     """Turns data back into terms."""
 
-    def __init__(self, bindings: Sequence[Json]) -> None:
+    def __init__(self, bindings: Sequence[Json], held: Sequence[Any], room: list[int]) -> None:
         self.cells = [Cell() for _ in bindings]
+        self.held = [Collection(kind, room) for kind, *_ in held]
+        for collection, (_, keys, elements) in zip(self.held, held, strict=True):
+            rows = self.terms(keys), self.terms(elements)
+            collection.charge(*rows[0], *rows[1])
+            collection.rows.update(zip(*rows, strict=False))
+            collection.queued += () if rows[0] else rows[1]
         for cell, data in zip(self.cells, bindings, strict=True):
             if data is not None:
                 cell.ref = self.term(data)
@@ -161,6 +182,8 @@ class Decoder:
                 stack.append(token)
             case ["cell", int(number)]:
                 stack.append(self.cells[number])
+            case ["held", int(number)]:
+                stack.append(self.held[number])
             case ["var", str(name)]:
                 stack.append(Var(name))
             case ["struct", str(functor), int(args), int(notes), bool(negated)]:
@@ -245,6 +268,9 @@ def save(agent: RunningAgent) -> Data:
             [fact.place, saver.term(fact.plain), saver.terms(fact.annotations)] for fact in agent.beliefs
         ],
         "places": agent.beliefs.places,
+        "rules": None
+        if agent.rules is agent.given_rules
+        else [saver.term(clause.term) for clauses in agent.rules.values() for clause in clauses],
         "perceived": [fact.place for fact in agent.beliefs.percepts.values()],
         "unchecked": agent.belief_version != agent.checked_version,
         "library": len(saver.plans),
@@ -255,6 +281,7 @@ def save(agent: RunningAgent) -> Data:
     made["objects"] = saver.objects()
     made["plans"] = [_plan_data(plan) for plan in saver.plans]
     made["cells"] = saver.bindings()
+    made["held"] = saver.collections()
     return made
 
 
@@ -338,6 +365,10 @@ def _restore(agent: RunningAgent, data: Data) -> None:
         if PERCEPT in fact.annotations:
             perceived[place] = fact
     beliefs.places = data["places"]
+    if data.get("rules") is not None:
+        agent.rules = {}
+        for rule in data["rules"]:
+            change_rules(agent, restorer.literal(rule), last=True)
     beliefs.percepts = {perceived[place].plain: perceived[place] for place in data["perceived"]}
     agent.plans.restore(restorer.plans[: data["library"]], data["given"])
     state = data["random"]
@@ -359,7 +390,7 @@ class _Restorer(Decoder):
     """Turns data back into values; objects are made first, so that they can hold each other."""
 
     def __init__(self, agent: RunningAgent, data: Data) -> None:
-        super().__init__(data["cells"])
+        super().__init__(data["cells"], data.get("held", ()), agent.room)
         # The program's own plans are used as they are, others are read from their texts.
         own = {plan.name: plan for plan in agent.plans}
         self.plans: list[CompiledPlan] = []

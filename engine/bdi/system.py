@@ -11,7 +11,7 @@ from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
 from engine.bdi.errors import ProgramError
-from engine.bdi.intentions import Message, Performative
+from engine.bdi.intentions import Message, Performative, RunningAgent
 from engine.bdi.parser import load_program
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.semantics import Limits, Semantics
@@ -108,15 +108,27 @@ class System:
 
     def create(self, name: str, path: str) -> None:
         """Start an agent from a file; raises ValueError where that cannot be done."""
+        self.add(name, self.program(path))
+
+    def program(self, path: str, space: str = "") -> Program:
+        """What a file holds; raises ValueError where it cannot be read."""
         if self.read is None:
-            raise ValueError("agents cannot be made from files here")
+            raise ValueError("no files are read here")
         try:
-            program, problems = load_program(path, self.read)
+            program, problems = load_program(path, self.read, space=space)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
         if problems:
             raise ProgramError(problems)
-        self.add(name, program)
+        return program
+
+    def clone(self, agent: RunningAgent, name: str) -> None:
+        """Start one with the beliefs, rules and plans of another; raises ValueError for a name in use."""
+        made = self.add(name, Program())
+        for fact in agent.beliefs:
+            made.beliefs.add(fact.plain, fact.annotations)
+        made.rules = agent.rules
+        made.plans.restore(agent.plans, agent.plans.given)
 
     def kill(self, name: str) -> bool:
         """End an agent."""

@@ -157,7 +157,61 @@ class Cons:
         return f"Cons({self.head!r}, {self.tail!r})"
 
 
-Term: TypeAlias = int | float | str | Struct | Nil | Cons | Var | Cell
+class Collection:
+    """A set, map or queue: it changes, and whoever has it has the same one.
+
+    What it holds has variables of its own, as `canonical` makes them. Sets are equal when they hold the same.
+    """
+
+    __slots__ = ("kind", "queued", "room", "rows", "taken")
+
+    def __init__(self, kind: str, room: list[int]) -> None:
+        self.kind = kind
+        """`set`, `map`, `queue`, or `priority` for a queue in the order of terms."""
+        self.rows: dict[Term, Term] = {}
+        """Of a map the values by key; of a set each element by itself."""
+        self.queued: list[Term] = []
+        """Of a queue, the head first."""
+        self.room, self.taken = room, 0
+        """What all of an agent may still take together, as `weight_of` counts, and what this one takes."""
+
+    def __del__(self) -> None:
+        self.room[0] += self.taken
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Collection) and self.kind == other.kind == "set" and self.rows == other.rows
+        )
+
+    __hash__ = object.__hash__
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.queued)
+
+    @property
+    def keys(self) -> list[Term]:
+        """The keys of a map, the elements of a set, each in the order of terms."""
+        return in_order(self.rows)
+
+    @property
+    def elements(self) -> list[Term]:
+        """The elements, of a map the values in the order of their keys."""
+        return self.queued or [self.rows[key] for key in self.keys]
+
+    def charge(self, *terms: Term, sign: int = 1) -> None:
+        """Count terms that it holds now, or with -1 no longer.
+
+        Raises:
+            EvaluationError: there is no room for them.
+        """
+        weight = sign * (SHORT + weight_of(terms))
+        if weight > self.room[0]:
+            raise EvaluationError(ErrorId.LIMIT_EXCEEDED, "sets, maps and queues are too large together")
+        self.room[0] -= weight
+        self.taken += weight
+
+
+Term: TypeAlias = int | float | str | Struct | Nil | Cons | Var | Cell | Collection
 
 NIL = Nil()
 _new = object.__new__
@@ -317,8 +371,13 @@ def nests_within(term: Term, levels: int) -> bool:
     return True
 
 
-def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
-    """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared."""
+def rewrite(
+    term: Term, leaf: Callable[[Term], Term], count: Callable[[int], None] = lambda parts: None
+) -> Term:
+    """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared.
+
+    `count` gets the number of parts that were looked into, and so at most copied.
+    """
     done: list[Term] = []
     waiting: list[tuple[Term, bool]] = [(term, False)]
     left = WALK
@@ -339,6 +398,7 @@ def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
             waiting.extend((part, False) for part in reversed(children(item)))
         else:
             done.append(item)
+    count(WALK - left)
     return done[0]
 
 
@@ -499,6 +559,8 @@ def compare(left: Term, right: Term) -> int:
         elif isinstance(a, Cons) and isinstance(b, Cons):
             waiting.append((a.tail, b.tail))
             waiting.append((a.head, b.head))
+        elif isinstance(a, Collection):
+            continue
         elif isinstance(a, Cons | Nil):
             return 1 if isinstance(a, Cons) else -1
         elif (key := _leaf(a)) != (with_ := _leaf(b)):
@@ -506,7 +568,18 @@ def compare(left: Term, right: Term) -> int:
     return 0
 
 
-_RANK: dict[type, int] = {bool: 0, int: 0, float: 0, str: 1, Nil: 2, Cons: 2, Struct: 3, Var: 4, Cell: 5}
+_RANK: dict[type, int] = {
+    bool: 0,
+    int: 0,
+    float: 0,
+    str: 1,
+    Nil: 2,
+    Cons: 2,
+    Struct: 3,
+    Collection: 4,
+    Var: 5,
+    Cell: 6,
+}
 
 
 def _backwards(left: tuple[Term, ...], right: tuple[Term, ...]) -> list[tuple[Term, Term]]:

@@ -511,27 +511,27 @@ def _known(call: Call, receivers: list[str]) -> None:
 @internal(".df_register", 1, 2)
 def df_register(call: Call) -> bool:
     """Let the directory say that this agent provides a service."""
-    _society(call).register(call.agent.name, call.value(0))
+    _society(call).register(call.agent.name, call.text(0))
     return True
 
 
 @internal(".df_deregister", 1, 2)
 def df_deregister(call: Call) -> bool:
     """Let the directory no longer say so."""
-    _society(call).register(call.agent.name, call.value(0), remove=True)
+    _society(call).register(call.agent.name, call.text(0), remove=True)
     return True
 
 
 @internal(".df_search", 2, 3)
 def df_search(call: Call) -> bool:
     """The agents that provide a service: `.df_search("cook", L)`."""
-    return call.unify(len(call) - 1, list_of(map(atom, _society(call).providers(call.value(0)))))
+    return call.unify(len(call) - 1, list_of(map(atom, _society(call).providers(call.text(0)))))
 
 
 @internal(".df_subscribe", 1, 2)
 def df_subscribe(call: Call) -> bool:
     """Be told `provider(Agent, Service)` of those that provide a service, now and later."""
-    _society(call).subscribe(call.agent.name, call.value(0))
+    _society(call).subscribe(call.agent.name, call.text(0))
     return True
 
 

@@ -22,6 +22,7 @@ from engine.bdi.syntax import DEFAULT_SPACE, PLAN_MARK, in_space, is_literal, sp
 from engine.bdi.terms import (
     QUOTED_PLAN,
     Cell,
+    Collection,
     Struct,
     Term,
     canonical,
@@ -69,6 +70,8 @@ def sorts(call: Call) -> Answers:
     """Each sort that a term is of, such as `number`, `ground` or `free`."""
     term = deref(call.args[0])
     names = [name for name in _SORT_NAMES if _SORTS[f".{name}"](term)] or ["free"]
+    if isinstance(term, Collection):
+        names = [term.kind.replace("priority", "queue")]
     yield from call.each((1, Struct(name)) for name in names)
 
 

@@ -105,6 +105,8 @@ STEP_WORDS = {
     StepKind.UPDATE: "update",
 }
 
+_AS_IN_A_PROGRAM = (StepKind.CONSTRAINT, StepKind.ADD_APART, StepKind.REMOVE_APART)
+
 
 def as_answer(plans: Iterable[Plan]) -> str:
     """Plans in one fenced block; what the format has no word for stands as in a program.
@@ -132,7 +134,7 @@ def _listed(items: list[str]) -> list[str]:
 
 
 def _operation(item: BodyItem) -> str:
-    if not isinstance(item, Step) or item.kind is StepKind.CONSTRAINT:
+    if not isinstance(item, Step) or item.kind in _AS_IN_A_PROGRAM:
         return " ".join(item_text(item).split())
     term = without_annotations(item.term)
     if item.kind in STEP_WORDS:

@@ -12,10 +12,11 @@ from engine.bdi.agent import BdiAgent
 from engine.bdi.control import intentions
 from engine.bdi.parser import parse_literal, parse_plan, parse_program
 from engine.bdi.saved_state import SavedStateError
+from engine.bdi.semantics import Limits
 from engine.bdi.system import System
 from engine.bdi.terms import Struct, list_of
 from tests.engine.bdi.corpus import CORPUS
-from tests.engine.bdi.running import Run, beliefs
+from tests.engine.bdi.running import Run, beliefs, said
 
 
 def continued(name: str, cycles: int) -> tuple[Run, Run]:
@@ -100,3 +101,31 @@ def test_a_state_with_foreign_contents_is_refused() -> None:
         with pytest.raises(SavedStateError):
             System().add("ag", parse_program("!s. +!s <- .wait(5).")).restore({**data, key: value})
     assert parse_literal("x")
+
+
+def test_sets_maps_queues_and_told_rules_are_kept_and_shared_ones_stay_one() -> None:
+    program = """
+        !go.
+        +!go <- .set.add(S, a); .map.put(M, k, S); +held(S, M); .queue.create(Q); .queue.add(Q, f(X));
+            R = { r(V) :- held(_, _) & V = 7 }; +R; .wait(10);
+            .set.add(S, b); ?held(T, N); ?r(W); .queue.head(Q, f(1)); .print(T, N, W).
+    """
+    first = Run(program)
+    while not first.agent.pending:
+        first.system.round()
+    state = json.loads(json.dumps(first.agent.save()))
+    second = Run(program)
+    second.agent.restore(state)
+    second.system.now = second.agent.now
+    assert second.end().said == first.end().said == ["{a,b}{k->{a,b}}7"]
+    assert second.agent.room == first.agent.room
+
+
+def test_what_findall_keeps_of_an_endless_rule_is_bounded() -> None:
+    program = """
+        nat(0). nat(s(N)) :- nat(N).
+        !go.
+        +!go <- .findall(X, nat(X), L).
+        -!go[error(E), code_line(N)] <- .print(E, N).
+    """
+    assert said(program, limits=Limits(query_steps=20_000)) == ["limit_exceeded4"]

@@ -1,0 +1,108 @@
+"""Rules as terms, events without a cause, plans ended early, programs included, agents made alike."""
+
+from __future__ import annotations
+
+from engine.bdi import belief_revision as believing
+from engine.bdi import control
+from engine.bdi.beliefs import Answers
+from engine.bdi.intentions import Event
+from engine.bdi.internal_actions import Call, failed
+from engine.bdi.library.agent import _society, trigger_of
+from engine.bdi.library.terms import internal
+from engine.bdi.plans import LoadedProgram
+from engine.bdi.printer import text_of
+from engine.bdi.syntax import split_name
+from engine.bdi.terms import Struct, Term, atom, instantiated
+from engine.bdi.unification import undo, unify
+
+
+def _rules(call: Call) -> list[Term]:
+    """The rules whose head fits the first argument."""
+    pattern, found = call.args[0], []
+    for clauses in list(call.agent.rules.values()):
+        for clause in clauses:
+            rule = instantiated(clause.term)
+            mark = len(call.trail)
+            if isinstance(rule, Struct) and unify(pattern, rule.args[1], call.trail):
+                found.append(instantiated(clause.term))
+            undo(call.trail, mark)
+    return found
+
+
+internal(".relevant_rules", 2)(lambda call: call.unify(1, call.made(_rules(call))))
+
+
+@internal(".list_rules", 0)
+def list_rules(call: Call) -> bool:
+    """Say all rules."""
+    for clauses in call.agent.rules.values():
+        for clause in clauses:
+            call.agent.say(f"{text_of(clause.term.args[1])} :- {text_of(clause.term.args[2])}")
+    return True
+
+
+@internal(".namespace", 1)
+def namespace(call: Call) -> Answers:
+    """Each namespace that beliefs and rules are in."""
+    names = [*call.agent.beliefs.predicates, *call.agent.rules]
+    spaces = dict.fromkeys(["default", *(split_name(name.lstrip("~"))[0] for name in names)])
+    yield from call.each((0, atom(space)) for space in spaces)
+
+
+@internal(".signal", 1, 2)
+def signal(call: Call) -> bool:
+    """Raise an event about a belief, `.signal({ +b(1) })`, with nothing believed."""
+    sign, literal = trigger_of(call, 0)
+    call.agent.post(Event(sign, literal))
+    return True
+
+
+@internal(".done", 0, 1)
+def done(call: Call) -> bool:
+    """End the plan of this step, or the goal that is said, as if it were achieved; see `<:`."""
+    intention = call.step()
+    if len(call):
+        control.succeed_goal(call.agent, call.literal(0))
+    else:
+        frame = intention.frames[-1]
+        frame.loops.clear()
+        frame.pc = len(frame.code)
+        call.agent.settle(intention, cut_short=True)
+    return True
+
+
+# What is perceived is sensed in each cycle
+internal(".perceive", 0)(lambda call: True)
+
+
+@internal(".clone", 1)
+def clone(call: Call) -> bool:
+    """`.clone("bob")`: start an agent with the same beliefs, rules and plans."""
+    try:
+        _society(call).clone(call.agent, call.name_of(0))
+    except ValueError as error:
+        raise failed(f".clone: {error}") from None
+    return True
+
+
+@internal(".include", 1, 2)
+def include(call: Call) -> bool:
+    """`.include("file.asl", space)`: take over a program's beliefs, rules, plans and goals."""
+    space = call.name_of(1) if len(call) == 2 else ""
+    try:
+        loaded = LoadedProgram(_society(call).program(call.text(0), space))
+    except ValueError as error:
+        raise failed(f".include: {error}") from None
+    call.agent.plans.load(loaded.program.plans)
+    for clause in (clause for clauses in loaded.rules.values() for clause in clauses):
+        believing.change_rules(call.agent, clause.term, last=True)
+    believing.begin(call.agent, loaded.beliefs)
+    for goal in loaded.program.goals:
+        call.agent.achieve(goal.literal, sign=f"+{goal.kind}")
+    return True
+
+
+@internal(".list_files", 2, 3)
+def list_files(call: Call) -> bool:
+    """A step `.list_files("folder", L)` is the agent's action `ls`, done by its tool; nothing else can be."""
+    raise failed(".list_files takes a folder and a variable, as a step of a body; there are no patterns")
