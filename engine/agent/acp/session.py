@@ -17,7 +17,8 @@ from typing import Any
 
 from engine.agent.acp.requests import Ask, RequestReader, model_of, refusal, refusal_text
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
-from engine.agent.acp.transport import MESSAGE_LIMIT, BoundedTransport
+from engine.agent.acp.terminals import read_terminal
+from engine.agent.acp.transport import InvalidLineError, LineTransport
 from engine.agent.acp.updates import ToolCall, Updates
 from engine.core.ports import SessionObserver
 from engine.core.text import clean_line, first_problem
@@ -38,6 +39,10 @@ GREETING_S = 180.0
 """Seconds that the program has for each answer until its session is open."""
 CANCEL_S = 10.0
 """Seconds that it has to end a turn that was cancelled; then its processes are ended."""
+MESSAGE_LIMIT = 8 * 1024 * 1024
+"""Bytes of one message."""
+INVALID_MOST = 20
+"""Lines that are no messages, after which nothing more is read."""
 ASKS_MOST = 32
 """Requests that may wait at a time."""
 UPDATES_MOST = 200_000
@@ -162,8 +167,8 @@ class AcpSession:
             os.close(theirs_in)
             os.close(theirs_out)
         self._trouble = ""
-        transport = BoundedTransport(reader, writer, self._fail)
-        self._connection = Connection(self._handle, transport)
+        transport = LineTransport(reader, writer, MESSAGE_LIMIT, self._refuse)
+        self._connection, self._invalid = Connection(self._handle, transport), 0
         self._begin(self._watch(self._job))
 
     async def _watch(self, job: BackgroundJob) -> None:
@@ -171,6 +176,15 @@ class AcpSession:
         if self._job is job:
             self._fail("")
             self._came.set()
+
+    async def _refuse(self, line: InvalidLineError) -> bool:
+        """Leave a line alone that is no message; not many of them, and none without an end."""
+        self._invalid += 1
+        if line.endless:
+            self._fail(f"it sent a message of more than {MESSAGE_LIMIT // 2**20} MiB")
+        elif self._invalid > INVALID_MOST:
+            self._fail(f"it sent more than {INVALID_MOST} lines that are no messages of the protocol")
+        return not self._trouble
 
     def _fail(self, why: str) -> None:
         """Nothing more is read of the program: end it."""
@@ -215,15 +229,9 @@ class AcpSession:
     # -------------------------------------------------------------- the session
 
     async def _greet(self, earlier: str) -> None:
-        about = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
-        hello = {
-            "protocolVersion": VERSION,
-            "clientCapabilities": about,
-            "clientInfo": {"name": "pilothouse"},
-        }
-        answer = await self._ask(
-            "initialize", {**hello, "clientInfo": {"name": "pilothouse", "version": "1"}}
-        )
+        about = {"fs": {"readTextFile": self.program.reads, "writeTextFile": True}, "terminal": True}
+        hello = {"protocolVersion": VERSION, "clientInfo": {"name": "pilothouse", "version": "1"}}
+        answer = await self._ask("initialize", {**hello, "clientCapabilities": about})
         if (version := answer.get("protocolVersion")) != VERSION:
             raise AcpError(
                 f"{self.program.name} speaks version {str(version)[:20]} of the protocol, and Pilothouse "
@@ -470,28 +478,7 @@ class AcpSession:
         return await answer
 
     async def _read_terminal(self, method: str, given: dict[str, Any]) -> Any:
-        """Answer what concerns a terminal of the session's own."""
-        from acp.exceptions import RequestError
-
-        job = self.terminals.get(str(given.get("terminalId")))
-        if job is None:
-            return RequestError(-32602, "there is no such terminal")
-        if method == "terminal/kill" or method == "terminal/release":
-            job.stop()
-            if method == "terminal/release":
-                del self.terminals[job.id]
-            return {}
-        if method == "terminal/wait_for_exit":
-            await job.over.wait()
-        code = job.result.return_code if job.result is not None else None
-        ended = {"exitCode": code if code is not None and code >= 0 else None}
-        if code is None or code < 0:
-            ended["signal"] = job.told[:100] or None  # type: ignore[assignment]
-        if method == "terminal/wait_for_exit":
-            return ended
-        output = "\n".join(job.newest(2_000))
-        over = {"exitStatus": ended} if job.over.is_set() else {}
-        return {"output": output, "truncated": False, **over}
+        return await read_terminal(self.terminals, method, given)
 
 
 _Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]

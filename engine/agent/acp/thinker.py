@@ -152,7 +152,8 @@ class AcpThinker:
         why = self._result.message if self._result is not None else ""
         if not why and self._state.failures and request.recent and not request.recent[-1].ok:
             why = str(self._state.failures[-1].message)
-        ask.reply(refusal(ask, why or "the operator did not let it run"))
+        missing = self._result is not None and self._result.code is ErrorCode.NOT_FOUND
+        ask.reply(refusal(ask, why or "the operator did not let it run", missing=missing))
         self._refused, self.session.updates.said = ask.title, ""
 
     async def _ended(self, end: TurnEnd) -> Decision:
@@ -260,7 +261,7 @@ class AcpThinker:
             else:
                 result = await inner.call(action, tool, command, args, context)
                 if result.ok:
-                    ask.reply(_content(ask, result) if command == "read" else {})
+                    ask.reply(_content(ask, result))
         except asyncio.CancelledError:
             self.session.cancel("its action was cut off")
             raise
@@ -289,12 +290,15 @@ class AcpThinker:
         call = self.session.updates.calls[ask.call]
 
         async def serve(part: Ask) -> bool:
-            """Write what was just allowed, where the program has Pilothouse write it."""
-            if part.method != "fs/write_text_file" or not part.same(ask.tool, ask.command, args):
+            """Do what is a part of what was just allowed, where the program has Pilothouse do it."""
+            if not _part_of(ask, part, args):
                 return False
             leave = replace(context, granted=True)
-            done = await inner.call(action, part.tool, part.command, part.args, leave)
-            part.reply({} if done.ok else refusal(part, done.message))
+            if part.command == "start":
+                done = await self._open_terminal(part, leave)
+            else:
+                done = await inner.call(action, part.tool, part.command, part.args, leave)
+            part.reply(_content(part, done) if done.ok else refusal(part, done.message))
             return True
 
         known = await self.session.call_over(call, OWN_TOOL_S, SILENT_S, serve)
@@ -389,8 +393,20 @@ def outline(entries: Sequence[tuple[str, str]]) -> tuple[PlanStep, ...]:
     )
 
 
+def _part_of(ask: Ask, part: Ask, args: Mapping[str, Any]) -> bool:
+    """Whether a request belongs to a tool call that was allowed: its file, or its command."""
+    if part.call:
+        return False
+    if part.command == "read":
+        return part.args["path"] == args.get("path")
+    command = "run" if part.command == "start" else part.command
+    return (part.tool, command, part.args) == (ask.tool, ask.command, args)
+
+
 def _content(ask: Ask, result: ToolResult) -> dict[str, str]:
-    """The part of a file that was asked for."""
+    """The answer to what was done: of a file the part that was asked for."""
+    if ask.command != "read":
+        return {}
     lines = str(result.data.get("content", "")).splitlines(keepends=True)
     first = max(0, (ask.given.get("line") or 1) - 1)
     limit = ask.given.get("limit")
