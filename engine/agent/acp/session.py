@@ -19,7 +19,7 @@ from engine.agent.acp.requests import Ask, RequestReader, model_of, refusal, ref
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
 from engine.agent.acp.terminals import read_terminal
 from engine.agent.acp.transport import InvalidLineError, LineTransport
-from engine.agent.acp.updates import ToolCall, Updates
+from engine.agent.acp.updates import Earlier, ToolCall, TurnEnd, Updates
 from engine.core.ports import SessionObserver
 from engine.core.text import clean_line, first_problem
 from engine.models.messages import Piece
@@ -31,7 +31,7 @@ from engine.sandbox.process import Launcher
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.tools.mcp.process import open_reader, open_writer
 from engine.tools.simple_coder import SimpleCoder
-from engine.value import dataclass, replace
+from engine.value import replace
 
 VERSION = 1
 """The protocol's version."""
@@ -49,16 +49,6 @@ UPDATES_MOST = 200_000
 """Updates of one turn; a program that sends more is held to be out of its mind."""
 PROGRAM = "program"
 """The program's name among the agent's jobs."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
-    """How a turn ended."""
-
-    reason: str
-    """The protocol's reason, such as `end_turn`; `failed` where the program did not say one."""
-    text: str = ""
-    """What the program said last, or what went wrong."""
 
 
 class AcpSession:
@@ -111,7 +101,7 @@ class AcpSession:
         """Whether a turn is under way, or its end was not taken yet."""
         return self._turn is not None
 
-    async def open(self, observer: SessionObserver | None, earlier: str) -> None:
+    async def open(self, observer: SessionObserver | None, earlier: Earlier) -> None:
         """Start the program and open a session, an earlier one where the program can.
 
         Raises:
@@ -240,27 +230,14 @@ class AcpSession:
         info = answer.get("agentInfo") or {}
         name = f"{info.get('title') or info.get('name') or self.program.name} {info.get('version') or ''}"
         self.label, can = clean_line(name.strip(), limit=60), answer.get("agentCapabilities") or {}
-        opened: dict[str, Any] = {}
-        where = {"cwd": str(self._coder().files.root), "mcpServers": []}
-        resumes = "resume" in (can.get("sessionCapabilities") or {})
-        if earlier and (resumes or can.get("loadSession")):
-            method = "session/resume" if resumes else "session/load"
-            self._loading, self.id = True, earlier
-            try:
-                opened = await self._ask(method, {**where, "sessionId": earlier})
-            except AcpError:
-                self.id = ""  # it no longer knows the session: a new one is told what was done
-            finally:
-                self._loading = False
-        if not self.id:
-            opened = await self._ask("session/new", where)
-            given = opened.get("sessionId")
-            self.id = given if isinstance(given, str) else ""
-            if not self.id:
-                raise AcpError(f"{self.label} opened no session: it gave no id")
+        more = can.get("sessionCapabilities") or {}
+        known = "session/resume" if "resume" in more else "session/load" if can.get("loadSession") else ""
+        forks = "session/fork" if "fork" in more else ""
+        opened = await self._open_session(forks if earlier.forked else known, earlier)
         self.updates.take_options(opened)
         lacks = {
-            "earlier sessions": resumes or can.get("loadSession"),
+            "earlier sessions": known,
+            "forks": forks,
             "modes": "mode" in self.updates.options,
             "a choice of models": "model" in self.updates.options,
         }
@@ -269,6 +246,26 @@ class AcpSession:
         for option, value in {"mode": wanted.mode, "model": wanted.model, **wanted.options}.items():
             if value != "":
                 await self.choose(option, value)
+
+    async def _open_session(self, method: str, earlier: Earlier) -> dict[str, Any]:
+        """Open an earlier session where there is a method for it, or else one that is told what was done."""
+        where = {"cwd": str(self._coder().files.root), "mcpServers": []}
+        opened: dict[str, Any] = {}
+        if earlier.session and method:
+            self._loading, self.id = True, "" if earlier.forked else earlier.session
+            try:
+                opened = await self._ask(method, {**where, "sessionId": earlier.session})
+            except AcpError:
+                self.id = ""
+            finally:
+                self._loading = False
+        if not self.id and not opened.get("sessionId"):
+            opened = await self._ask("session/new", where)
+        given = opened.get("sessionId") if not self.id else self.id
+        self.id = given if isinstance(given, str) else ""
+        if not self.id:
+            raise AcpError(f"{self.label} opened no session: it gave no id")
+        return opened
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return its answer.

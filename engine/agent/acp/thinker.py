@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from engine.agent.acp.requests import Ask, refusal
-from engine.agent.acp.session import AcpSession, TurnEnd
+from engine.agent.acp.session import AcpSession
 from engine.agent.acp.settings import AcpError
-from engine.agent.acp.updates import Taken
+from engine.agent.acp.updates import Earlier, Taken, TurnEnd
 from engine.agent.actions.pipeline import Toolbox, answer_of
 from engine.agent.actions.snapshots import Saver
 from engine.core import events as ev
@@ -49,8 +49,8 @@ SILENT_S = 2.0
 """Seconds after which such a call counts as over where the program asks for something else meanwhile."""
 LISTED = 20
 """Files that are named of those that were changed outside of the protocol."""
-Known = Callable[[], Awaitable[str]]
-"""Gives the program's id of the session that the agent had last, in an earlier run of Pilothouse."""
+Known = Callable[[], Awaitable[Earlier]]
+"""Gives the session that the agent had last, in an earlier run of Pilothouse or before it was forked."""
 
 
 class AcpThinker:
@@ -222,7 +222,8 @@ class AcpThinker:
         try:
             if not session.alive:
                 await asyncio.to_thread(importlib.import_module, "acp")
-                await session.open(context.observer, session.id or await self._earlier())
+                earlier = Earlier(session.id) if session.id else await self._earlier()
+                await session.open(context.observer, earlier)
         except AcpError as error:
             self._failed = str(error)
             return _error(ErrorCode.INTERNAL, self._failed)

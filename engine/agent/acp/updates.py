@@ -45,6 +45,26 @@ class Taken:
     usd: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    reason: str
+    """The protocol's reason, such as `end_turn`; `failed` where the program did not say one."""
+    text: str = ""
+    """What the program said last, or what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A session that the program may still know."""
+
+    session: str = ""
+    """The program's own id of it; empty for none."""
+    forked: bool = False
+    """Whether it is the session of the agent that this one is a fork of."""
+
+
 class Updates:
     """Takes updates in.
 
