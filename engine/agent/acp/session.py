@@ -218,7 +218,7 @@ class AcpSession:
 
     # -------------------------------------------------------------- the session
 
-    async def _greet(self, earlier: str) -> None:
+    async def _greet(self, earlier: Earlier) -> None:
         about = {"fs": {"readTextFile": self.program.reads, "writeTextFile": True}, "terminal": True}
         hello = {"protocolVersion": VERSION, "clientInfo": {"name": "pilothouse", "version": "1"}}
         answer = await self._ask("initialize", {**hello, "clientCapabilities": about})

@@ -399,7 +399,7 @@ def _part_of(ask: Ask, part: Ask, args: Mapping[str, Any]) -> bool:
     if part.call:
         return False
     if part.command == "read":
-        return part.args["path"] == args.get("path")
+        return bool(part.args["path"] == args.get("path"))
     command = "run" if part.command == "start" else part.command
     return (part.tool, command, part.args) == (ask.tool, ask.command, args)
 
