@@ -32,13 +32,8 @@ class OpenAiServer(MessagesServer):
         """Paths that were asked for, those of answers left out."""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        path = head[0].split(" ")[1]
-        headers = {
-            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:-2])
-        }
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        seen = Seen(path, headers, json.loads(raw) if raw else {})
+        seen = await self._read(reader)
+        path = seen.path
         if path == self.path:
             self.requests.append(seen)
             reply = self._next(seen)

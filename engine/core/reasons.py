@@ -74,7 +74,7 @@ class Reason(str):
     def __new__(cls, code: str, /, **values: Any) -> Reason:
         """Make its words; a code of another version stands for itself."""
         try:
-            words = TEMPLATE.vformat(WORDS[code], (), values)
+            words = TEMPLATE.vformat(WORDS[code], (), values) if code else values["text"]
         except (LookupError, TypeError, ValueError):
             words = " ".join([code, *(f"{name}={value}" for name, value in values.items())])
         made = super().__new__(cls, words)

@@ -31,6 +31,7 @@ NAMES = (
     "evolving",
     "fleet",
     "remote",
+    "other_agents",
     "steering",
 )
 

@@ -21,6 +21,8 @@ class Reply:
     tool_input: str = "{}"
     """The call's input as it is sent, right or wrong."""
     more_tools: tuple[tuple[str, str], ...] = ()
+    call_id: str = "toolu"
+    """What the ids of its calls begin with."""
     stop_reason: str = ""
     """`end_turn`, or `tool_use` where a tool is called, when left out."""
     stop_details: Mapping[str, Any] | None = None
@@ -83,7 +85,7 @@ class Reply:
             )
         tools = [(self.tool, self.tool_input)] if self.tool else []
         for number, (name, given) in enumerate([*tools, *self.more_tools], 1):
-            block = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
+            block = {"type": "tool_use", "id": f"{self.call_id}_{number}", "name": name, "input": {}}
             yield block, [{"type": "input_json_delta", "partial_json": part} for part in self._parts(given)]
 
     def _parts(self, text: str) -> list[str]:

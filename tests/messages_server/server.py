@@ -88,19 +88,25 @@ class MessagesServer:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        path = head[0].split(" ")[1]
-        headers = {
-            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:-2])
-        }
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        seen = Seen(path, headers, json.loads(raw) if raw else {})
-        if path == "/v1/messages":
+        seen = await self._read(reader)
+        path = seen.path.partition("?")[0]
+        if path == "/v1/messages/count_tokens":
+            _send(writer, 200, {}, json.dumps({"input_tokens": 100}))
+        elif path == "/v1/messages":
             self.requests.append(seen)
             await self._answer(self._next(seen), seen, reader, writer)
         else:
-            _send(writer, 404, {}, json.dumps({"error": {"type": "not_found_error", "message": path}}))
+            error = {"type": "not_found_error", "message": seen.path}
+            _send(writer, 404, {}, json.dumps({"error": error}))
         await writer.drain()
+
+    async def _read(self, reader: asyncio.StreamReader) -> Seen:
+        """The next request."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        pairs = (line.partition(":") for line in head[1:-2])
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        raw = await reader.readexactly(int(headers.get("content-length", "0")))
+        return Seen(head[0].split(" ")[1], headers, json.loads(raw) if raw else {})
 
     def _next(self, seen: Seen) -> Reply:
         if self.repeat and self._given == len(self.replies):

@@ -21,11 +21,11 @@ from app.commands.command_runner import log_fault
 from app.commands.missions import free_name
 from app.commands.registry import built_in
 from app.gateways.acp.session import OpenWorkspace, RefusedError, Session
-from app.gateways.acp.transport import NOT_A_REQUEST, LineTransport
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineLostError
 from app.gateways.protocol import ProtocolError
 from engine import __version__
+from engine.agent.acp.transport import NOT_A_MESSAGE, InvalidLineError, LineTransport
 from engine.agent.steering.rules import ABOUT, PRESETS
 from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core import commands as cmd
@@ -33,7 +33,7 @@ from engine.core.command import GOAL_LIMIT
 from engine.core.journal import JournalError
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line, first_problem
-from engine.tools.mcp.process import own_streams
+from engine.tools.mcp.process import LINE_LIMIT, own_streams
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class AcpAgent:
     def _path(self, cwd: str) -> Path:
         """The workspace of a session's directory: it, or the one whose sandbox it is."""
         if not self._name:
-            raise RequestError(NOT_A_REQUEST, "initialize comes first")
+            raise RequestError(NOT_A_MESSAGE, "initialize comes first")
         if self._workspace is not None:
             return self._workspace
         path = Path(cwd)
@@ -285,8 +285,14 @@ async def serve(opener: Opener, workspace: Path | None, operator: str) -> None:
         agents.append(AcpAgent(client, opener, workspace, operator))
         return agents[0]
 
+    async def refuse(line: InvalidLineError) -> bool:
+        error = {"code": line.code, "message": str(line)}
+        await transport.send({"jsonrpc": "2.0", "id": None, "error": error})
+        return True
+
     async with own_streams() as streams:
-        connection = AgentSideConnection(agent_of, LineTransport(*streams), listening=False)
+        transport = LineTransport(*streams, LINE_LIMIT, refuse)
+        connection = AgentSideConnection(agent_of, transport, listening=False)
         try:
             await connection.listen()
         finally:

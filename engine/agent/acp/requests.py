@@ -79,25 +79,18 @@ class RequestReader:
         ident = str(told["toolCallId"])
         call = self._take_call(told)
         call.asked = True
-        if call.over.is_set() and told.get("status") not in ("completed", "failed"):
-            call.over.clear()
-            call.status = call.content = ""
-        title, raw = clean_line(self.local(call.title) or call.kind, limit=TITLE), told.get("rawInput")
-        title = title if " " in title else f"{call.kind} {title}"
-        raw = raw if isinstance(raw, dict) else {}
+        title = clean_line(self.local(call.title) or call.kind, limit=TITLE)
+        command, title = call.command or title, title if " " in title else f"{call.kind} {title}"
         about: dict[str, Any] = {"title": title, "answer": answer, "call": ident, "given": given}
-        diffs = [part for part in dicts(told.get("content")) if part.get("type") == "diff"]
-        if diffs and isinstance(path := diffs[0].get("path"), str):
-            old, new, path = diffs[0].get("oldText"), str(diffs[0].get("newText")), self.local(path)
-            args = {"path": path, "content": self.written(path, old, new)}
+        if call.diff is not None:
+            path, old, new = self.local(call.diff[0]), *call.diff[1:]
+            args: dict[str, Any] = {"path": path, "content": self.written(path, old, new)}
             return Ask("", "simple_coder", "write", args, **about)
-        command = raw.get("command")
-        if call.kind == "execute" and command and isinstance(command, str | list):
+        if call.kind == "execute":
             return Ask("", "simple_coder", "run", {"command": command}, **about)
         args = {"kind": call.kind, "title": title}
-        named = [place.get("path") for place in dicts(told.get("locations"))]
-        if path := next((path for path in named if isinstance(path, str) and path), ""):
-            args["path"] = self.local(path)
+        if call.path:
+            args["path"] = self.local(call.path)
         return Ask("", TOOL, USE, args, **about)
 
     def local(self, path: str) -> str:
@@ -117,12 +110,12 @@ class RequestReader:
         return new
 
 
-def refusal(ask: Ask, why: str, *, cancelled: bool = False) -> Any:
+def refusal(ask: Ask, why: str, *, cancelled: bool = False, missing: bool = False) -> Any:
     """How the program is told that something is not done: an outcome, or an error for all but leave."""
     from acp.exceptions import RequestError
 
     if not ask.call:
-        return RequestError(-32000, clean_line(why, limit=1_000))
+        return RequestError(-32002 if missing else -32000, clean_line(why, limit=1_000))
     options = dicts(ask.given.get("options"))
     kinds = {str(option.get("kind")): option.get("optionId") for option in reversed(options)}
     reject = kinds.get("reject_once", kinds.get("reject_always"))

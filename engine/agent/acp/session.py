@@ -17,8 +17,9 @@ from typing import Any
 
 from engine.agent.acp.requests import Ask, RequestReader, model_of, refusal, refusal_text
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
-from engine.agent.acp.transport import MESSAGE_LIMIT, BoundedTransport
-from engine.agent.acp.updates import ToolCall, Updates
+from engine.agent.acp.terminals import read_terminal
+from engine.agent.acp.transport import InvalidLineError, LineTransport
+from engine.agent.acp.updates import Earlier, ToolCall, TurnEnd, Updates
 from engine.core.ports import SessionObserver
 from engine.core.text import clean_line, first_problem
 from engine.models.messages import Piece
@@ -30,7 +31,7 @@ from engine.sandbox.process import Launcher
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.tools.mcp.process import open_reader, open_writer
 from engine.tools.simple_coder import SimpleCoder
-from engine.value import dataclass, replace
+from engine.value import replace
 
 VERSION = 1
 """The protocol's version."""
@@ -38,22 +39,16 @@ GREETING_S = 180.0
 """Seconds that the program has for each answer until its session is open."""
 CANCEL_S = 10.0
 """Seconds that it has to end a turn that was cancelled; then its processes are ended."""
+MESSAGE_LIMIT = 8 * 1024 * 1024
+"""Bytes of one message."""
+INVALID_MOST = 20
+"""Lines that are no messages, after which nothing more is read."""
 ASKS_MOST = 32
 """Requests that may wait at a time."""
 UPDATES_MOST = 200_000
 """Updates of one turn; a program that sends more is held to be out of its mind."""
 PROGRAM = "program"
 """The program's name among the agent's jobs."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
-    """How a turn ended."""
-
-    reason: str
-    """The protocol's reason, such as `end_turn`; `failed` where the program did not say one."""
-    text: str = ""
-    """What the program said last, or what went wrong."""
 
 
 class AcpSession:
@@ -106,7 +101,7 @@ class AcpSession:
         """Whether a turn is under way, or its end was not taken yet."""
         return self._turn is not None
 
-    async def open(self, observer: SessionObserver | None, earlier: str) -> None:
+    async def open(self, observer: SessionObserver | None, earlier: Earlier) -> None:
         """Start the program and open a session, an earlier one where the program can.
 
         Raises:
@@ -162,8 +157,8 @@ class AcpSession:
             os.close(theirs_in)
             os.close(theirs_out)
         self._trouble = ""
-        transport = BoundedTransport(reader, writer, self._fail)
-        self._connection = Connection(self._handle, transport)
+        transport = LineTransport(reader, writer, MESSAGE_LIMIT, self._refuse)
+        self._connection, self._invalid = Connection(self._handle, transport), 0
         self._begin(self._watch(self._job))
 
     async def _watch(self, job: BackgroundJob) -> None:
@@ -171,6 +166,15 @@ class AcpSession:
         if self._job is job:
             self._fail("")
             self._came.set()
+
+    async def _refuse(self, line: InvalidLineError) -> bool:
+        """Leave a line alone that is no message; not many of them, and none without an end."""
+        self._invalid += 1
+        if line.endless:
+            self._fail(f"it sent a message of more than {MESSAGE_LIMIT // 2**20} MiB")
+        elif self._invalid > INVALID_MOST:
+            self._fail(f"it sent more than {INVALID_MOST} lines that are no messages of the protocol")
+        return not self._trouble
 
     def _fail(self, why: str) -> None:
         """Nothing more is read of the program: end it."""
@@ -214,16 +218,10 @@ class AcpSession:
 
     # -------------------------------------------------------------- the session
 
-    async def _greet(self, earlier: str) -> None:
-        about = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
-        hello = {
-            "protocolVersion": VERSION,
-            "clientCapabilities": about,
-            "clientInfo": {"name": "pilothouse"},
-        }
-        answer = await self._ask(
-            "initialize", {**hello, "clientInfo": {"name": "pilothouse", "version": "1"}}
-        )
+    async def _greet(self, earlier: Earlier) -> None:
+        about = {"fs": {"readTextFile": self.program.reads, "writeTextFile": True}, "terminal": True}
+        hello = {"protocolVersion": VERSION, "clientInfo": {"name": "pilothouse", "version": "1"}}
+        answer = await self._ask("initialize", {**hello, "clientCapabilities": about})
         if (version := answer.get("protocolVersion")) != VERSION:
             raise AcpError(
                 f"{self.program.name} speaks version {str(version)[:20]} of the protocol, and Pilothouse "
@@ -232,27 +230,14 @@ class AcpSession:
         info = answer.get("agentInfo") or {}
         name = f"{info.get('title') or info.get('name') or self.program.name} {info.get('version') or ''}"
         self.label, can = clean_line(name.strip(), limit=60), answer.get("agentCapabilities") or {}
-        opened: dict[str, Any] = {}
-        where = {"cwd": str(self._coder().files.root), "mcpServers": []}
-        resumes = "resume" in (can.get("sessionCapabilities") or {})
-        if earlier and (resumes or can.get("loadSession")):
-            method = "session/resume" if resumes else "session/load"
-            self._loading, self.id = True, earlier
-            try:
-                opened = await self._ask(method, {**where, "sessionId": earlier})
-            except AcpError:
-                self.id = ""  # it no longer knows the session: a new one is told what was done
-            finally:
-                self._loading = False
-        if not self.id:
-            opened = await self._ask("session/new", where)
-            given = opened.get("sessionId")
-            self.id = given if isinstance(given, str) else ""
-            if not self.id:
-                raise AcpError(f"{self.label} opened no session: it gave no id")
+        more = can.get("sessionCapabilities") or {}
+        known = "session/resume" if "resume" in more else "session/load" if can.get("loadSession") else ""
+        forks = "session/fork" if "fork" in more else ""
+        opened = await self._open_session(forks if earlier.forked else known, earlier)
         self.updates.take_options(opened)
         lacks = {
-            "earlier sessions": resumes or can.get("loadSession"),
+            "earlier sessions": known,
+            "forks": forks,
             "modes": "mode" in self.updates.options,
             "a choice of models": "model" in self.updates.options,
         }
@@ -261,6 +246,26 @@ class AcpSession:
         for option, value in {"mode": wanted.mode, "model": wanted.model, **wanted.options}.items():
             if value != "":
                 await self.choose(option, value)
+
+    async def _open_session(self, method: str, earlier: Earlier) -> dict[str, Any]:
+        """Open an earlier session where there is a method for it, or else one that is told what was done."""
+        where = {"cwd": str(self._coder().files.root), "mcpServers": []}
+        opened: dict[str, Any] = {}
+        if earlier.session and method:
+            self._loading, self.id = True, "" if earlier.forked else earlier.session
+            try:
+                opened = await self._ask(method, {**where, "sessionId": earlier.session})
+            except AcpError:
+                self.id = ""
+            finally:
+                self._loading = False
+        if not self.id and not opened.get("sessionId"):
+            opened = await self._ask("session/new", where)
+        given = opened.get("sessionId") if not self.id else self.id
+        self.id = given if isinstance(given, str) else ""
+        if not self.id:
+            raise AcpError(f"{self.label} opened no session: it gave no id")
+        return opened
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return its answer.
@@ -470,28 +475,7 @@ class AcpSession:
         return await answer
 
     async def _read_terminal(self, method: str, given: dict[str, Any]) -> Any:
-        """Answer what concerns a terminal of the session's own."""
-        from acp.exceptions import RequestError
-
-        job = self.terminals.get(str(given.get("terminalId")))
-        if job is None:
-            return RequestError(-32602, "there is no such terminal")
-        if method == "terminal/kill" or method == "terminal/release":
-            job.stop()
-            if method == "terminal/release":
-                del self.terminals[job.id]
-            return {}
-        if method == "terminal/wait_for_exit":
-            await job.over.wait()
-        code = job.result.return_code if job.result is not None else None
-        ended = {"exitCode": code if code is not None and code >= 0 else None}
-        if code is None or code < 0:
-            ended["signal"] = job.told[:100] or None  # type: ignore[assignment]
-        if method == "terminal/wait_for_exit":
-            return ended
-        output = "\n".join(job.newest(2_000))
-        over = {"exitStatus": ended} if job.over.is_set() else {}
-        return {"output": output, "truncated": False, **over}
+        return await read_terminal(self.terminals, method, given)
 
 
 _Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]

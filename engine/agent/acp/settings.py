@@ -71,6 +71,8 @@ class Program:
     variables: Mapping[str, str]
     """As `env` has them; `${NAME}` is not looked up yet."""
     install: str = ""
+    reads: bool = True
+    """Whether it can have Pilothouse read files for it."""
 
     @property
     def name(self) -> str:
@@ -111,7 +113,8 @@ def read_acp(meta: Mapping[str, Any]) -> Program:
     except ValueError as error:
         raise AcpError(f"command: {error}") from None
     variables = {**preset.get("variables", {}), **_checked(words, given)}
-    program = Program(tuple(words), given, variables, preset.get("install", ""))
+    more = {name: preset[name] for name in ("install", "reads") if name in preset}
+    program = Program(tuple(words), given, variables, **more)
     policy_of(program, SandboxPolicy(), Tier.FULL)
     return program
 

@@ -11,6 +11,7 @@ from typing import Any
 from engine.agent.acp.session import AcpSession
 from engine.agent.acp.settings import AcpError, read_acp
 from engine.agent.acp.thinker import AcpThinker, AcpToolbox
+from engine.agent.acp.updates import Earlier
 from engine.agent.actions.pipeline import Toolbox
 from engine.agent.actions.snapshots import Saver
 from engine.agent.model_calls import ModelStreamRecorder
@@ -55,13 +56,14 @@ class AcpSupport:
         """Thinker and toolbox of an agent."""
         name = state.agent_id
 
-        async def earlier() -> str:
+        async def earlier() -> Earlier:
             with suppress(JournalError):
-                for event in reversed(await store.last(50, name, kind=ev.ActionFinished.kind)):
-                    session = json.loads(event.body).get("result", {}).get("session")
-                    if isinstance(session, str) and session:
-                        return session
-            return ""
+                if found := await _session_of(store, name):
+                    return Earlier(found)
+                if state.forked is not None:
+                    version = int(state.forked.parent.rpartition(":")[2])
+                    return Earlier(await _session_of(store, state.forked.agent, version), forked=True)
+            return Earlier()
 
         def record(called: ev.ModelCalled) -> None:
             if stream.listener is not None:
@@ -70,3 +72,12 @@ class AcpSupport:
         session = AcpSession(name, read_acp(state.config.meta), partial(coders.of, name), stream.piece)
         thinker = AcpThinker(session, state, saver, partial(coders.of, name), record, earlier, stream.flush)
         return thinker, AcpToolbox(thinker, inner)
+
+
+async def _session_of(store: JournalStore, agent: str, until: int | None = None) -> str:
+    """The session that an agent had last, by a version of its stream; empty for none."""
+    for event in reversed(await store.last(50, agent, kind=ev.ActionFinished.kind)):
+        session = json.loads(event.body).get("result", {}).get("session")
+        if isinstance(session, str) and session and (until is None or event.version <= until):
+            return session
+    return ""

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from engine.agent.acp.requests import Ask, refusal
-from engine.agent.acp.session import AcpSession, TurnEnd
+from engine.agent.acp.session import AcpSession
 from engine.agent.acp.settings import AcpError
-from engine.agent.acp.updates import Taken
+from engine.agent.acp.updates import Earlier, Taken, TurnEnd
 from engine.agent.actions.pipeline import Toolbox, answer_of
 from engine.agent.actions.snapshots import Saver
 from engine.core import events as ev
@@ -49,8 +49,8 @@ SILENT_S = 2.0
 """Seconds after which such a call counts as over where the program asks for something else meanwhile."""
 LISTED = 20
 """Files that are named of those that were changed outside of the protocol."""
-Known = Callable[[], Awaitable[str]]
-"""Gives the program's id of the session that the agent had last, in an earlier run of Pilothouse."""
+Known = Callable[[], Awaitable[Earlier]]
+"""Gives the session that the agent had last, in an earlier run of Pilothouse or before it was forked."""
 
 
 class AcpThinker:
@@ -152,7 +152,8 @@ class AcpThinker:
         why = self._result.message if self._result is not None else ""
         if not why and self._state.failures and request.recent and not request.recent[-1].ok:
             why = str(self._state.failures[-1].message)
-        ask.reply(refusal(ask, why or "the operator did not let it run"))
+        missing = self._result is not None and self._result.code is ErrorCode.NOT_FOUND
+        ask.reply(refusal(ask, why or "the operator did not let it run", missing=missing))
         self._refused, self.session.updates.said = ask.title, ""
 
     async def _ended(self, end: TurnEnd) -> Decision:
@@ -221,7 +222,8 @@ class AcpThinker:
         try:
             if not session.alive:
                 await asyncio.to_thread(importlib.import_module, "acp")
-                await session.open(context.observer, session.id or await self._earlier())
+                earlier = Earlier(session.id) if session.id else await self._earlier()
+                await session.open(context.observer, earlier)
         except AcpError as error:
             self._failed = str(error)
             return _error(ErrorCode.INTERNAL, self._failed)
@@ -260,7 +262,7 @@ class AcpThinker:
             else:
                 result = await inner.call(action, tool, command, args, context)
                 if result.ok:
-                    ask.reply(_content(ask, result) if command == "read" else {})
+                    ask.reply(_content(ask, result))
         except asyncio.CancelledError:
             self.session.cancel("its action was cut off")
             raise
@@ -289,12 +291,15 @@ class AcpThinker:
         call = self.session.updates.calls[ask.call]
 
         async def serve(part: Ask) -> bool:
-            """Write what was just allowed, where the program has Pilothouse write it."""
-            if part.method != "fs/write_text_file" or not part.same(ask.tool, ask.command, args):
+            """Do what is a part of what was just allowed, where the program has Pilothouse do it."""
+            if not _part_of(ask, part, args):
                 return False
             leave = replace(context, granted=True)
-            done = await inner.call(action, part.tool, part.command, part.args, leave)
-            part.reply({} if done.ok else refusal(part, done.message))
+            if part.command == "start":
+                done = await self._open_terminal(part, leave)
+            else:
+                done = await inner.call(action, part.tool, part.command, part.args, leave)
+            part.reply(_content(part, done) if done.ok else refusal(part, done.message))
             return True
 
         known = await self.session.call_over(call, OWN_TOOL_S, SILENT_S, serve)
@@ -389,8 +394,20 @@ def outline(entries: Sequence[tuple[str, str]]) -> tuple[PlanStep, ...]:
     )
 
 
+def _part_of(ask: Ask, part: Ask, args: Mapping[str, Any]) -> bool:
+    """Whether a request belongs to a tool call that was allowed: its file, or its command."""
+    if part.call:
+        return False
+    if part.command == "read":
+        return bool(part.args["path"] == args.get("path"))
+    command = "run" if part.command == "start" else part.command
+    return (part.tool, command, part.args) == (ask.tool, ask.command, args)
+
+
 def _content(ask: Ask, result: ToolResult) -> dict[str, str]:
-    """The part of a file that was asked for."""
+    """The answer to what was done: of a file the part that was asked for."""
+    if ask.command != "read":
+        return {}
     lines = str(result.data.get("content", "")).splitlines(keepends=True)
     first = max(0, (ask.given.get("line") or 1) - 1)
     limit = ask.given.get("limit")

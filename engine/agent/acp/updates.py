@@ -10,10 +10,13 @@ from engine.core.text import clean_line
 from engine.models.messages import Piece
 from engine.value import dataclass, field
 
-CALLS_KEPT, ENTRIES_MOST = 500, 100
-"""Tool calls that are remembered, and entries of a plan that are shown."""
+CALLS_KEPT, DIFFS_KEPT, ENTRIES_MOST = 500, 16, 100
+"""Tool calls that are remembered, those whose diffs are, and entries of a plan that are shown."""
 LINE = 120
 """Characters of an entry or a title."""
+
+ENDED = ("completed", "failed")
+"""Statuses of a tool call that is over."""
 
 
 @dataclass(eq=False, slots=True)
@@ -24,6 +27,12 @@ class ToolCall:
     kind: str = "other"
     status: str = ""
     content: str = ""
+    diff: tuple[str, str | None, str] | None = None
+    """Path, text before and text after of what it changes first."""
+    path: str = ""
+    """The first path that it names."""
+    command: str | list[Any] = ""
+    """What it runs."""
     asked: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -34,6 +43,26 @@ class Taken:
 
     tokens: int = 0
     usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    reason: str
+    """The protocol's reason, such as `end_turn`; `failed` where the program did not say one."""
+    text: str = ""
+    """What the program said last, or what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A session that the program may still know."""
+
+    session: str = ""
+    """The program's own id of it; empty for none."""
+    forked: bool = False
+    """Whether it is the session of the agent that this one is a fork of."""
 
 
 class Updates:
@@ -115,15 +144,17 @@ class Updates:
         """Take what the program tells of one of its tool calls."""
         ident = str(told.get("toolCallId"))[:200]
         call = self.calls.setdefault(ident, ToolCall())
-        if told.get("sessionUpdate") == "tool_call" and call.over.is_set():
+        again = told.get("sessionUpdate") != "tool_call_update" and told.get("status") not in ENDED
+        if call.over.is_set() and again:
             call = self.calls[ident] = ToolCall()  # the name is used once more
         for name in ("title", "kind", "status"):
             if isinstance(value := told.get(name), str):
                 setattr(call, name, value[:1_000])
+        self._take_details(call, told)
         texts = [part.get("content") for part in dicts(told.get("content")) if part.get("type") == "content"]
         if said := "\n".join(str(text.get("text", "")) for text in texts if isinstance(text, dict)):
             call.content = said[:100_000]
-        if call.status in ("completed", "failed") and not call.over.is_set():
+        if call.status in ENDED and not call.over.is_set():
             call.over.set()
             if not call.asked:
                 what = clean_line(f"{call.kind} {call.title}", limit=LINE)
@@ -131,6 +162,21 @@ class Updates:
         if len(self.calls) > CALLS_KEPT:
             self.calls.pop(next(iter(self.calls)))
         return call
+
+    def _take_details(self, call: ToolCall, told: Mapping[str, Any]) -> None:
+        """Take what a call changes or runs, which not every program says once more where it asks leave."""
+        for part in dicts(told.get("content")):
+            path, old, new = part.get("path"), part.get("oldText"), part.get("newText")
+            if part.get("type") == "diff" and isinstance(path, str) and isinstance(new, str):
+                call.diff = (path, old if isinstance(old, str) else None, new)
+                for forgotten in list(self.calls.values())[:-DIFFS_KEPT]:
+                    forgotten.diff = None
+                break
+        paths = [place.get("path") for place in dicts(told.get("locations"))]
+        call.path = next((path for path in paths if isinstance(path, str) and path), call.path)
+        raw = told.get("rawInput")
+        command = raw.get("command") if isinstance(raw, dict) else None
+        call.command = command if isinstance(command, str | list) and command else call.command
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:

@@ -104,13 +104,20 @@ async def connected(*, name: str = "Zed", program: list[str] | None = None) -> A
     assert process.returncode == 0
 
 
+async def begin(editor: Editor, workspace: Path) -> Editor:
+    """Have an editor begin anew, with a session of its own."""
+    made = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[])
+    editor.session, editor.choose = made.session_id, lambda options: options[0]
+    editor.updates.clear()
+    editor.asked.clear()
+    return editor
+
+
 @asynccontextmanager
 async def opened(workspace: Path, **more: Any) -> AsyncIterator[Editor]:
-    """The same, with a new session."""
+    """An editor with a program of its own and a new session."""
     async with connected(**more) as editor:
-        made = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[])
-        editor.session = made.session_id
-        yield editor
+        yield await begin(editor, workspace)
 
 
 class Raw:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from acp import RequestError, image_block, resource_link_block, text_block
 
 from app.cli.main import main
 from engine.core import commands as cmd
-from tests.app.gateways.acp_clients import Raw, connected, opened
+from tests.app.gateways.acp_clients import Editor, Raw, begin, connected, opened
 from tests.app.gateways.sockets import client_of, serving
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 WAITS = "run `python -c 'import time; time.sleep(600)'`"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def program() -> AsyncIterator[Editor]:
+    """An editor whose program serves the workspaces of several tests, as it takes seconds to start."""
+    async with connected() as editor:
+        yield editor
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def editor(program: Editor, tmp_path: Path) -> Editor:
+    """The same with a session in a workspace of the test's own."""
+    return await begin(program, tmp_path)
 
 
 async def verified(workspace: Path) -> None:
@@ -22,57 +38,57 @@ async def verified(workspace: Path) -> None:
         assert await asyncio.to_thread(main, ["sessions", command, "--workspace", str(workspace)]) == 0
 
 
-async def test_a_prompt_makes_a_file_and_shows_plan_calls_and_diffs(tmp_path: Path) -> None:
-    async with opened(tmp_path) as editor:
-        assert editor.session.startswith("zed@")
-        text = "create a directory called notes and write 'hello' to notes/a.txt"
-        assert await editor.prompt(text) == "end_turn"
-        (file,) = (tmp_path / "sandbox").rglob("*.txt")
-        assert file.read_text() == "hello\n"
-        plans = [[entry["status"] for entry in plan["entries"]] for plan in editor.of_kind("plan")]
-        assert plans[0] == ["pending", "pending"]
-        assert plans[-1] == ["completed", "completed"]
-        assert editor.statuses("a2") == ["pending", "in_progress", "completed"]
-        assert await editor.prompt("replace hello with bye in notes/a.txt") == "end_turn"
-        diff = {"type": "diff", "path": str(file), "oldText": "hello\n", "newText": "bye\n"}
-        assert editor.of_kind("tool_call_update")[-1]["content"] == [diff]
-        assert editor.said().count("Done: ") == 2
-        assert await editor.prompt("sing a song") == "end_turn"
-        assert "Failed: " in editor.said()
-        assert not editor.asked
-        assert await editor.prompt("/status") == "end_turn"
-        assert "zed PAUSED" in editor.said()
+async def test_a_prompt_makes_a_file_and_shows_plan_calls_and_diffs(editor: Editor, tmp_path: Path) -> None:
+    assert editor.session.startswith("zed@")
+    text = "create a directory called notes and write 'hello' to notes/a.txt"
+    assert await editor.prompt(text) == "end_turn"
+    (file,) = (tmp_path / "sandbox").rglob("*.txt")
+    assert file.read_text() == "hello\n"
+    plans = [[entry["status"] for entry in plan["entries"]] for plan in editor.of_kind("plan")]
+    assert plans[0] == ["pending", "pending"]
+    assert plans[-1] == ["completed", "completed"]
+    assert editor.statuses("a2") == ["pending", "in_progress", "completed"]
+    assert await editor.prompt("replace hello with bye in notes/a.txt") == "end_turn"
+    diff = {"type": "diff", "path": str(file), "oldText": "hello\n", "newText": "bye\n"}
+    assert editor.of_kind("tool_call_update")[-1]["content"] == [diff]
+    assert editor.said().count("Done: ") == 2
+    assert await editor.prompt("sing a song") == "end_turn"
+    assert "Failed: " in editor.said()
+    assert not editor.asked
+    assert await editor.prompt("/status") == "end_turn"
+    assert "zed PAUSED" in editor.said()
     await verified(tmp_path)
 
 
-async def test_an_approval_is_asked_with_its_diff_and_an_answer_of_each_kind_counts(tmp_path: Path) -> None:
-    async with opened(tmp_path) as editor:
-        session = editor.session
-        await editor.agent.set_session_mode(mode_id="ask-changes", session_id=session)
-        assert await editor.prompt("write 'one' to a.txt") == "end_turn"
-        call, options = editor.asked[0]
-        assert call["toolCallId"] == "a1"
-        assert call["content"][0]["newText"] == "one\n"
-        assert [option.kind for option in options] == [
-            "allow_once",
-            "allow_always",
-            "allow_always",
-            "reject_once",
-        ]
-        assert "write paths=a.txt" in options[1].name
+async def test_an_approval_is_asked_with_its_diff_and_an_answer_of_each_kind_counts(
+    editor: Editor, tmp_path: Path
+) -> None:
+    session = editor.session
+    await editor.agent.set_session_mode(mode_id="ask-changes", session_id=session)
+    assert await editor.prompt("write 'one' to a.txt") == "end_turn"
+    call, options = editor.asked[0]
+    assert call["toolCallId"] == "a1"
+    assert call["content"][0]["newText"] == "one\n"
+    assert [option.kind for option in options] == [
+        "allow_once",
+        "allow_always",
+        "allow_always",
+        "reject_once",
+    ]
+    assert "write paths=a.txt" in options[1].name
 
-        editor.choose = lambda options: options[-1]
-        assert await editor.prompt("write 'two' to a.txt") == "end_turn"
-        assert (tmp_path / "sandbox" / "a.txt").read_text() == "one\n"
-        assert editor.statuses("a2") == ["pending", "failed"]
-        assert "denied" in editor.said()
+    editor.choose = lambda options: options[-1]
+    assert await editor.prompt("write 'two' to a.txt") == "end_turn"
+    assert (tmp_path / "sandbox" / "a.txt").read_text() == "one\n"
+    assert editor.statuses("a2") == ["pending", "failed"]
+    assert "denied" in editor.said()
 
-        editor.choose = lambda options: options[1]
-        asked = len(editor.asked)
-        for word in ("three", "four"):
-            assert await editor.prompt(f"write '{word}' to a.txt") == "end_turn"
-        assert len(editor.asked) == asked + 1, "what is allowed in the session is not asked again"
-        assert (tmp_path / "sandbox" / "a.txt").read_text() == "four\n"
+    editor.choose = lambda options: options[1]
+    asked = len(editor.asked)
+    for word in ("three", "four"):
+        assert await editor.prompt(f"write '{word}' to a.txt") == "end_turn"
+    assert len(editor.asked) == asked + 1, "what is allowed in the session is not asked again"
+    assert (tmp_path / "sandbox" / "a.txt").read_text() == "four\n"
     await verified(tmp_path)
 
 
@@ -99,27 +115,27 @@ async def test_cancel_in_the_midst_stops_what_runs_and_gives_the_goal_up(tmp_pat
     await verified(tmp_path)
 
 
-async def test_step_mode_asks_before_each_action_until_it_is_left(tmp_path: Path) -> None:
-    async with opened(tmp_path) as editor:
-        await editor.agent.set_session_mode(mode_id="ask", session_id=editor.session)
-        assert await editor.prompt("create a directory called one and list the files") == "end_turn"
-        assert [call["title"].split(" ")[0] for call, _ in editor.asked] == ["mkdir", "ls"]
-        await editor.agent.set_session_mode(mode_id="allow", session_id=editor.session)
-        modes = [update["currentModeId"] for update in editor.of_kind("current_mode_update")]
-        assert modes == ["ask", "allow"]
-        assert await editor.prompt("create a directory called two") == "end_turn"
-        assert len(editor.asked) == 2
+async def test_step_mode_asks_before_each_action_until_it_is_left(editor: Editor, tmp_path: Path) -> None:
+    await editor.agent.set_session_mode(mode_id="ask", session_id=editor.session)
+    assert await editor.prompt("create a directory called one and list the files") == "end_turn"
+    assert [call["title"].split(" ")[0] for call, _ in editor.asked] == ["mkdir", "ls"]
+    await editor.agent.set_session_mode(mode_id="allow", session_id=editor.session)
+    modes = [update["currentModeId"] for update in editor.of_kind("current_mode_update")]
+    assert modes == ["ask", "allow"]
+    assert await editor.prompt("create a directory called two") == "end_turn"
+    assert len(editor.asked) == 2
 
 
-async def test_a_breakpoint_of_the_cockpit_holds_it_and_the_client_may_let_it_go_on(tmp_path: Path) -> None:
-    async with opened(tmp_path) as editor:
-        assert await editor.prompt("/break tool write") == "end_turn"
-        assert await editor.prompt("write 'x' to a.txt") == "end_turn"
-        assert [option.name for option in editor.asked[0][1]] == ["One action", "Run", "Stop"]
-        assert (tmp_path / "sandbox" / "a.txt").exists()
-        editor.choose = lambda options: options[-1]
-        assert await editor.prompt("write 'x' to b.txt") == "cancelled"
-        assert not (tmp_path / "sandbox" / "b.txt").exists()
+async def test_a_breakpoint_of_the_cockpit_holds_it_and_the_client_may_let_it_go_on(
+    editor: Editor, tmp_path: Path
+) -> None:
+    assert await editor.prompt("/break tool write") == "end_turn"
+    assert await editor.prompt("write 'x' to a.txt") == "end_turn"
+    assert [option.name for option in editor.asked[0][1]] == ["One action", "Run", "Stop"]
+    assert (tmp_path / "sandbox" / "a.txt").exists()
+    editor.choose = lambda options: options[-1]
+    assert await editor.prompt("write 'x' to b.txt") == "cancelled"
+    assert not (tmp_path / "sandbox" / "b.txt").exists()
 
 
 async def test_two_clients_and_a_session_that_is_loaded_with_its_story(tmp_path: Path) -> None:
@@ -172,35 +188,30 @@ async def test_a_lost_engine_is_named_and_the_next_prompt_opens_the_workspace_ag
     await program.__aexit__(None, None, None)
 
 
-async def test_what_is_wrong_is_answered_with_a_sentence(tmp_path: Path) -> None:
-    async with opened(tmp_path) as editor:
-        agent, session, here = editor.agent, editor.session, str(tmp_path)
-        link = resource_link_block("a.txt", (tmp_path / "sandbox" / "a.txt").as_uri())
-        linked = await agent.prompt(session_id=session, prompt=[text_block("write 'hello' to "), link])
-        assert linked.stop_reason == "end_turn"
-        assert (tmp_path / "sandbox" / "a.txt").read_text() == "hello\n"
-        for asked, code, words in (
-            (agent.prompt(session_id="zed@0", prompt=[text_block("x")]), -32002, "no session 'zed@0'"),
-            (agent.prompt(session_id=session, prompt=[image_block("AA==", "image/png")]), -32602, "image"),
-            (agent.prompt(session_id=session, prompt=[text_block("x" * 9_000)]), -32602, "9,000 characters"),
-            (agent.prompt(session_id=session, prompt=[text_block(" ")]), -32602, "takes 1 to"),
-            (agent.new_session(cwd="here", mcp_servers=[]), -32602, "no absolute path"),
-            (
-                agent.load_session(cwd=here, session_id="zed@000000000000", mcp_servers=[]),
-                -32002,
-                "no session",
-            ),
-            (agent.load_session(cwd=here, session_id="\x1b[31m../x", mcp_servers=[]), -32002, "no session"),
-            (agent.set_session_mode(session_id=session, mode_id="fly"), -32602, "ask-changes"),
-            (agent.set_config_option(config_id="x", session_id=session, value="y"), -32601, "not found"),
-            (agent.authenticate(method_id="x"), -32601, "Method not found"),
-        ):
-            with pytest.raises(RequestError, match=words) as refused:
-                await asked
-            assert refused.value.code == code
-            assert "\x1b" not in str(refused.value)
-        await agent.cancel(session_id="nobody")
-        assert await editor.prompt("write 'still' to a.txt") == "end_turn"
+async def test_what_is_wrong_is_answered_with_a_sentence(editor: Editor, tmp_path: Path) -> None:
+    agent, session, here = editor.agent, editor.session, str(tmp_path)
+    link = resource_link_block("a.txt", (tmp_path / "sandbox" / "a.txt").as_uri())
+    linked = await agent.prompt(session_id=session, prompt=[text_block("write 'hello' to "), link])
+    assert linked.stop_reason == "end_turn"
+    assert (tmp_path / "sandbox" / "a.txt").read_text() == "hello\n"
+    for asked, code, words in (
+        (agent.prompt(session_id="zed@0", prompt=[text_block("x")]), -32002, "no session 'zed@0'"),
+        (agent.prompt(session_id=session, prompt=[image_block("AA==", "image/png")]), -32602, "image"),
+        (agent.prompt(session_id=session, prompt=[text_block("x" * 9_000)]), -32602, "9,000 characters"),
+        (agent.prompt(session_id=session, prompt=[text_block(" ")]), -32602, "takes 1 to"),
+        (agent.new_session(cwd="here", mcp_servers=[]), -32602, "no absolute path"),
+        (agent.load_session(cwd=here, session_id="zed@000000000000", mcp_servers=[]), -32002, "no session"),
+        (agent.load_session(cwd=here, session_id="\x1b[31m../x", mcp_servers=[]), -32002, "no session"),
+        (agent.set_session_mode(session_id=session, mode_id="fly"), -32602, "ask-changes"),
+        (agent.set_config_option(config_id="x", session_id=session, value="y"), -32601, "not found"),
+        (agent.authenticate(method_id="x"), -32601, "Method not found"),
+    ):
+        with pytest.raises(RequestError, match=words) as refused:
+            await asked
+        assert refused.value.code == code
+        assert "\x1b" not in str(refused.value)
+    await agent.cancel(session_id="nobody")
+    assert await editor.prompt("write 'still' to a.txt") == "end_turn"
 
 
 async def test_hostile_bytes_are_answered_and_harm_nothing(tmp_path: Path) -> None:

@@ -132,6 +132,21 @@ def three() -> None:
     say(", ".join(f"{n}: {'error' not in write(f'{n}.txt', str(n))}" for n in range(5)))
 
 
+def timed(count: str) -> None:
+    """Reads, writes and asks leave so many times, and says how many milliseconds each took."""
+    took: dict[str, list[float]] = {"read": [], "write": [], "permission": []}
+    for n in range(int(count)):
+        for what, work in (
+            ("read", lambda: read("notes.txt")),
+            ("write", lambda n=n: write(f"{n}.txt", str(n))),
+            ("permission", lambda n=n: edit(f"own-{n}.txt", str(n))),
+        ):
+            began = time.perf_counter()
+            work()
+            took[what].append(round(1000 * (time.perf_counter() - began), 3))
+    say(json.dumps(took))
+
+
 def behind() -> None:
     """Changes files without a word, and asks for one."""
     Path("secret.txt").write_text("mine")
@@ -150,6 +165,11 @@ def halts() -> None:
 
 
 def loads() -> None:
+    """Says by what its session was opened."""
+    say(OPENED[-1])
+
+
+def forked() -> None:
     """Says by what its session was opened."""
     say(OPENED[-1])
 
@@ -269,6 +289,45 @@ def forks() -> None:
         os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "1000")
 
 
+def forged() -> None:
+    """Speaks in another session's name, answers what nobody asked, and answers its own prompt beforehand."""
+    about = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "forged"}}
+    send({"method": "session/update", "params": {"sessionId": "another", "update": about}})
+    for number in (-1, 17, 4_000_000_000):
+        send({"id": number, "result": {"stopReason": "end_turn"}})
+    told = wait(post("terminal/create", "another", command="touch forged.txt"))
+    say(f"as myself: {told['error']['message']}")
+
+
+def endless() -> None:
+    """Sends small updates without end."""
+    while True:
+        update("tool_call_update", toolCallId="x", status="in_progress")
+
+
+def swaps() -> None:
+    """Asks leave for one file, and then writes others."""
+    call = {"toolCallId": "swap", "title": "edit a.txt", "kind": "edit", "status": "pending"}
+    diff = {"type": "diff", "path": here("a.txt"), "oldText": None, "newText": "harmless"}
+    options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]
+    told = ask("session/request_permission", toolCall={**call, "content": [diff]}, options=options)
+    say(f"leave: {told['result']['outcome']['optionId']}; ")
+    for name, content in (("settings.toml", "x"), ("a.txt", "harmful")):
+        say(f"{name}: {write(name, content).get('error', {}).get('message', 'written')}; ")
+
+
+def odd() -> None:
+    """Ends its turn with what is no answer; see `main`."""
+
+
+def mute() -> None:
+    """Answers nothing at all; see `main`."""
+
+
+def nameless() -> None:
+    """Opens a session without an id; see `main`."""
+
+
 def dies() -> None:
     """Ends in the middle of its turn."""
     print("out of memory", file=sys.stderr)
@@ -304,27 +363,31 @@ def main(deed: str, *args: str) -> None:
     while True:
         message = BACKLOG.pop(0) if BACKLOG else receive()
         number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        if deed == "mute":
+            continue
         if method == "initialize":
             if deed == "old":
                 send({"id": number, "result": {"protocolVersion": 0}})
                 continue
-            can = {"loadSession": deed == "loads"}
+            can: dict[str, Any] = {"loadSession": deed == "loads"}
+            can |= {"sessionCapabilities": {"fork": {}, "resume": {}}} if deed == "forked" else {}
             info = {"name": "tester\x1b[31m" if deed == "paints" else "tester", "version": "7"}
             send(
                 {"id": number, "result": {"protocolVersion": 1, "agentCapabilities": can, "agentInfo": info}}
             )
-        elif method in ("session/new", "session/load"):
+        elif method in ("session/new", "session/load", "session/fork", "session/resume"):
             OPENED.append(f"{method} {params.get('sessionId')}")
             modes = {
                 "currentModeId": "code",
                 "availableModes": [{"id": "code", "name": "Code"}, {"id": "ask", "name": "Ask"}],
             }
-            send({"id": number, "result": {"sessionId": SESSION, "modes": modes}})
+            session = {} if deed == "nameless" else {"sessionId": SESSION}
+            send({"id": number, "result": {**session, "modes": modes}})
         elif method == "session/prompt":
             with Path(".home/prompts").open("a") as prompts:
                 prompts.write(json.dumps(params["prompt"]) + "\n")
             DEEDS[deed](*args)
-            send({"id": number, "result": {"stopReason": "end_turn"}})
+            send({"id": number, "result": [7] if deed == "odd" else {"stopReason": "end_turn"}})
         elif number is not None and method:
             send({"id": number, "result": {}})
 

@@ -81,6 +81,21 @@ async def test_an_earlier_session_is_loaded_where_the_program_can(flight: Flight
     assert "session/load session-1" in str(state.goals["g2"].reason)
 
 
+async def test_a_fork_forks_the_session_where_the_program_can(flight: Flight, tmp_path: Path) -> None:
+    await helped(flight, tmp_path, "forked")
+    await flight.do(cmd.Run)
+    state = await flight.until(lambda s: s.goals["g1"].status.terminal or s.intervention)
+    await flight.do(cmd.ForkAgent, name="other", to=state.version)
+    for agent, goal in (("other", "g2"), ("dev", "g2")):
+        await flight.do(cmd.AdoptGoal, agent=agent, text="again")
+        await flight.do(cmd.Run, agent=agent)
+        await flight.until(lambda s, g=goal: g in s.goals and s.goals[g].status.terminal, agent)
+    said = str((await flight.state("other")).goals["g2"].reason)
+    assert said == "session/fork session-1"
+    started = (await flight.payloads(ev.ActionFinished))[0].result
+    assert started["lacks"] == ["a choice of models"]
+
+
 async def test_modes_are_offered_and_chosen(flight: Flight, tmp_path: Path) -> None:
     await helped(flight, tmp_path, "three", mode="ask")
     await flight.do(cmd.Run)

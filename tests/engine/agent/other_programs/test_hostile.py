@@ -8,6 +8,7 @@ import pytest
 
 from engine.core import commands as cmd
 from engine.core import events as ev
+from engine.core.agents import RunState
 from engine.core.goals import GoalStatus
 from engine.core.state import AgentState
 from tests.engine.agent.engine_flight import Flight
@@ -30,6 +31,7 @@ async def end_of(flight: Flight, place: Path, deed: str, **config: object) -> tu
         ("huge", "it sent a message of more than 8 MiB"),
         ("nonsense", "it sent more than 20 lines that are no messages of the protocol"),
         ("dies", "exited 9 after"),
+        ("nameless", "opened no session: it gave no id"),
         ("old", "speaks version 0 of the protocol, and Pilothouse 1: update the program"),
     ],
 )
@@ -39,6 +41,57 @@ async def test_a_program_that_breaks_the_protocol_is_ended_with_a_sentence(
     state, said = await end_of(flight, tmp_path, deed)
     assert why in said
     assert state.goals["g1"].status is GoalStatus.ACTIVE
+    assert living(flight) == []
+
+
+async def test_one_that_answers_nothing_is_ended(
+    flight: Flight, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.agent.acp.session.GREETING_S", 0.5)
+    _, said = await end_of(flight, tmp_path, "mute")
+    assert "agent did not answer initialize within 0.5 s" in said
+    assert living(flight) == []
+
+
+async def test_a_turn_that_ends_with_no_answer_is_a_failure(flight: Flight, tmp_path: Path) -> None:
+    _, said = await end_of(flight, tmp_path, "odd")
+    assert "tester 7 ended its turn without a reason" in said
+
+
+async def test_updates_without_end_end_the_program(
+    flight: Flight, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.agent.acp.session.UPDATES_MOST", 300)
+    _, said = await end_of(flight, tmp_path, "endless")
+    assert "it sent 300 updates in one turn" in said
+    assert living(flight) == []
+
+
+async def test_what_is_said_in_another_name_does_not_count(flight: Flight, tmp_path: Path) -> None:
+    _, said = await end_of(flight, tmp_path, "forged")
+    assert said == "as myself: there is no such session"
+    assert not (flight.sandbox / "forged.txt").exists()
+
+
+async def test_leave_for_one_file_is_leave_for_that_one_alone(flight: Flight, tmp_path: Path) -> None:
+    rules = [{"answer": "deny", "command": "write", "paths": ["*.toml"], "reason": "settings stay"}]
+    await helped(flight, tmp_path, "swaps", approvals={"default": "allow", "rules": rules})
+    await flight.do(cmd.SetBreak, line="tool write path=a.txt")
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: s.run is RunState.PAUSED)
+    await flight.do(cmd.Run)
+    state = await flight.until(lambda s: s.run is RunState.PAUSED and s.actions == 2)
+    assert not (flight.sandbox / "settings.toml").exists()
+    await flight.do(cmd.Run)
+    state = await flight.until(lambda s: s.goals["g1"].status.terminal or s.intervention)
+    said = "".join(piece.text for piece in await flight.payloads(ev.ModelSaid))
+    assert "leave: yes; settings.toml: not allowed" in said, state.intervention
+    assert "settings stay (agent rule 1); a.txt: written" in said
+
+
+async def test_programs_without_end_are_held_by_the_jail_and_ended(flight: Flight, tmp_path: Path) -> None:
+    _, said = await end_of(flight, tmp_path, "forks", sandbox={"processes": 24})
+    assert "it had more processes and threads than the limit" in said
     assert living(flight) == []
 
 
