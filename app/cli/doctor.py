@@ -25,8 +25,8 @@ from engine.agent.branches import SNAPSHOTS_DIRECTORY
 from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.journal import JournalError, JournalMissing
 from engine.core.ports import Ports
+from engine.core.store.opening import open_journal
 from engine.core.store.port import DATA_DIRECTORY
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import verify
 from engine.core.text import clean_line
 from engine.memory.embedder_choice import MINILM, EmbedderChoice
@@ -218,7 +218,7 @@ def _left_out(status: StoreStatus) -> str:
 
 async def _journal(workspace: Path) -> dict[str, Any]:
     try:
-        store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+        store = await open_journal(workspace, clock=Ports().clock, read_only=True)
     except JournalMissing:
         return {"ok": True, "reason": "no journal here yet"}
     except (JournalError, PermissionError) as error:

@@ -34,8 +34,8 @@ from engine.core.actions import ResultStatus
 from engine.core.folds.actions import BACKGROUND
 from engine.core.journal import Event, canonical
 from engine.core.ports import Ports
+from engine.core.store.opening import open_journal
 from engine.core.store.places import read_plain
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, first_problem
 from engine.planning.library.missions import Mission, MissionAgent
 from engine.sandbox.files import SandboxFiles
@@ -345,7 +345,7 @@ async def _program(engine: Engine, code: str) -> str:
 
 async def _looked_back(workspace: Path) -> tuple[dict[str, float], bool]:
     """What the journal says of a run, and whether it replays."""
-    store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+    store = await open_journal(workspace, clock=Ports().clock, read_only=True)
     try:
         figures = counted(await store.of_kinds(COUNTED, 0, sys.maxsize))
     finally:

@@ -33,8 +33,8 @@ from app.gateways.socket_server import served
 from engine.core import commands as cmd
 from engine.core.memory import Judgement
 from engine.core.ports import Ports
+from engine.core.store.opening import open_journal
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
-from engine.core.store.sqlite import SqliteJournal
 from engine.core.text import clean_line, short_duration
 from engine.memory.errors import MemoryFault
 from engine.memory.fold import seconds
@@ -76,7 +76,7 @@ async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> An
         JournalError: there is no journal, or it cannot be read.
     """
     clock = Ports().clock
-    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
+    store = await open_journal(workspace, clock=clock, read_only=True)
     try:
         embedder = (await asyncio.to_thread(Settings.load, workspace)).embedder
         memory = await MemoryReader.look(workspace, store, clock=clock, embedder=embedder)

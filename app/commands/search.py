@@ -14,7 +14,7 @@ from app.commands.settings import Settings
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.journal import Event
 from engine.core.ports import Ports
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
 from engine.core.text import clean_line
 from engine.inquiry.event_search import EventSearch
 from engine.inquiry.search import (
@@ -51,7 +51,7 @@ async def search_workspace(
     except SearchError as error:
         return 2, {}, str(error)
     clock = Ports().clock
-    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
+    store = await open_journal(workspace, clock=clock, read_only=True)
     memory: MemoryReader | None = None
     try:
         if Source.MEMORY in what.sources:

@@ -15,7 +15,7 @@ from engine.core.command import NOT_TOLD
 from engine.core.journal import Event, JournalError
 from engine.core.memory_events import MemoryStored
 from engine.core.ports import Ports
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
 from engine.core.text import clean_line
 from engine.inquiry.drift import DeviationKind, PlanDeviation, Revision, plan_deviations, revisions
 from engine.inquiry.indexed_record import record_of
@@ -296,7 +296,7 @@ async def query_why(workspace: Path, what: str, way: Direction, agent: str) -> A
     Raises:
         JournalError: there is no journal, or it cannot be read.
     """
-    store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+    store = await open_journal(workspace, clock=Ports().clock, read_only=True)
     try:
         record = await record_of(workspace, store)
     finally:
