@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
-from engine.core.store.opening import JOURNAL
+from engine.core.store import JOURNAL
 from tests.postgres_server import PostgresServer, left_out
 from tests.settling import settled
 

@@ -20,7 +20,7 @@ from engine.core.goals import GoalStatus
 from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
-from engine.core.store.opening import open_journal
+from engine.core.store.opening import blobs_of, open_journal
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
 from engine.core.store.repair import look, repair
 from engine.core.store.stored import StoredJournal
@@ -59,7 +59,7 @@ async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
         if agent not in agents and len(agents) != 1:
             raise KeyError(f"say with --agent which run is meant; there are: {', '.join(agents) or 'none'}")
         name = agent if agent in agents else agents[0]
-        replay = await _replay_one(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"), name)
+        replay = await _replay_one(store, blobs_of(workspace, Ports().clock), name)
         state, head = fold(await store.read(name)), workspace_head(await store.streams())
     finally:
         await store.close()
@@ -174,7 +174,7 @@ async def _show(store: StoredJournal, workspace: Path, name: str) -> Answer:
 
 
 async def _verify(store: StoredJournal, workspace: Path, name: str) -> Answer:
-    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"))
+    check = await verify(store, blobs_of(workspace, Ports().clock))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
         archived = {file: count for file, _, count in check.archived}
@@ -196,7 +196,7 @@ async def _replay(store: StoredJournal, workspace: Path, name: str) -> Answer:
         agents = [name]
     elif name and not any(session.startswith(name) for session in sessions):
         return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
-    blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+    blobs = blobs_of(workspace, Ports().clock)
     skipped = [] if name in agents else [each for each in streams if each != WORKSPACE and not of_agent(each)]
     replays = [await _replay_one(store, blobs, agent) for agent in agents]
     return _replays_answer(streams, replays, skipped)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.core.journal import JournalError, JournalLocked
 from engine.core.ports import Clock
+from engine.core.store import JOURNAL
 from engine.core.store.blobs import BlobStore
 from engine.core.store.places import clear, read_plain
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
@@ -19,8 +21,9 @@ from engine.core.store.sqlite import SqliteJournal, claim
 from engine.core.store.stored import StoredJournal
 from engine.core.text import clean_line
 
-JOURNAL = "PILOTHOUSE_JOURNAL"
-"""The environment's word for the URL of a journal that is not in a file."""
+if TYPE_CHECKING:
+    from engine.core.store.postgres_blobs import PostgresBlobs
+
 NOTE = "journal.url"
 """In the data directory: where the journal is that is not in it, without any password."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -99,9 +102,28 @@ def _noted(workspace: Path) -> str:
     return ""
 
 
-def blobs_of(workspace: Path) -> BlobStore:
-    """The blobs of a workspace, which those who have its journal elsewhere have as well."""
-    return BlobStore(workspace / DATA_DIRECTORY / "blobs")
+def blobs_of(workspace: Path, clock: Clock) -> BlobStore:
+    """The blobs of a workspace, which are kept beside its journal as well where that is in PostgreSQL.
+
+    Raises:
+        JournalError: the URL of the journal is none.
+    """
+    url = os.environ.get(JOURNAL, "")
+    return BlobStore(
+        workspace / DATA_DIRECTORY / "blobs", shared_blobs(url, workspace, clock) if url else None
+    )
+
+
+def shared_blobs(url: str, workspace: Path, clock: Clock) -> PostgresBlobs:
+    """The blobs beside a journal in PostgreSQL.
+
+    Raises:
+        JournalError: it is no URL of one.
+    """
+    from engine.core.store.postgres_blobs import PostgresBlobs
+    from engine.core.store.postgres_schema import read_address
+
+    return PostgresBlobs(read_address(url, workspace), clock)
 
 
 async def open_store(workspace: Path, clock: Clock, *, create: bool) -> StoredJournal:
