@@ -7,12 +7,14 @@ holds the letters of each group of events, three by three, and what each event d
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine.core.journal import WORKSPACE
+from engine.core.store import JOURNAL
 from engine.core.store.places import is_plain, is_untouched
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.schema import read_only_uri
@@ -48,6 +50,8 @@ def open_index(workspace: Path) -> tuple[sqlite3.Connection, int] | None:
     Returns:
         The connection and the place up to which events are in it; None where there is none of this journal.
     """
+    if os.environ.get(JOURNAL):
+        return None  # a file that is left beside it is not the journal
     path = workspace / DATA_DIRECTORY / INDEX
     connection: sqlite3.Connection | None = None
     try:
