@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from engine.core.journal import JournalError, JournalMissing, JournalTooNew
+from engine.core.store import leases
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SECRET = ("password", "passfile", "sslpassword", "sslkey")
@@ -44,6 +45,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
     ),
     ("create table blobs(digest text primary key, content bytea not null)",),
+    (leases.TABLE,),
 )
 """Statements that lead from each version of the tables to the next; the first makes them."""
 
