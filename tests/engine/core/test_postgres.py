@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -290,6 +293,39 @@ async def test_who_has_no_rights_is_told_how_to_get_them(opened, postgres, tmp_p
 
     with pytest.raises(JournalError, match="GRANT CREATE ON DATABASE"):
         await opened(read_address(postgres.url.replace("pilot@", "guest@"), tmp_path))
+
+
+@needs_server
+async def test_a_full_disk_of_the_server_is_said_and_the_same_events_can_be_tried_again(
+    opened, postgres, tmp_path, new_chain
+) -> None:
+    disk = postgres.room / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"THIS MACHINE CANNOT MOUNT A SMALL DISK: {mounted.stderr.decode().strip()}")
+    try:
+        shutil.chown(disk, "nobody")
+        postgres.sql(f"create tablespace small location '{disk}'")
+        url = f"{postgres.url}&default_tablespace=small&schema=on_a_small_disk"
+        store, chain_ = await opened(read_address(url, tmp_path)), new_chain()
+        before = await store.commit(chain_.take(2))
+        ballast = disk / "ballast"
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        events = [chain_.next(body=f'"{os.urandom(5_000).hex()}"') for _ in range(50)]
+
+        with pytest.raises(JournalWriteError, match=r"nothing of this batch.*disk of the database is full"):
+            await store.commit(events)
+        assert [event async for event in store.events()] == before
+        ballast.unlink()
+
+        assert [event.seq for event in await store.commit(events)] == list(range(3, 53))
+        await store.close()
+        postgres.sql("drop schema on_a_small_disk cascade", "drop tablespace small")
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @needs_server
