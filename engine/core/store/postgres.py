@@ -309,6 +309,7 @@ async def open_postgres(
     database = PostgresDatabase(address, clock, listen=read_only or shared)
     store = StoredJournal(database)
     database.told = store.tell
+    name = writer_name(os.getpid(), clock.now())
     if lock is not None:
         database.resources.callback(lock.release)
     database.resources.push_async_callback(database.link.close)
@@ -318,7 +319,7 @@ async def open_postgres(
             async def begin(connection: Any) -> None:
                 await prepare(connection, address, clock.now(), create=create)
                 if not shared:
-                    await _lock(connection, address, clock.now())
+                    await _lock(connection, address, name)
 
             writing = Link(address, clock, begin)
             database.resources.push_async_callback(writing.close)
@@ -334,21 +335,34 @@ async def open_postgres(
     return store
 
 
-async def _lock(connection: Any, address: Address, now: str) -> None:
+_END_HOLDER = """
+select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+and database = (select oid from pg_database where datname = current_database())
+and (classid::bigint << 32) | objid::bigint = $1
+"""
+
+
+async def _lock(connection: Any, address: Address, name: str) -> None:
     """Be the only one that writes, until this connection ends.
+
+    One that was cut may live on at the server and hold the lock for this same writer: it is ended.
 
     Raises:
         JournalLocked: another is.
     """
     if not await connection.fetchval("select pg_try_advisory_lock($1)", address.lock):
-        words = (await connection.fetchval("select value from meta where key = 'writer'") or "").split()
+        writer = await connection.fetchval("select value from meta where key = 'writer'") or ""
+        if writer == name:
+            await connection.fetch(_END_HOLDER, address.lock)
+            await connection.execute("select pg_advisory_lock($1)", address.lock)
+            return
+        words = writer.split()
         pid, host, since = words if len(words) == 3 else ("unknown", "", "an unknown time")
         who = pid if host == socket.gethostname() else f"{pid} on {host}"
         raise JournalLocked(address.place, who, since)
     with suppress(*asyncpg_errors()):  # it only says who it is
         await connection.execute(
-            "insert into meta values('writer', $1) on conflict(key) do update set value = $1",
-            writer_name(os.getpid(), now),
+            "insert into meta values('writer', $1) on conflict(key) do update set value = $1", name
         )
 
 

@@ -233,6 +233,20 @@ async def test_a_connection_that_is_cut_is_made_again(opened, new_chain, postgre
 
 
 @needs_server
+async def test_a_cut_connection_that_the_server_still_holds_gives_way(opened, new_chain) -> None:
+    store, chain_ = await opened(), new_chain()
+    await store.commit(chain_.take(1))
+    link = store._writer.ledger._link
+    link._connection, cut = None, link._connection  # the server has not noticed
+
+    async with asyncio.timeout(LIMIT_S):
+        await store.commit(chain_.take(1))
+
+    assert await store.count() == 2
+    cut.terminate()
+
+
+@needs_server
 async def test_a_server_that_stays_away_is_said_and_the_same_events_can_be_tried_again(
     own_server, tmp_path, new_chain, monkeypatch
 ) -> None:
