@@ -1,6 +1,7 @@
 # make run   opens the cockpit (or runs its first mission headless where there is no terminal)
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
 # make test-fast  runs the part that needs no terminal and no cockpit, in about a minute
+# make test-extras  installs asyncpg and runs what is kept in PostgreSQL, on a server that the tests start
 # make endurance  repeats at full length what the suite repeats a few times
 # make soak  lets a cockpit work for MINUTES (a day), and says what grows in it by the hour
 # make bench-evolve  plants bugs and slownesses in PROJECTS (60) of public packages, drawn by SEED (1), and lets
@@ -14,11 +15,12 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-fast endurance soak security bench bench-evolve lint screenshots recordings requirements audit dist sbom clean
+.PHONY: setup setup-test setup-bench setup-extras run test test-fast test-extras endurance soak security bench bench-evolve lint screenshots recordings requirements audit dist sbom clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
 setup-bench: $(VENV)/.installed-bench
+setup-extras: $(VENV)/.installed-extras
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -53,6 +55,11 @@ $(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
 	@$(call install,bench,[test$(COMMA)lint$(COMMA)embed$(COMMA)bench])
 	@touch $@
 
+$(VENV)/.installed-extras: requirements/postgres.txt $(VENV)/.installed-test
+	@echo "installing what optional parts need into $(VENV): once …" >&2
+	@$(call install,postgres,[test$(COMMA)lint$(COMMA)embed$(COMMA)postgres])
+	@touch $@
+
 run: setup
 	@mkdir -p workspace
 	@$(BIN)/pilothouse --workspace ./workspace --mission first-flight
@@ -71,6 +78,11 @@ test: lint
 # The part of the suite that needs no terminal and no cockpit.
 test-fast: setup-test
 	$(BIN)/python -m pytest -n 4 -m fast
+
+# The server is Debian's `postgresql` or another on the path; where there is none, the tests skip and say so.
+test-extras: setup-extras
+	PILOTHOUSE_TEST_POSTGRES=1 $(BIN)/python -m pytest -rs -n 2 --dist loadfile $$(grep -rlE 'both_journals|needs_server' tests --include='test_*.py')
+	$(BIN)/python -m tests.benchmarks.postgres
 
 # The files that import tests/rounds.py: a hundred kills, two hundred goals, two thousand loops.
 endurance: setup-test
@@ -116,6 +128,9 @@ requirements: $(SUPPLY)/.installed
 	$(BIN)/python -c 'import tomllib; from pathlib import Path; \
 	  print(*tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"])' | \
 	  $(COMPILE) - -c requirements/test.txt -o requirements/bench.txt
+	$(BIN)/python -c 'import tomllib; from pathlib import Path; \
+	  print(*tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["postgres"])' | \
+	  $(COMPILE) - -o requirements/postgres.txt
 	$(COMPILE) --upgrade --group pyproject.toml:supply -o requirements/supply.txt
 
 audit: $(SUPPLY)/.installed

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
+from engine.core.store import JOURNAL
+from tests.postgres_server import PostgresServer, left_out
 from tests.settling import settled
 
 # Under `nohup` or from a script, ctrl+c may be ignored here; programs that tests start would take that over.
@@ -113,3 +116,42 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("ANTHROPIC_", "OPENAI_", "PILOTHOUSE_MODEL")):
             monkeypatch.delenv(name)
+
+
+# ------------------------------------------------------------------ journals in PostgreSQL
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests marked `both_journals` run on each kind of journal, where the other was asked for."""
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    if "both_journals" in marks and "only_in_a_file" not in marks and not left_out():
+        metafunc.parametrize("journal_place", ["file", "postgres"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests; each workspace has a schema of its own there."""
+    if why := left_out():
+        pytest.skip(why)
+    server = PostgresServer("fsync=off", "max_connections=200")
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture(autouse=True)
+def journal_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where workspaces that the test opens have their journals."""
+    place = getattr(request, "param", "file")
+    if place == "postgres":
+        monkeypatch.setenv(JOURNAL, request.getfixturevalue("postgres").url)
+    else:
+        monkeypatch.delenv(JOURNAL, raising=False)
+    return str(place)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out, however little is printed."""
+    if why := left_out():
+        terminalreporter.write_line(f"left out: what is kept in PostgreSQL ({why})", yellow=True)

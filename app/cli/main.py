@@ -25,6 +25,7 @@ from app.cli.options import (
 )
 from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
+from engine.core.store import JOURNAL
 
 SUBCOMMANDS = words_of("subcommands.txt")
 """What each is for; its module in `app.cli` declares its arguments and runs it."""
@@ -112,6 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser(*words[:1]).parse_args(words)
     if operator := getattr(options, "operator", ""):
         os.environ[OPERATOR] = operator  # the processes that are started for it are this operator's, too
+    if journal := getattr(options, "journal", ""):
+        os.environ[JOURNAL] = journal
     if network := getattr(options, "network", ""):
         os.environ[NETWORK] = network
     if options.command == "help" and options.topic in SUBCOMMANDS and not _has_page(options.topic):

@@ -83,6 +83,7 @@ def common_options() -> Parser:
     common.add_argument("--json", action="store_true")
     common.add_argument("--operator", type=_operator, metavar="NAME")
     common.add_argument("--quiet", action="store_true")
+    common.add_argument("--journal", metavar="URL")
     return common
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from app.cli.options import Answer
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.text import clean, clean_line
 from engine.inquiry.report import Report, Reporter, Table
 
@@ -15,7 +15,7 @@ _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 async def write_report(
-    store: SqliteJournal, title: str, first: int, last: int, stream: str | None, target: Path
+    store: StoredJournal, title: str, first: int, last: int, stream: str | None, target: Path
 ) -> Answer:
     """Write what is between two places of the journal, or an agent's part of it, to a new file."""
     if target.suffix != ".md":

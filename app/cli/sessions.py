@@ -21,9 +21,10 @@ from engine.core.goals import GoalStatus
 from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
+from engine.core.store.opening import blobs_of, open_journal
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
 from engine.core.store.repair import look, repair
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.store.verify import read_seals, verify, workspace_head
 from engine.core.streams import StreamLog
 from engine.value import dataclass, replace
@@ -58,7 +59,7 @@ async def run_again(workspace: Path, agent: str) -> tuple[int, dict[str, Any]]:
         if agent not in agents and len(agents) != 1:
             raise KeyError(f"say with --agent which run is meant; there are: {', '.join(agents) or 'none'}")
         name = agent if agent in agents else agents[0]
-        replay = await _replay_one(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"), name)
+        replay = await _replay_one(store, blobs_of(workspace, Ports().clock), name)
         state, head = fold(await store.read(name)), workspace_head(await store.streams())
     goal = max(state.goals.values(), key=lambda goal: goal.order, default=None)
     achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
@@ -107,7 +108,7 @@ async def query_sessions(workspace: Path, what: str, name: str, target: Path | N
             return 2, {}, str(error.args[0])
 
 
-async def _sessions(store: SqliteJournal) -> list[_Session]:
+async def _sessions(store: StoredJournal) -> list[_Session]:
     sessions: list[_Session] = []
     head = await store.head_seq()
     for event in await store.read(WORKSPACE):
@@ -122,7 +123,7 @@ async def _sessions(store: SqliteJournal) -> list[_Session]:
     return sessions
 
 
-async def _list(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+async def _list(store: StoredJournal, workspace: Path, name: str) -> Answer:
     sessions = await _sessions(store)
     rows = [
         {"session": s.name, "opened": s.opened, "closed": s.closed or None, "events": s.last - s.first + 1}
@@ -136,7 +137,7 @@ async def _list(store: SqliteJournal, workspace: Path, name: str) -> Answer:
     return 0, {"sessions": rows}, "\n".join(lines)
 
 
-async def _chosen(store: SqliteJournal, name: str) -> tuple[str, int, int, str | None]:
+async def _chosen(store: StoredJournal, name: str) -> tuple[str, int, int, str | None]:
     """Of a session, by default the newest, or of an agent: a title, first and last event, and the stream.
 
     Raises:
@@ -153,7 +154,7 @@ async def _chosen(store: SqliteJournal, name: str) -> tuple[str, int, int, str |
     return f"Session {chosen.name}", chosen.first, chosen.last, None
 
 
-async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+async def _show(store: StoredJournal, workspace: Path, name: str) -> Answer:
     title, first, last, stream = await _chosen(store, name)
     lines: list[str] = []
     count = 0
@@ -168,8 +169,8 @@ async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
     return 0, {"session": session, "agent": stream, "events": count, "lines": lines}, "\n".join(lines)
 
 
-async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
-    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"))
+async def _verify(store: StoredJournal, workspace: Path, name: str) -> Answer:
+    check = await verify(store, blobs_of(workspace, Ports().clock))
     answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
     if check.ok:
         archived = {file: count for file, _, count in check.archived}
@@ -183,7 +184,7 @@ async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
     return 1, {**answer, "reason": check.reason}, f"NOT sound at {check.first_bad}: {check.reason}"
 
 
-async def _replay(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+async def _replay(store: StoredJournal, workspace: Path, name: str) -> Answer:
     streams = await store.streams()
     agents = [stream for stream in streams if of_agent(stream)]
     sessions = {session.name for session in await _sessions(store)}
@@ -191,7 +192,7 @@ async def _replay(store: SqliteJournal, workspace: Path, name: str) -> Answer:
         agents = [name]
     elif name and not any(session.startswith(name) for session in sessions):
         return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
-    blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+    blobs = blobs_of(workspace, Ports().clock)
     skipped = [] if name in agents else [each for each in streams if each != WORKSPACE and not of_agent(each)]
     replays = [await _replay_one(store, blobs, agent) for agent in agents]
     return _replays_answer(streams, replays, skipped)
@@ -217,7 +218,7 @@ def _replays_answer(streams: Mapping[str, Head], replays: Sequence[Replay], skip
     return int(not matches), answer, "\n".join(lines)
 
 
-async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Replay:
+async def _replay_one(store: StoredJournal, blobs: BlobStore, agent: str) -> Replay:
     async def blob(digest: str) -> bytes | None:
         try:
             return await blobs.get(digest)
@@ -336,7 +337,7 @@ async def archive_contents(
 
     settings = await asyncio.to_thread(_settings, workspace)
     clock = Ports().clock
-    store = await SqliteJournal.open(workspace, clock=clock, create=False)
+    store = await open_journal(workspace, clock=clock, create=False)
     try:
         log = StreamLog(WORKSPACE, *await store.head(WORKSPACE), clock, store.commit)
         archiver = Archiver(workspace, store, log, f"operator:{settings.operator}")

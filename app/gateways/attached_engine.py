@@ -30,7 +30,8 @@ from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
 from engine.core.memory import MemoryStatus
 from engine.core.ports import Ports
 from engine.core.state import AgentState
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
+from engine.core.store.stored import StoredJournal
 from engine.core.streams import StateStream, restore
 from engine.inquiry.inbox import Need
 from engine.inquiry.waiting import Waiting
@@ -73,7 +74,7 @@ class AttachedEngine(WorkspaceEngine):
         self,
         workspace: Path,
         config: EngineConfig,
-        store: SqliteJournal,
+        store: StoredJournal,
         client: EngineClient,
         operator: str,
         watch: bool,
@@ -136,9 +137,9 @@ class AttachedEngine(WorkspaceEngine):
             raise EngineAwayError(str(error)) from error
         if client is None:
             return None
-        store: SqliteJournal | None = None
+        store: StoredJournal | None = None
         try:
-            store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+            store = await open_journal(workspace, clock=Ports().clock, read_only=True)
             engine = cls(workspace, config, store, client, operator, watch)
             await engine._begin()
         except BaseException as error:

@@ -12,9 +12,10 @@ from engine.core.journal import JournalError, of_agent
 from engine.core.ports import Clock, SystemClock
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
+from engine.core.store.opening import open_journal
 from engine.core.store.places import is_untouched
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.streams import ended_agents, restore_all
 from engine.core.trust import FolderTrust
 from engine.inquiry.waiting import Waiting, waiting_now
@@ -42,7 +43,7 @@ def as_resumed(state: AgentState) -> AgentState:
 class ClosedWorkspace:
     """How its agents are; see `WorkspaceEngine` for each member."""
 
-    store: SqliteJournal
+    store: StoredJournal
     states: dict[str, AgentState]
 
     @property
@@ -64,13 +65,13 @@ class ClosedWorkspace:
 
 
 @asynccontextmanager
-async def recorded(workspace: Path, clock: Clock | None = None) -> AsyncIterator[SqliteJournal]:
+async def recorded(workspace: Path, clock: Clock | None = None) -> AsyncIterator[StoredJournal]:
     """The journal of a workspace to be read, also while an engine has it open.
 
     Raises:
         JournalError: there is none, or it cannot be read.
     """
-    store = await SqliteJournal.open(workspace, clock=clock or SystemClock(), read_only=True)
+    store = await open_journal(workspace, clock=clock or SystemClock(), read_only=True)
     try:
         yield store
     finally:
@@ -94,7 +95,7 @@ async def closed_workspace(workspace: Path, home: Path) -> AsyncIterator[ClosedW
         yield None
         return
     try:
-        store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
+        store = await open_journal(workspace, clock=SystemClock(), read_only=True)
     except JournalError:  # which the engine puts right, or says better
         yield None
         return

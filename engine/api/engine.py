@@ -28,8 +28,8 @@ from engine.core.agents import RUN_TYPES, ForServers
 from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
 from engine.core.ports import Permits, Ports
 from engine.core.reasons import Reason
+from engine.core.store.opening import open_store
 from engine.core.store.port import JournalStore
-from engine.core.store.sqlite import open_store
 from engine.core.store.verify import workspace_head
 from engine.core.streams import StreamLog
 from engine.crew.late_crew import LateCrew, LateRunThinkers

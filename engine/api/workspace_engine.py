@@ -28,7 +28,7 @@ from engine.core.journal import BlobError, Event, JournalError
 from engine.core.memory import MemoryStatus
 from engine.core.ports import Ports
 from engine.core.state import AgentState
-from engine.core.store.blobs import BlobStore
+from engine.core.store.opening import blobs_of
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.core.streams import StreamHistory
 from engine.crew.late_crew import LateCrew
@@ -103,7 +103,7 @@ class WorkspaceEngine(ABC):
         self.root = config.sandbox or workspace / SANDBOX_DIRECTORY
         self.here = Path()
         """From where typed paths lead, where that is not this process's directory."""
-        self.blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+        self.blobs = blobs_of(workspace, ports.clock)
         self.quota = DiskQuota(workspace / DATA_DIRECTORY, config.disk_mb)
         """The room that the data may take."""
         self.archived = ""

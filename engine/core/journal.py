@@ -30,7 +30,7 @@ class JournalMissing(JournalError):
 class JournalLocked(JournalError):
     """Another engine writes to this workspace."""
 
-    def __init__(self, path: Path, pid: str, since: str) -> None:
+    def __init__(self, path: Path | str, pid: str, since: str) -> None:
         super().__init__(
             f"Process {pid} has had this workspace open since {since} ({path}), and this needs it alone: "
             "leave the cockpit there, or end what serves it with: pilothouse serve --stop"
@@ -44,7 +44,7 @@ class JournalLocked(JournalError):
 class JournalTooNew(JournalError):
     """A newer Pilothouse wrote this journal."""
 
-    def __init__(self, path: Path, matches: int, known: int) -> None:
+    def __init__(self, path: Path | str, matches: int, known: int) -> None:
         super().__init__(
             f"{path} has schema version {matches} and this Pilothouse knows versions up to {known}: "
             "open it with a newer Pilothouse; nothing was changed."
@@ -56,7 +56,7 @@ class JournalTooNew(JournalError):
 class JournalCorrupt(JournalError):
     """The file is not a journal, or is damaged."""
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, path: Path | str, reason: str) -> None:
         reason = " ".join(reason.split())
         super().__init__(
             f"{path} cannot be read as a journal ({reason}); nothing was changed. "

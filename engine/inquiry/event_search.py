@@ -8,18 +8,23 @@ action lies in a blob where it is large: that is read.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sqlite3
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engine.core.journal import BlobError
+from engine.core.journal import BlobError, JournalError
+from engine.core.ports import SystemClock
+from engine.core.store import JOURNAL
 from engine.core.store.blobs import BlobStore, blob_named
+from engine.core.store.opening import blobs_of, open_journal
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.schema import read_only_uri
 from engine.inquiry.indexed_record import BLOB_LIMIT, GROUP, LARGE, MEMORYS, groups_with, open_index
@@ -49,11 +54,40 @@ class EventSearch:
 
     async def __call__(self, what: SearchQuery, tell: Tell) -> None:
         """Tell what is found, newest first."""
+        if os.environ.get(JOURNAL):
+            await self._through_server(what, tell)
+            return
         scan = _Scan(self._workspace, what)
         try:
             await in_thread(scan.run, tell)
         finally:
             scan.interrupt()
+
+    async def _through_server(self, what: SearchQuery, tell: Tell) -> None:
+        """Look through a journal that has no file, in chunks from its end."""
+        clock = SystemClock()
+        try:
+            store = await open_journal(self._workspace, clock=clock, read_only=True)
+        except JournalError as error:
+            tell(Batch(Source.EVENT, done=True, problem=f"the journal cannot be read just now ({error})"))
+            return
+        try:
+            blobs = await asyncio.to_thread(blobs_of, self._workspace, clock)
+            opened = await store.of_kinds(["session.opened"], 0, VALUES)
+            sessions = [(event.seq, str(json.loads(event.body).get("session", ""))) for event in opened]
+            sql, values = _statement(what, "events")
+            end, size, left, over = await store.head_seq(), FIRST_CHUNK, what.limit, False
+            while not over:
+                begin = max(0, end - size)
+                rows = await store.fetch(sql.replace(" like ", " ilike "), begin, end, MEMORYS, *values)
+                found = islice(_hits_of(rows, what.words, blobs, sessions), left + 1)
+                batch, left = _batch(await asyncio.to_thread(list, found), left, begin, end)
+                tell(batch)
+                end, size, over = begin, min(2 * size, LARGEST_CHUNK), batch.done
+        except JournalError as error:
+            tell(Batch(Source.EVENT, done=True, problem=f"the journal cannot be read just now ({error})"))
+        finally:
+            await store.close()
 
 
 class _Scan:
@@ -117,13 +151,10 @@ class _Scan:
         for stretches in self._course(end):
             if stop.is_set():
                 return
-            hits = list(islice(self._hits(connection, stretches), left + 1))
-            more, hits, begin = len(hits) > left, hits[:left], stretches[-1][0]
-            left -= len(hits)
-            over = more or not begin or not left
-            more = more or (not left and begin > 0)
-            tell(Batch(Source.EVENT, tuple(hits), end - begin, done=over, more=more))
-            if over:
+            hits, begin = list(islice(self._hits(connection, stretches), left + 1)), stretches[-1][0]
+            batch, left = _batch(hits, left, begin, end)
+            tell(batch)
+            if batch.done:
                 return
         tell(Batch(Source.EVENT, (), end, done=True))
 
@@ -143,18 +174,35 @@ class _Scan:
 
     def _hits(self, connection: sqlite3.Connection, stretches: Sequence[Stretch]) -> Iterator[Hit]:
         """What fits in some stretches, newest first."""
-        words = self._what.words
         for begin, end in stretches:
             with closing(connection.execute(self._sql, (begin, end, MEMORYS, *self._values))) as rows:
-                for seq, stream, version, at, kind, body in rows:
-                    text = text_of(body)
-                    if not contains_words(text, words):
-                        text = text_of_blob(self._blobs, body)
-                    if text and contains_words(text, words):
-                        place = bisect_right(self._sessions, seq, key=lambda session: session[0])
-                        session = self._sessions[place - 1][1] if place else ""
-                        ref, shown = f"{stream}:{version}", excerpt(text, words)
-                        yield Hit(Source.EVENT, ref, at, stream, kind, shown, session)
+                yield from _hits_of(rows, self._what.words, self._blobs, self._sessions)
+
+
+def _batch(hits: Sequence[Hit], left: int, begin: int, end: int) -> tuple[Batch, int]:
+    """What to tell of the events behind one place up to another, and how many hits are still wanted."""
+    more, hits = len(hits) > left, hits[:left]
+    left -= len(hits)
+    over = more or not begin or not left
+    more = more or (not left and begin > 0)
+    return Batch(Source.EVENT, tuple(hits), end - begin, done=over, more=more), left
+
+
+def _hits_of(
+    rows: Iterable[tuple[Any, ...]],
+    words: Sequence[str],
+    blobs: BlobStore,
+    sessions: Sequence[tuple[int, str]],
+) -> Iterator[Hit]:
+    """What fits among events, in their order."""
+    for seq, stream, version, at, kind, body in rows:
+        text = text_of(body)
+        if not contains_words(text, words):
+            text = text_of_blob(blobs, body)
+        if text and contains_words(text, words):
+            place = bisect_right(sessions, seq, key=lambda session: session[0])
+            session = sessions[place - 1][1] if place else ""
+            yield Hit(Source.EVENT, f"{stream}:{version}", at, stream, kind, excerpt(text, words), session)
 
 
 def _joined(groups: Sequence[int]) -> list[Stretch]:

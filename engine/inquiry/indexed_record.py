@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
 import weakref
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from engine.core.journal import WORKSPACE, Event, JournalReadError
+from engine.core.store import JOURNAL
 from engine.core.store.places import is_plain, is_untouched
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, JournalStore, Row, parse_ref
 from engine.core.store.schema import COLUMNS, read_only_uri, to_event
@@ -59,6 +61,8 @@ def open_index(workspace: Path) -> tuple[sqlite3.Connection, int] | None:
     Returns:
         The connection and the place up to which events are in it; None where there is none of this journal.
     """
+    if os.environ.get(JOURNAL):
+        return None  # a file that is left beside it is not the journal
     path = workspace / DATA_DIRECTORY / INDEX
     connection: sqlite3.Connection | None = None
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.ports import Clock
+from engine.core.store import JOURNAL
 from engine.core.store.port import JournalStore
 
 if TYPE_CHECKING:
@@ -17,7 +19,12 @@ INDEX_FROM = 1_024
 
 
 async def keep_index(workspace: Path, store: JournalStore, clock: Clock, every_s: float) -> None:
-    """Bring the index of the journal forward now and then; the first time behind the first screen."""
+    """Bring the index of the journal forward now and then; the first time behind the first screen.
+
+    A journal that is in no file has none: its server has indexes of its own.
+    """
+    if os.environ.get(JOURNAL):
+        return
     index: JournalIndex | None = None
     try:
         while True:

@@ -12,7 +12,7 @@ from engine.api.closed_workspace import recorded
 from engine.core.journal import Event, JournalError, JournalUnsound
 from engine.core.ports import Ports
 from engine.core.store.repair import repair
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.text import clean_line
 from widgets.dialogs.questions import ReadableEventsDialog, UnsoundJournalDialog
 
@@ -80,7 +80,7 @@ async def _readable(workspace: Path, before: int | None) -> tuple[str, int]:
     return "\n".join([f"{which} {LINES} events that can be read", *(filter(None, lines) or ["none"])]), first
 
 
-async def _one_by_one(store: SqliteJournal, places: range, lines: list[str]) -> AsyncIterator[Event]:
+async def _one_by_one(store: StoredJournal, places: range, lines: list[str]) -> AsyncIterator[Event]:
     """The events at some places; in `lines`, those that cannot be read."""
     for place in places:
         try:

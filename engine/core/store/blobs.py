@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError
 from engine.core.store.places import open_plain
@@ -45,12 +46,28 @@ def blob_named(body: str) -> str:
     return blob if isinstance(blob, str) else ""
 
 
+class SharedBlobs(Protocol):
+    """Keeps blobs where several machines have them; its methods block."""
+
+    def keep(self, digest: str, content: bytes) -> None:
+        """Keep a blob durably."""
+
+    def fetch(self, digest: str) -> bytes | None:
+        """A blob; None where there is none."""
+
+
 class BlobStore:
     """The blobs of a workspace, in `.pilothouse/blobs/ab/abcdef…` below its own directory."""
 
-    def __init__(self, directory: Path) -> None:
-        """Use the workspace at `directory`; nothing is made before the first `put`."""
+    def __init__(self, directory: Path, shared: SharedBlobs | None = None) -> None:
+        """Use the workspace at `directory`; nothing is made before the first `put`.
+
+        Args:
+            directory: keeps the files.
+            shared: keeps each blob as well, and has those of other machines.
+        """
         self._root = directory / ".pilothouse" / "blobs"
+        self._shared = shared
 
     async def put(self, content: bytes) -> str:
         """Keep content durably and answer its digest; keeping the same content again changes nothing.
@@ -105,6 +122,12 @@ class BlobStore:
 
     def write(self, content: bytes) -> str:
         """As `put`, for a thread that may wait for the disk."""
+        digest = self._write_here(content)
+        if self._shared is not None:
+            self._shared.keep(digest, content)
+        return digest
+
+    def _write_here(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
         try:
@@ -134,6 +157,10 @@ class BlobStore:
         except OSError as error:
             if (archived := self._archived(digest)) is not None:
                 return archived
+            if self._shared is not None and (kept := self._shared.fetch(digest)) is not None:
+                if self._write_here(kept) == digest:
+                    return kept
+                self.remove([hashlib.sha256(kept).hexdigest()])
             raise BlobMissing(
                 f"Blob {digest} cannot be read ({error.strerror}): restore {path} from a backup, or the "
                 "archive that it is in: pilothouse sessions archive --restore FILE."

@@ -1,8 +1,8 @@
 """The store of a journal, as the engine and its readers use it.
 
 A store keeps events in the order of their commits, gives each its place (`seq`), and hands them out by place
-or by stream and version. `engine.core.store.sqlite` is the only implementation.
-Blobs and what is derived from a journal (memory, indexes) are kept apart from it.
+or by stream and version. `engine.core.store.stored` implements it over a database:
+`sqlite` and `postgres`. Blobs and what is derived from a journal (memory, indexes) are kept apart from it.
 """
 
 from __future__ import annotations
@@ -58,12 +58,18 @@ class JournalStore(Protocol):
 
     writers: tuple[str, ...]
     """The versions of Pilothouse that wrote to it, oldest first; `0.1` stands for those that did not say."""
-    path: Path
-    """Where it is kept."""
     notes: tuple[str, ...]
     """What this opening put right, in sentences."""
     torn: int
     """Bytes of the journal's end that this opening found torn, and that are no part of it."""
+
+    @property
+    def path(self) -> Path:
+        """The file it is kept in.
+
+        Raises:
+            JournalError: it is in none.
+        """
 
     @property
     def read_only(self) -> bool:

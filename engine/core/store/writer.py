@@ -4,10 +4,6 @@ A caller awaits a future and never touches the connection, so a cancelled caller
 transaction open nor take its events back; and since all that has gathered while one
 transaction was under way goes into the next, sixteen agents cost about as many disk flushes as one.
 
-A group is one INSERT of many rows outside of any explicit transaction: SQLite makes it durable as a
-whole or not at all, it holds nothing open whatever happens, and it takes one trip to the connection's
-thread where begin, insert and commit take three (a trip is about 0.1 ms, as much as a disk flush).
-
 The lock is an advisory `flock` on an open file, so it ends with the process that holds it, however that ends.
 """
 
@@ -16,16 +12,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import sqlite3
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, Self
-
-import aiosqlite
+from typing import Any, Protocol, Self
 
 from engine.core.journal import (
     Event,
@@ -37,7 +29,7 @@ from engine.core.journal import (
     JournalWriteError,
 )
 from engine.core.store.port import START, Head, Row
-from engine.core.store.schema import insert, placed, to_row
+from engine.core.store.schema import placed, to_row
 
 
 class WriterLock:
@@ -102,16 +94,33 @@ AT_ONCE = 1_024
 Statement = tuple[str, tuple[Any, ...]]
 """SQL and its parameters."""
 
-_insert = lru_cache(maxsize=64)(insert)
 
-_UNSTORABLE = (
-    sqlite3.IntegrityError,
-    sqlite3.DataError,
-    sqlite3.InterfaceError,
-    sqlite3.ProgrammingError,
-    UnicodeEncodeError,
-    OverflowError,
-)
+class Overtaken(Exception):  # noqa: N818 - as `JournalLocked` is named
+    """Another process wrote meanwhile, or it is not known what of this was written: see what is there."""
+
+
+class Ledger(Protocol):
+    """Writes events and what is kept beside them into a database, as the only user of a connection.
+
+    Each method raises `JournalRefused` for what cannot be stored and `JournalWriteError` where the database
+    refuses, and then has written nothing of it.
+    """
+
+    async def insert(self, rows: Sequence[Row], after: int) -> None:
+        """Keep events, all or none, which follow a place.
+
+        Raises:
+            Overtaken: they do not follow it any more, or may be there already.
+        """
+
+    async def execute(self, statements: Sequence[Statement]) -> None:
+        """Run statements one by one; each is durable when it is done."""
+
+    async def missed(self, after: int) -> list[Event]:
+        """What others wrote behind a place, in order; some of it where it is much."""
+
+    async def kept(self, events: Sequence[Event]) -> list[Event] | None:
+        """The same events with their places where all of them are there, or None."""
 
 
 @dataclass(slots=True)
@@ -128,6 +137,13 @@ class _MaintenanceTask:
 
     statements: Sequence[Statement]
     done: asyncio.Future[None]
+
+
+class _CatchUp:
+    """A look at what others wrote."""
+
+
+_Job = _Batch | _MaintenanceTask | _CatchUp
 
 
 @dataclass(slots=True)
@@ -170,24 +186,20 @@ class GroupWriter:
     """Owns the only connection that writes, from its making to `stop`."""
 
     def __init__(
-        self,
-        connection: aiosqlite.Connection,
-        heads: dict[str, Head],
-        last_seq: int,
-        committed: Callable[[list[Event]], None],
+        self, ledger: Ledger, heads: dict[str, Head], last_seq: int, committed: Callable[[list[Event]], None]
     ) -> None:
         """Begin to write behind what is on disk.
 
         Args:
-            connection: an open connection without implicit transactions, used by nothing else.
+            ledger: writes into the database, and is used by nothing else.
             heads: the head of every stream on disk; kept up to date here.
             last_seq: the last place given out on disk.
             committed: called with what has become durable, in order, before the callers hear of it.
         """
-        self._connection = connection
+        self.ledger = ledger
         self._committed = committed
-        self._waiting: deque[_Batch | _MaintenanceTask] = deque()
-        self._in_hand: list[_Batch | _MaintenanceTask] = []
+        self._waiting: deque[_Job] = deque()
+        self._in_hand: list[_Job] = []
         self._wake = asyncio.Event()
         self._stopping = False
         self.heads = heads
@@ -206,13 +218,18 @@ class GroupWriter:
         self._enqueue(_MaintenanceTask(statements, done))
         await done
 
+    def look(self) -> None:
+        """Take in soon what others wrote."""
+        if not self._stopping and not any(isinstance(job, _CatchUp) for job in self._waiting):
+            self._enqueue(_CatchUp())
+
     async def stop(self) -> None:
         """Commit everything that waits, then end; the connection is the caller's to close."""
         self._stopping = True
         self._wake.set()
         await asyncio.wait([self._task])
 
-    def _enqueue(self, job: _Batch | _MaintenanceTask) -> None:
+    def _enqueue(self, job: _Job) -> None:
         if self._stopping or self._task.done():
             raise JournalClosed("The journal is closed; open the workspace again to write to it.")
         self._waiting.append(job)
@@ -236,7 +253,10 @@ class GroupWriter:
     async def _write_next(self) -> None:
         first = self._waiting.popleft()
         self._in_hand = [first]
-        if isinstance(first, _MaintenanceTask):
+        if isinstance(first, _CatchUp):
+            with suppress(JournalError):  # which the next who writes hears
+                await self.catch_up()
+        elif isinstance(first, _MaintenanceTask):
             await self._write_chore(first)
         else:
             batches, size = [first], len(first.events)
@@ -255,11 +275,14 @@ class GroupWriter:
             try:
                 await group.add(batch, self.heads)
             except JournalConflict as error:
-                _fail(batch, error)
+                if kept := await self._kept(batch, error):
+                    batch.done.set_result(kept)
         if not group.rows:
             return
         try:
-            await self._guarded(self._insert(group.rows))
+            await self.ledger.insert(group.rows, self.last_seq)
+        except Overtaken:
+            await self._catch_up_and_write([batch for batch, _ in group.answers])
         except JournalRefused as error:
             if len(group.answers) == 1:
                 _fail(group.answers[0][0], error)
@@ -273,6 +296,33 @@ class GroupWriter:
         else:
             self._settle(group)
 
+    async def _kept(self, batch: _Batch, conflict: JournalConflict) -> list[Event] | None:
+        """What of a batch that does not follow is there already; where it is not, the batch has failed."""
+        try:
+            kept = await self.ledger.kept(batch.events)
+        except JournalError as error:
+            _fail(batch, error)
+            return None
+        if kept is None:
+            _fail(batch, conflict)
+        return None if batch.done.done() else kept
+
+    async def _catch_up_and_write(self, batches: list[_Batch]) -> None:
+        try:
+            await self.catch_up()
+        except JournalError as error:
+            for batch in batches:
+                _fail(batch, error)
+        else:
+            await self._write_batches(batches)
+
+    async def catch_up(self) -> None:
+        """Take in what others wrote."""
+        while events := await self.ledger.missed(self.last_seq):
+            self.heads.update((event.stream, Head(event.version, event.hash)) for event in events)
+            self.last_seq = events[-1].seq
+            self._committed(events)
+
     def _settle(self, group: _Group) -> None:
         """Make known what is durable now."""
         self.heads.update(group.heads)
@@ -284,46 +334,14 @@ class GroupWriter:
 
     async def _write_chore(self, chore: _MaintenanceTask) -> None:
         try:
-            await self._guarded(self._execute(chore.statements))
+            await self.ledger.execute(chore.statements)
         except (JournalRefused, JournalWriteError) as error:
             _fail(chore, error)
         else:
             if not chore.done.done():
                 chore.done.set_result(None)
 
-    async def _insert(self, rows: Sequence[Row]) -> None:
-        if len(rows) <= GROUP_LIMIT:
-            await self._connection.execute(_insert(len(rows)), tuple(chain.from_iterable(rows)))
-        else:
-            await self._connection.execute("begin immediate")
-            await self._connection.executemany(_insert(1), rows)
-            await self._connection.commit()
 
-    async def _execute(self, statements: Sequence[Statement]) -> None:
-        for sql, parameters in statements:
-            await self._connection.execute(sql, parameters)
-
-    async def _guarded(self, writing: Coroutine[Any, Any, None]) -> None:
-        """Write all or nothing, whatever goes wrong, and say what went wrong in the journal's words."""
-        try:
-            await writing
-        except asyncio.CancelledError:
-            # The statement in flight ends in its thread; what it left open is rolled back behind it.
-            await self._connection.rollback()
-            raise
-        except _UNSTORABLE as error:
-            await self._connection.rollback()
-            raise JournalRefused(
-                f"What was to be written cannot be stored ({error}); nothing of this batch was written."
-            ) from error
-        except sqlite3.Error as error:
-            await self._connection.rollback()
-            raise JournalWriteError(
-                f"The journal could not be written ({error}); nothing of this batch was written. "
-                "Make room or mend the disk, then try again."
-            ) from error
-
-
-def _fail(job: _Batch | _MaintenanceTask, error: JournalError) -> None:
-    if not job.done.done():
+def _fail(job: _Job, error: JournalError) -> None:
+    if not isinstance(job, _CatchUp) and not job.done.done():
         job.done.set_exception(error)

@@ -119,7 +119,7 @@ async def test_an_agent_that_cannot_be_taken_up_is_exit_code_70(tmp_path: Path) 
     engine = await Engine.open(tmp_path)
     await engine.submit(cmd.CreateAgent(agent="pilot-1"))
     assert engine.store._writer is not None
-    await engine.store._writer._connection.execute(
+    await engine.store._writer.ledger.connection.execute(
         "update events set body = replace(body, 'procedural', 'delphi') where kind = 'agent.created'"
     )
     await engine._let_go()

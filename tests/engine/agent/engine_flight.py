@@ -18,8 +18,8 @@ from engine.core.journal import BlobError, Event, of_agent
 from engine.core.ports import Ports, SystemClock
 from engine.core.state import AgentState
 from engine.core.store.blobs import BlobStore
-from engine.core.store.port import DATA_DIRECTORY
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
+from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.core.store.verify import verify
 from tests.patience import PATIENCE_S as PATIENCE_S
 
@@ -168,7 +168,7 @@ async def live_state_is_the_fold(flight: Flight, agent: str) -> None:
 
 async def journal_holds_together(workspace: Path) -> list[Replay]:
     """The chain is sound, states come out the same whichever way, and every agent replays."""
-    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
+    store = await open_journal(workspace, clock=SystemClock(), read_only=True)
     try:
         verdict = await verify(store)
         assert verdict.ok, verdict.reason
@@ -196,7 +196,7 @@ def every_event_has_a_cause(events: Sequence[Event]) -> None:
             assert int(version) < event.version or stream != event.stream
 
 
-async def snapshot_and_rest_is_the_fold(store: SqliteJournal, agent: str, events: list[Event]) -> None:
+async def snapshot_and_rest_is_the_fold(store: JournalStore, agent: str, events: list[Event]) -> None:
     whole = fold(events)
     assert load_state(dump_state(whole)) == whole
     found = await store.load_snapshot(agent, None, SNAPSHOT_FORMAT)

@@ -21,7 +21,7 @@ async def _limit_journal(flight: Flight, pages: int | None = None) -> None:
     """Let the database grow no further, so that SQLite itself refuses to write, or again without end."""
     writer = flight.engine.store._writer
     assert writer is not None
-    connection = writer._connection
+    connection = writer.ledger.connection
     if pages is None:
         ((pages,),) = await connection.execute_fetchall("pragma page_count")
     await connection.execute_fetchall(f"pragma max_page_count = {pages}")
@@ -257,8 +257,10 @@ async def test_an_event_of_an_unknown_kind_keeps_the_workspace_shut_in_one_line(
     await engine.submit(cmd.CreateAgent(agent="pilot"))
     writer = engine.store._writer
     assert writer is not None
-    await writer._connection.execute("update events set kind = 'agent.levitated' where kind = 'agent.opened'")
-    await writer._connection.execute("delete from snapshots")
+    await writer.ledger.connection.execute(
+        "update events set kind = 'agent.levitated' where kind = 'agent.opened'"
+    )
+    await writer.ledger.connection.execute("delete from snapshots")
     await engine._let_go()
     with pytest.raises(JournalError, match=r"pilot:2 \(agent.levitated\) is of no known kind"):
         await Engine.open(tmp_path)

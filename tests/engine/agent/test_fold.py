@@ -53,6 +53,8 @@ from engine.core.sandbox import ItemKind, OfferedBelief, StopGrade, StopItem, St
 from engine.core.state import AgentState
 from engine.core.thinking import Decision, DecisionKind, RecentAction
 
+pytestmark = pytest.mark.both_journals
+
 TEXTS = st.text(max_size=8) | st.sampled_from(["\ud800", "\x1b[31m", "a\0b", "\U0001f6f0"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
@@ -481,6 +483,7 @@ def test_an_event_that_does_not_fit_is_named() -> None:
         ev.payload_of(wrong)
 
 
+@pytest.mark.only_in_a_file
 async def test_states_are_restored_without_snapshots_too(flight: Flight) -> None:
     await flight.plan(act("write", path="a", content=""), act("write", path="b", content=""))
     await flight.do(cmd.Step)

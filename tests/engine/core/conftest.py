@@ -10,7 +10,9 @@ import pytest
 
 from engine.core.journal import GENESIS, Event, canonical, chain_hash
 from engine.core.ports import SystemClock
+from engine.core.store.opening import open_journal
 from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.stored import StoredJournal
 
 
 class Chain:
@@ -37,12 +39,13 @@ def new_chain() -> type[Chain]:
 
 
 @pytest.fixture
-async def open_store() -> AsyncIterator[Callable[..., Awaitable[SqliteJournal]]]:
+async def open_store() -> AsyncIterator[Callable[..., Awaitable[StoredJournal]]]:
     """Opens journals, and closes them however the test ends: an open one would keep pytest alive."""
-    opened: list[SqliteJournal] = []
+    opened: list[StoredJournal] = []
 
-    async def open_(directory: Path, **how: object) -> SqliteJournal:
-        opened.append(await SqliteJournal.open(directory, **{"clock": SystemClock(), **how}))
+    async def open_(directory: Path, **how: object) -> StoredJournal:
+        opening = SqliteJournal.open if "synchronous" in how else open_journal
+        opened.append(await opening(directory, **{"clock": SystemClock(), **how}))
         return opened[-1]
 
     yield open_
@@ -51,7 +54,7 @@ async def open_store() -> AsyncIterator[Callable[..., Awaitable[SqliteJournal]]]
 
 
 @pytest.fixture
-async def store(tmp_path: Path, open_store) -> SqliteJournal:
+async def store(tmp_path: Path, open_store) -> StoredJournal:
     return await open_store(tmp_path)
 
 
@@ -62,7 +65,7 @@ def full_disk():
     @asynccontextmanager
     async def no_more_pages(store: SqliteJournal) -> AsyncIterator[None]:
         # the limit belongs to the connection, so it must be set on the one that writes
-        connection = store._writer._connection
+        connection = store._writer.ledger.connection
         ((pages,),) = await connection.execute_fetchall("pragma page_count")
         await connection.execute_fetchall(f"pragma max_page_count = {pages}")
         yield

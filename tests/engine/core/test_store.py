@@ -24,8 +24,11 @@ from engine.core.journal import (
 )
 from engine.core.store.port import START, Head, parse_ref
 from engine.core.store.schema import placed, prepare, to_event, to_row
-from engine.core.store.sqlite import KEEP_SNAPSHOTS, SNAPSHOT_DISTANCE, SqliteJournal
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.stored import KEEP_SNAPSHOTS, SNAPSHOT_DISTANCE
 from engine.core.store.verify import verify
+
+pytestmark = pytest.mark.both_journals
 
 
 async def everything(store: SqliteJournal, since: int = 0, stream: str | None = None) -> list[Event]:
@@ -173,6 +176,7 @@ async def test_a_writer_that_is_cancelled_leaves_nothing_half_written(tmp_path, 
     await again.close()
 
 
+@pytest.mark.only_in_a_file
 async def test_what_a_killed_creation_left_is_in_nobodys_way(open_store, tmp_path):
     data = tmp_path / ".pilothouse"
     data.mkdir()
@@ -193,6 +197,7 @@ def test_a_journal_appears_with_its_write_ahead_log_so_that_no_reader_must_roll_
     assert [path.name for path in tmp_path.iterdir()] == ["journal.db"]
 
 
+@pytest.mark.only_in_a_file
 @pytest.mark.parametrize("size", [1, 200, 400])
 async def test_a_full_disk_writes_nothing_and_the_same_events_can_be_tried_again(
     store, new_chain, full_disk, size
@@ -211,6 +216,7 @@ async def test_a_full_disk_writes_nothing_and_the_same_events_can_be_tried_again
     assert (await verify(store)).ok
 
 
+@pytest.mark.only_in_a_file
 async def test_on_a_disk_that_is_really_full_the_same_events_can_be_tried_again(
     tmp_path, new_chain, open_store
 ):
@@ -388,6 +394,7 @@ async def test_many_short_sessions_leave_a_snapshot_from_before_them(store, new_
     assert await store.load_snapshot("a", 58, 1) == (20, "before")
 
 
+@pytest.mark.only_in_a_file
 async def test_a_snapshot_that_cannot_be_saved_says_so_and_events_go_on(store, new_chain, full_disk):
     chain = new_chain()
     await store.commit(chain.take(1))
@@ -399,6 +406,7 @@ async def test_a_snapshot_that_cannot_be_saved_says_so_and_events_go_on(store, n
     assert (await store.commit(chain.take(1)))[0].seq == 2
 
 
+@pytest.mark.only_in_a_file
 async def test_a_workspace_with_unusual_characters_in_its_name_works(tmp_path: Path, new_chain, open_store):
     directory = tmp_path / "my work? #1 %41 ünï"
     store = await open_store(directory)

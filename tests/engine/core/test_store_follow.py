@@ -9,7 +9,9 @@ import pytest
 from engine.core.journal import JournalClosed
 from engine.core.ports import SystemClock
 from engine.core.store import sqlite as store_module
-from engine.core.store.sqlite import TAIL, Tail
+from engine.core.store.stored import TAIL, Tail
+
+pytestmark = pytest.mark.both_journals
 
 LIMIT_S = 120
 

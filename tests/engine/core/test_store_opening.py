@@ -85,7 +85,7 @@ async def test_the_database_is_set_up_to_lose_nothing(store):
     async def pragma(connection, name):
         return (await connection.execute_fetchall(f"pragma {name}"))[0][0]
 
-    writer, reader = store._writer._connection, store._connection
+    writer, reader = store._writer.ledger.connection, store._database.connection
 
     assert await pragma(writer, "journal_mode") == "wal"
     assert await pragma(writer, "synchronous") == 2
@@ -99,7 +99,7 @@ async def test_the_database_is_set_up_to_lose_nothing(store):
 async def test_normal_synchronous_is_a_setting(tmp_path, open_store):
     store = await open_store(tmp_path, synchronous="NORMAL")
     try:
-        ((level,),) = await store._writer._connection.execute_fetchall("pragma synchronous")
+        ((level,),) = await store._writer.ledger.connection.execute_fetchall("pragma synchronous")
         assert level == 1
     finally:
         await store.close()
@@ -427,7 +427,7 @@ async def test_an_empty_file_becomes_a_journal(tmp_path, new_chain):
 async def test_a_journal_says_which_versions_wrote_it(tmp_path, new_chain, monkeypatch):
     chain = new_chain()
     await write(tmp_path, chain.take(1))
-    monkeypatch.setattr("engine.core.store.sqlite.__version__", "9.1")
+    monkeypatch.setattr("engine.core.store.stored.__version__", "9.1")
     await write(tmp_path, chain.take(1))
 
     store = await SqliteJournal.open(tmp_path, clock=CLOCK, read_only=True)

@@ -15,6 +15,8 @@ from engine.core.store.schema import COLUMNS
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import Verification, verify, workspace_head
 
+pytestmark = pytest.mark.both_journals
+
 COUNT = 600
 
 
@@ -205,6 +207,7 @@ async def test_an_event_that_does_not_continue_its_chain_is_found(store, new_cha
     assert (await verify(store)).first_bad == "a:3"
 
 
+@pytest.mark.only_in_a_file
 async def test_a_row_changed_while_the_journal_is_open_is_found(workspace, open_store):
     store = await open_store(workspace)
     tamper(workspace, "update events set actor = 'system' where seq = 10")

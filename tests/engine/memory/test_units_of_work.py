@@ -110,7 +110,7 @@ async def test_forty_writers_and_readers_at_once(desk: MemoryDesk) -> None:
 
 
 async def test_a_full_disk_of_the_journal_writes_nothing_anywhere(desk: MemoryDesk) -> None:
-    connection = desk.store._writer._connection
+    connection = desk.store._writer.ledger.connection
     ((pages,),) = await connection.execute_fetchall("pragma page_count")
     await connection.execute_fetchall(f"pragma max_page_count = {pages}")
     with pytest.raises(JournalWriteError):

@@ -92,7 +92,7 @@ class Trouble:
         """SQLite may not let the journal grow for some seconds."""
         writer = self.room.store._writer
         assert writer is not None
-        connection = writer._connection
+        connection = writer.ledger.connection
         ((pages,),) = await connection.execute_fetchall("pragma page_count")
         await connection.execute_fetchall(f"pragma max_page_count = {pages}")
         await asyncio.sleep(FULL_S)
