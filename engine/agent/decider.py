@@ -40,8 +40,10 @@ class Decider:
         by = Provenance(self._state.config.thinker, clause=fields.pop("clause", ""))
         return PlanStep(fresh_id(self._state, "s"), description, provenance=by, **fields)
 
-    def _revise(self, plan: Plan, change: Reason, steps: Sequence[PlanStep], cause: str) -> None:
-        revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=tuple(steps))
+    def _revise(
+        self, plan: Plan, change: Reason, steps: Sequence[PlanStep], cause: str, kept: int = 0
+    ) -> None:
+        revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=tuple(steps), kept=kept)
         self._append(revised, "agent", cause)
 
     def adopt_open_plan(self, goal: Goal) -> None:
@@ -161,7 +163,7 @@ class Decider:
         """Put steps in front of the abstract one, which is decided on again once they are done."""
         plan = self._state.plans[goal.id]
         at = plan.steps.index(step)
-        self._revise(plan, change, (*plan.steps[:at], *new, *plan.steps[at:]), cause)
+        self._revise(plan, change, (*new, *plan.steps[at:]), cause, kept=at)
 
     def _replan(self, goal: Goal, step: PlanStep, given: Sequence[PlanStep], cause: str) -> None:
         """Put the given steps in place of all that have not run; the abstract one stays behind them."""

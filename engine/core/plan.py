@@ -192,6 +192,9 @@ class PlanRevised(Payload, kind="plan.revised"):
     change: Reason
     """What was done."""
     steps: tuple[PlanStep, ...]
+    """The steps behind those that are kept; they stand in the place of all others."""
+    kept: int = 0
+    """How many steps at the plan's beginning stay as they are."""
 
 
 class StepEnded(Payload, kind="step.ended"):

@@ -94,10 +94,14 @@ def revisions(events: Iterable[Event], goal: str = "") -> tuple[Revision, ...]:
             continue
         before = newest.get(payload.goal)
         change = payload.change if isinstance(payload, ev.PlanRevised) else ("planned anew" if before else "")
-        changed = plan_difference(before.steps if before else (), payload.steps)
+        old = before.steps if before else ()
+        steps = (
+            (*old[: payload.kept], *payload.steps) if isinstance(payload, ev.PlanRevised) else payload.steps
+        )
+        changed = plan_difference(old, steps)
         number = before.number + 1 if before else 1
         revision = Revision(
-            payload.plan, payload.goal, number, change, event.actor, event.ref, payload.steps, changed
+            payload.plan, payload.goal, number, change, event.actor, event.ref, steps, changed
         )
         newest[payload.goal] = revision
         revisions_.append(revision)

@@ -151,8 +151,9 @@ class Reporter:
                 steps = "\n".join(f"{step.id} {step.description}" for step in payload.steps)
                 return payload.goal, f"plan {payload.plan} adopted", steps
             case ev.PlanRevised():
-                steps = "\n".join(f"{step.id} {step.description} ({step.status})" for step in payload.steps)
-                return payload.goal, f"plan {payload.plan}: {payload.change}", steps
+                kept = [f"the first {payload.kept} as they were"] if payload.kept else []
+                new = [f"{step.id} {step.description} ({step.status})" for step in payload.steps]
+                return payload.goal, f"plan {payload.plan}: {payload.change}", "\n".join([*kept, *new])
             case ev.PlanRejected():
                 return payload.goal, "a plan was rejected", "\n".join(payload.problems)
         return None

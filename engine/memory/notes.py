@@ -118,7 +118,7 @@ class NoteCollector:
         noter._parents = {goal.id: goal.parent or "" for goal in state.goals.values()}
         noter._workflows = state.workflows
         for plan in state.plans.values():
-            noter._know(plan.goal, plan.steps)
+            noter._steps[plan.goal] = _described(plan.steps)
         action = state.action
         if action is not None:
             noter._start = ActionStartNote(
@@ -138,8 +138,9 @@ class NoteCollector:
             case ev.GoalAdopted() | ev.GoalSelected() | ev.GoalChanged() | ev.GoalEnded():
                 return self._note_goal(payload)
             case ev.PlanAdopted() | ev.PlanRevised():
-                words = _plan_words(payload, self._steps.get(payload.goal, {}))
-                self._know(payload.goal, payload.steps)
+                known, kept = self._steps.get(payload.goal, {}), getattr(payload, "kept", 0)
+                words = _plan_words(payload, known, kept)
+                self._steps[payload.goal] = (known if kept else {}) | _described(payload.steps)
                 return self._thought(payload.goal, words, "plan")
             case ev.ThoughtRecorded():
                 return self._thought(payload.goal or self._goal, payload.text, payload.type)
@@ -237,20 +238,21 @@ class NoteCollector:
             goal = self._parents.get(goal, "")
         return next((workflow.id for workflow in reversed(self._workflows) if workflow.goal in line), "")
 
-    def _know(self, goal: str, steps: tuple[PlanStep, ...]) -> None:
-        self._steps[goal] = {step.id: step.description for step in steps}
-
     def _words_of(self, goal: str, step: str) -> str:
         return self._steps.get(goal, {}).get(step, "")
 
 
-def _plan_words(payload: ev.PlanAdopted | ev.PlanRevised, known: Mapping[str, str]) -> str:
+def _described(steps: tuple[PlanStep, ...]) -> dict[str, str]:
+    return {step.id: step.description for step in steps}
+
+
+def _plan_words(payload: ev.PlanAdopted | ev.PlanRevised, known: Mapping[str, str], kept: int) -> str:
     """A plan, or what of it is new."""
     new = isinstance(payload, ev.PlanAdopted)
     head = "Plan" if new else f"The plan was changed ({payload.change})"  # type: ignore[union-attr]
     lines = [
         f"{number}. {_step_words(step)}"
-        for number, step in enumerate(payload.steps, 1)
+        for number, step in enumerate(payload.steps, kept + 1)
         if new or known.get(step.id) != step.description
     ]
     return "\n".join([f"{head}:", *lines]) if lines else f"{head}."

@@ -227,6 +227,8 @@ class Session:
                     end, need = self._end(), self._need()
                 if end is not None:
                     return end
+                if self._cancelled and not self.state.busy:
+                    await self._drop()  # while its action was being ended, that was refused
                 if self.lost or fault.done():
                     why = "" if self.lost or fault.exception() else f"the agent has ended: {fault.result()}"
                     raise RequestError(-32603, clean_line(why or LOST))

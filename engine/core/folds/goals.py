@@ -235,8 +235,9 @@ def _plan_revised(state: AgentState, payload: ev.PlanRevised, event: Event) -> N
     before = {step.id: step for step in old.steps} if old else {}
     for step in payload.steps:
         count_id(state, step.id)
-    steps = tuple(
-        step if before.get(step.id) == step else replace(step, event=event.ref) for step in payload.steps
+    steps = (
+        *(old.steps[: payload.kept] if old else ()),
+        *(step if before.get(step.id) == step else replace(step, event=event.ref) for step in payload.steps),
     )
     approval_fold.replanned(state, payload.goal, payload.change, before.values(), steps, event)
     kept = {step.id for step in steps}

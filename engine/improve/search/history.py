@@ -153,7 +153,7 @@ class _Reading:
                 goal.thinker = data["thinker"]
                 goal.uncovered = goal.uncovered or [(gap["clause"], event.ref) for gap in data["uncovered"]]
             case _:
-                goal.steps = data["steps"]
+                goal.steps = [*goal.steps[: data.get("kept", 0)], *data["steps"]]
                 self._goals |= {(agent, step["id"]): ident for step in goal.steps}
 
     def _command(self, event: Event, agent: str, command: Json) -> None:
