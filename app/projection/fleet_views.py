@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from engine.core.agents import RUN_TYPES, Mode
+from engine.core.agents import Mode
 from engine.core.state import AgentState
 from engine.core.text import clean_line, short_duration
 from engine.crew.ontology.context import ORCHESTRATOR, HumanRequest
@@ -235,7 +235,7 @@ class Fleet:
             handoff = crew.handoff_of(state.agent_id) if crew is not None else None
             if state.deleted or state.handed_back or state.proves:
                 continue
-            if crew is not None and handoff is None and state.agent_type in RUN_TYPES:
+            if crew is not None and handoff is None and state.hands_back:
                 continue  # it is being made, and shown in its agent's row a moment later
             if crew and handoff and (handoff.agent in crew.agents or not handoff.open):
                 continue  # another row shows the run already, or it is over

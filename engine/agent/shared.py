@@ -378,7 +378,7 @@ class SharedServices:
             name = roles.get("decide" if state.config.decides else "plan", model.name)
             repairs = read_repairs(state.config.meta, model.repairs)
             recorder = stream = ModelStreamRecorder(model.client)
-            permit = partial(self._permit, state) if state.agent_type in RUN_TYPES else nullcontext
+            permit = partial(self._permit, state) if state.hands_back else nullcontext
             client = BudgetClient(model.client, self.ledger, lambda: recorder.goal, permit, model.fallback)
             if answerer is None and state.reasons:
                 answerer = reasoner_support().model_answerer(client, name, stream)

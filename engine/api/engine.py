@@ -24,7 +24,7 @@ from engine.api.disk_quota import MB
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import RUN_TYPES, ForServers
+from engine.core.agents import ForServers
 from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
 from engine.core.ports import Permits, Ports
 from engine.core.reasons import Reason
@@ -194,7 +194,7 @@ class Engine(WorkspaceEngine):
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
         await self._budgets.restore(self.store, foreign=self.trust is not None and self.trust.foreign)
         self._mastermind.has_stream, self._crew.has_stream = MASTERMIND in streams, CREW in streams
-        if CREW in streams and any(each.state.agent_type in RUN_TYPES for each in self._agents.values()):
+        if CREW in streams and any(each.state.hands_back for each in self._agents.values()):
             self._crew.begin()  # a run was cut off; the crew says at once what becomes of it
         self._keeper = MemoryRecorder(
             self.memory, self.store, self.blobs, self.clock, self._live.restore, self.pace.checkpoint

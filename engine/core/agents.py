@@ -208,6 +208,8 @@ CREW = "crew"
 """The tool by which a run reaches the others and the operator."""
 SPEC, HANDOFF, PROGRESS = "spec", "handoff", "progress"
 """Where a run's configuration has its specification, what was handed to it, and how far others came."""
+TASK = "task"
+"""Where the configuration of a run that another program does has its whole task."""
 RECORDING = "recording"
 """Where an agent's configuration, or a handoff's metadata, names the recording that answers for a model."""
 

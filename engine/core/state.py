@@ -259,12 +259,17 @@ class AgentState:
     @property
     def handed_back(self) -> bool:
         """True for a run whose work is over: it is history, and takes nothing up again."""
-        return self.agent_type in RUN_TYPES and bool(self.goals) and not self.open_goals
+        return self.hands_back and bool(self.goals) and not self.open_goals
+
+    @property
+    def hands_back(self) -> bool:
+        """True for a run: an agent that was made for one handoff, of whatever type."""
+        return self.agent_type in RUN_TYPES or HANDOFF in self.config.meta
 
     @property
     def proves(self) -> bool:
         """True for a run that only proves a new agent, and is shown with its build alone."""
-        handed = self.config.meta.get(HANDOFF) if self.agent_type in RUN_TYPES else None
+        handed = self.config.meta.get(HANDOFF)
         about = handed.get("metadata") if isinstance(handed, dict) else None
         return isinstance(about, dict) and bool(about.get(PROOF))
 

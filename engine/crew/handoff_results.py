@@ -13,6 +13,7 @@ from engine.core.reasons import Reason
 from engine.core.text import clean_line
 from engine.crew.handoffs.contexts import OUTPUT, HandoffDraft, retry_context
 from engine.crew.handoffs.lifecycle import Handoffs
+from engine.crew.members import result_fields
 from engine.crew.ontology.context import Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
@@ -73,7 +74,7 @@ class ResultReceiver:
             from_agent=handoff.agent,
             to_agent=handoff.context.return_to,
             success=ok,
-            output=text[:OUTPUT],
+            **{**result_fields(text, handoff.context), "output": text[:OUTPUT]},
             error=None if ok else message,
             error_code=None if ok else why,
             state=HandoffState.COMPLETED if ok else HandoffState.FAILED,

@@ -19,7 +19,7 @@ from engine.agent.live_agents import LiveAgents
 from engine.agent.steering.rules import rule_text
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import CREW, HANDOFF, PROGRESS, RETURNED, SPEC
+from engine.core.agents import ACP, CREW, HANDOFF, PROGRESS, RETURNED, SPEC
 from engine.core.approvals import Answer, Scope
 from engine.core.goals import GoalStatus
 from engine.core.journal import Event, JournalClosed
@@ -29,6 +29,7 @@ from engine.core.recovery import FailureKind, Intervention
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.core.text import clean_line
+from engine.crew.members import NO_RESULT, action_text, member_config, member_goal, member_of, result_text
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode
 from engine.crew.ontology.results import Usage
@@ -183,9 +184,14 @@ class Runs:
                 await self._watcher.ended(run, ok=False, text=error.message, code=error.code)
 
     async def _begin(self, handoff: RunningHandoff, parent: str) -> str:
-        spec = handoff.spec
+        spec, kind, goal = handoff.spec, handoff.spec.type.value, _goal_of(handoff)
+        settings = SETTINGS
+        if spec.done_by:
+            member = member_of(spec, {name: agent.state for name, agent in self._live.here.items()})
+            kind, goal = member.agent_type, member_goal(member, goal)
+            settings = member_config(member, handoff)
         config: dict[str, Any] = {
-            **SETTINGS,
+            **settings,
             SPEC: spec.model_dump(mode="json"),
             HANDOFF: handoff.context.model_dump(mode="json"),
         }
@@ -194,20 +200,18 @@ class Runs:
         if spec.tools.custom_tools:
             raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, NO_FUNCTIONS)
         if self._policy is not None and (narrower := narrowed_policy(spec, self._policy)):
-            config["sandbox"] = narrower
+            config["sandbox"] = {**config.get("sandbox", {}), **narrower}
         if parent in self._live.here:
             config["parent"] = parent
         run = await self._new_id(spec.id)
         try:
             about = clean_line(f"{spec.name}: {handoff.context.task_description}", limit=300)
-            await self._do(
-                cmd.CreateAgent(agent=run, agent_type=spec.type.value, description=about, config=config)
-            )
+            await self._do(cmd.CreateAgent(agent=run, agent_type=kind, description=about, config=config))
         finally:
             self._taken.discard(run)
         self._mine.add(run)
         try:
-            await self._do(cmd.AdoptGoal(agent=run, text=_goal_of(handoff)))
+            await self._do(cmd.AdoptGoal(agent=run, text=goal))
         except HandoffError as error:
             await self.stop(run, error.message)
             raise
@@ -312,7 +316,13 @@ class Runs:
     def streamed(self, run: str) -> str:
         """The text that the run's model has said last: in words, or as the output of a call."""
         agent = self._live.here.get(run)
-        if agent is None or agent.around.model_stream is None:
+        if agent is None:
+            return ""
+        if agent.state.reasons:
+            return result_text(agent.state)
+        if said := getattr(agent.around.thinker, "said", ""):
+            return str(said)
+        if agent.around.model_stream is None:
             return ""
         last = agent.around.model_stream.last
         return last.get("text", "").strip() or _output_in(last.get("tool input", ""))
@@ -374,6 +384,12 @@ class Runs:
             kind = state.failures[-1].kind if state.failures else FailureKind.UNKNOWN_ERROR
             code = _CODES.get(kind, ErrorCode.INTERNAL)
         text = self.streamed(run) if ok else reason
+        if ok and agent.state.reasons and not text:
+            ok, text = False, NO_RESULT
+        if ok and not text and (last := await self._store.last(1, run, kind=ev.ActionFinished.kind)):
+            text = action_text(last[0])
+        if agent.state.config.thinker == ACP:
+            await self.stop(run, "its work is over")  # the program waits for another turn
         await self._watcher.ended(run, ok=ok, text=text or reason, code=code)
 
     async def _tell_waiting(self, agent: Agent) -> None:

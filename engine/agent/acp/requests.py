@@ -8,13 +8,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from engine.agent.acp.updates import ToolCall, dicts
+from engine.core.agents import CREW
 from engine.core.text import clean_line
+from engine.model import LateModel
 from engine.sandbox.paths import PathError
 from engine.tools.acp_tool import TOOL, USE
 from engine.tools.simple_coder import SimpleCoder
 from engine.value import dataclass
 
+DELEGATE = "_pilothouse/delegate"
+"""A request beside the protocol's own: hand work to another agent of the crew, and be told its result."""
 TITLE = 120
 """Characters of what an action is called."""
 
@@ -63,6 +69,10 @@ class RequestReader:
         """The action that a request asks for."""
         if method == "session/request_permission":
             return self._read_permission(given, answer)
+        if method == DELEGATE:
+            args = {"to": given["to"], "task": given["task"]}
+            title = clean_line(f"hand work to {given['to']}", limit=TITLE)
+            return Ask(method, CREW, "delegate", args, title, answer, given=given)
         path = self.local(str(given.get("path", "")))
         if method == "fs/read_text_file":
             return Ask(method, "simple_coder", "read", {"path": path}, f"read {path}", answer, given=given)
@@ -124,8 +134,18 @@ def refusal(ask: Ask, why: str, *, cancelled: bool = False, missing: bool = Fals
     return {"outcome": {"outcome": "selected", "optionId": reject}, "_meta": {"reason": clean_line(why)}}
 
 
+class Delegation(BaseModel, metaclass=LateModel):
+    """What such a request holds."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+    to: str = Field(min_length=1, max_length=64)
+    task: str = Field(min_length=1, max_length=200_000)
+
+
 def model_of(method: str) -> Any:
     """The protocol's own form of a request."""
+    if method == DELEGATE:
+        return Delegation
     from acp import schema
 
     return {

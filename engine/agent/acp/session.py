@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from engine.agent.acp.requests import Ask, RequestReader, model_of, refusal, refusal_text
+from engine.agent.acp.requests import DELEGATE, Ask, RequestReader, model_of, refusal, refusal_text
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
 from engine.agent.acp.terminals import read_terminal
 from engine.agent.acp.transport import InvalidLineError, LineTransport
@@ -220,6 +220,7 @@ class AcpSession:
 
     async def _greet(self, earlier: Earlier) -> None:
         about = {"fs": {"readTextFile": self.program.reads, "writeTextFile": True}, "terminal": True}
+        about["_meta"] = {"pilothouse": {"requests": [DELEGATE]}}
         hello = {"protocolVersion": VERSION, "clientInfo": {"name": "pilothouse", "version": "1"}}
         answer = await self._ask("initialize", {**hello, "clientCapabilities": about})
         if (version := answer.get("protocolVersion")) != VERSION:
@@ -481,7 +482,13 @@ class AcpSession:
 _Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]
 _METHODS: Mapping[str, _Read] = {
     **dict.fromkeys(
-        ("session/request_permission", "fs/read_text_file", "fs/write_text_file", "terminal/create"),
+        (
+            "session/request_permission",
+            "fs/read_text_file",
+            "fs/write_text_file",
+            "terminal/create",
+            DELEGATE,
+        ),
         AcpSession._wait_for,
     ),
     **dict.fromkeys(

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from engine.agent.acp.requests import Ask, refusal
+from engine.agent.acp.requests import DELEGATE, Ask, refusal
 from engine.agent.acp.session import AcpSession
 from engine.agent.acp.settings import AcpError
 from engine.agent.acp.updates import Earlier, Taken, TurnEnd
@@ -23,7 +23,7 @@ from engine.agent.actions.pipeline import Toolbox, answer_of
 from engine.agent.actions.snapshots import Saver
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
-from engine.core.agents import ACP, RunState
+from engine.core.agents import ACP, TASK, RunState
 from engine.core.plan import Op, PlanStep, StepStatus
 from engine.core.ports import CallContext
 from engine.core.recovery import FailureKind
@@ -99,6 +99,11 @@ class AcpThinker:
         self._failed = ""
         """Why the last turn could not begin; empty where it did."""
 
+    @property
+    def said(self) -> str:
+        """The end of what the program said in its last turn."""
+        return self.session.updates.said.strip()
+
     async def plan(self, request: PlanRequest) -> PlanProposal:
         """Never asked: the program is given the goal as it is."""
         raise ThinkingError(FailureKind.PLANNING_ERROR, "this agent decides one action after the other")
@@ -131,9 +136,8 @@ class AcpThinker:
             failed, self._failed = self._failed, ""
             if failed:
                 return Decision(DecisionKind.GIVE_UP, failed)
-            return Decision(
-                DecisionKind.CALL, f"a turn of {session.label}", TOOL, PROMPT, {"text": prompt_text(request)}
-            )
+            text = prompt_text(request, str(self._state.config.meta.get(TASK, "")))
+            return Decision(DecisionKind.CALL, f"a turn of {session.label}", TOOL, PROMPT, {"text": text})
         came = await session.next()
         self._flush()
         self._charge(request.goal.id)
@@ -371,9 +375,9 @@ class AcpToolbox:
         return await answer_of(f"{tool}.{command}", call)
 
 
-def prompt_text(request: DecisionRequest) -> str:
+def prompt_text(request: DecisionRequest, task: str = "") -> str:
     """What the program is asked: the goal, and what was done for it already."""
-    lines = [request.goal.text]
+    lines = [task or request.goal.text]
     lines += [f"It must hold: {criterion}" for criterion in request.goal.criteria]
     done = [line for line in request.plan if line.partition(" ")[2].startswith("completed")]
     if done:
@@ -406,6 +410,8 @@ def _part_of(ask: Ask, part: Ask, args: Mapping[str, Any]) -> bool:
 
 def _content(ask: Ask, result: ToolResult) -> dict[str, str]:
     """The answer to what was done: of a file the part that was asked for."""
+    if ask.method == DELEGATE:
+        return {"output": str(result.data.get("output", ""))}
     if ask.command != "read":
         return {}
     lines = str(result.data.get("content", "")).splitlines(keepends=True)

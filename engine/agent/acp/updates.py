@@ -12,6 +12,8 @@ from engine.value import dataclass, field
 
 CALLS_KEPT, DIFFS_KEPT, ENTRIES_MOST = 500, 16, 100
 """Tool calls that are remembered, those whose diffs are, and entries of a plan that are shown."""
+SAID = 20_000
+"""Characters that are kept of what it said in a turn."""
 LINE = 120
 """Characters of an entry or a title."""
 
@@ -117,7 +119,7 @@ class Updates:
                 text = content.get("text") if isinstance(content, dict) else None
                 if isinstance(text, str):
                     spoken = kind == "agent_message_chunk"
-                    self.said = (self.said + text)[-4_000:] if spoken else self.said
+                    self.said = (self.said + text)[-SAID:] if spoken else self.said
                     self._hear(Piece("text" if spoken else "thinking", text))
             case "tool_call" | "tool_call_update":
                 self.take_call(update)

@@ -110,7 +110,7 @@ def _answer(result: Mapping[str, Any]) -> Term:
             return parse_term(text)
         except ProgramError:
             return text
-    for name in ("content", "stdout", "items", "message"):
+    for name in ("content", "stdout", "items", "output", "message"):
         if name in result:
             return term_of(result[name])
     return ""

@@ -20,6 +20,7 @@ from engine.bdi.parser import parse_literal
 from engine.bdi.printer import text_of
 from engine.bdi.saved_state import SavedStateError
 from engine.core import events as ev
+from engine.core.agents import CREW
 from engine.core.fold import without_checksum
 from engine.core.journal import Event
 from engine.core.reasoner import MIND, MIND_FORMAT, ForgottenError, MindBreakpoint
@@ -111,7 +112,8 @@ def make_reasoner(state: AgentState, registry: ToolRegistry, created: str) -> Re
         created: when the agent was created, ISO 8601.
     """
     config = read_config(state.config.meta)
-    tools = [(TOOL, registry.get(TOOL).commands)]
+    crew = {name: spec for name, spec in registry.get(CREW).commands.items() if name == "delegate"}
+    tools = [(CREW, crew), (TOOL, registry.get(TOOL).commands)]
     if config.world:
         tools.append((config.world, WORLDS[config.world].commands))
     return Reasoner(state.agent_id, config, ActionTable.of(*tools), created)

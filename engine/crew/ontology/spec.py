@@ -385,6 +385,9 @@ class AgentSpec(OntologyValue):
     instructions: Instructions = Instructions()
     handoff: Handoffs = Handoffs()
     tools: Tools = Tools()
+    done_by: str = Field(default="", max_length=64)
+    """The agent of this workspace that does its work in the place of a model: another program, or one in
+    AgentSpeak(L), as the operator created it. Empty where a model does (`engine.crew.members`)."""
     role: RoleRules = RoleRules()
     sub_agents: tuple[SubAgent, ...] = ()
     quorum: int | None = Field(default=None, ge=1)

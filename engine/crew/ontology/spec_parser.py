@@ -146,6 +146,11 @@ def _type_problems(spec: AgentSpec) -> Iterator[SpecProblem]:
         for path, parts in (("phases", spec.phases), ("sub_agents", spec.sub_agents)):
             if parts:
                 yield SpecProblem(path=path, message="a role has none")
+    if spec.done_by and kind is not AgentType.OPERATOR:
+        yield SpecProblem(path="done_by", message=f"only an operator agent has one, and this is {kind}")
+    if spec.done_by and spec.instructions.quality_criteria:
+        message = "an agent with done_by has none: its result is taken as it is"
+        yield SpecProblem(path="instructions.quality_criteria", message=message)
     if kind is AgentType.COLLABORATIVE and len(spec.sub_agents) < 2 and spec.debate is None:
         yield SpecProblem(path="sub_agents", message="a collaborative agent has at least two, or a debate")
     if kind is AgentType.PIPELINE and not spec.phases:

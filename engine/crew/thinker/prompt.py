@@ -218,15 +218,20 @@ def spec_question(brief: Brief, request: DecisionRequest, files: SkillFiles | No
     return Message("user", tuple(blocks))
 
 
+def given_blocks(context: HandoffContext) -> Iterator[Text]:
+    """What was given with the task: data, and what can be quoted."""
+    given = context.metadata.get(GIVEN)
+    if given is not None:
+        yield Text(fence("what was given with the task", canonical(given)), "given")
+    for name, text in quotable(context.metadata).items():
+        about = f"source {name}, to be quoted word for word"
+        yield Text(fence(about, text, limit=SOURCE_LIMIT), f"source {name}")
+
+
 def _gathered(brief: Brief, request: DecisionRequest) -> Iterator[Text]:
     """What the run has by now, as material."""
     beliefs = request.beliefs
-    given = brief.context.metadata.get(GIVEN)
-    if given is not None:
-        yield Text(fence("what was given with the task", canonical(given)), "given")
-    for name, text in quotable(brief.context.metadata).items():
-        about = f"source {name}, to be quoted word for word"
-        yield Text(fence(about, text, limit=SOURCE_LIMIT), f"source {name}")
+    yield from given_blocks(brief.context)
     phase = phase_of(brief, request.step)
     if phase is not None:
         yield from _of_phase(brief, phase.id, beliefs)

@@ -179,6 +179,7 @@ def _turn_spec(spec: AgentSpec, base: AgentSpec | None, ident: str, name: str, w
         model=base.model if base is not None else spec.model,
         instructions=Instructions(system=f"{own}\n\n{words}".strip()),
         handoff=without_routing(spec),
+        done_by=base.done_by if base is not None else "",
         selectable=False,
     )
 

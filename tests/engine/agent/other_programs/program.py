@@ -254,6 +254,23 @@ def outside() -> None:
     say(" | ".join(told))
 
 
+def hands(to: str) -> None:
+    """Hands its work to another agent of the crew, and says what that one says."""
+    answer = ask("_pilothouse/delegate", to=to, task="judge what I found")
+    say(f"it said: {answer.get('result', {}).get('output') or answer.get('error', {}).get('message')}")
+
+
+def argues() -> None:
+    """Takes its turns in a debate."""
+    claim = {"text": "it was measured", "evidence": []}
+    asked = json.loads(Path(".home/prompts").read_text().splitlines()[-1])[0]["text"]
+    turn: dict[str, Any] = {"claims": [claim]}
+    if "Round " in asked:
+        answers = [{"claim": "B1", "kind": "refute", "text": "it was not"}]
+        turn = {"restated": "B says that it is dear", "replies": answers, "claims": []}
+    say(f"My turn:\n```json\n{json.dumps(turn)}\n```")
+
+
 def storm() -> None:
     """Asks for leave a hundred times at once."""
     options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]
