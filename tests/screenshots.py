@@ -24,6 +24,7 @@ from app.commands.settings import Settings
 from engine.agent.steering.rules import PRESETS
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
+from engine.core.agents import Mode
 from engine.models.choice import ModelChoice
 from engine.models.endpoint import Endpoint
 from tests.app.cockpit.crew_flight import (
@@ -561,7 +562,7 @@ async def urgent(workspace: Path) -> None:
 
 
 async def other_program(workspace: Path, size: tuple[int, int] = (160, 45), name: str = "program") -> None:
-    """A recorded session of OpenCode: its first change is held before it asks, and then asks."""
+    """A recorded session of OpenCode: its first change is held before it is made."""
     settings = Settings(home=workspace.parent / "home", recorded_pace=0)
     async with cockpit(workspace, size=size, settings=settings) as flight:
         await flight.type("mission demo-opencode")
@@ -569,13 +570,8 @@ async def other_program(workspace: Path, size: tuple[int, int] = (160, 45), name
         await flight.press("escape")
         while flight.state.step is None or flight.state.step.command != "write":
             await flight.press("s")
-            await asyncio.sleep(0.3)
+            await flight.until(lambda: flight.state.mode is Mode.PAUSED, "the step")
         await _keep(flight, name)
-        while flight.state.approvals.question is None:
-            await flight.press("s")
-            await asyncio.sleep(0.3)
-        await flight.dialog(ApprovalDialog)
-        await _keep(flight, f"{name}-asks")
 
 
 async def other_program_medium(workspace: Path) -> None:
