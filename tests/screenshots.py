@@ -24,6 +24,7 @@ from app.commands.settings import Settings
 from engine.agent.steering.rules import PRESETS
 from engine.core import commands as cmd
 from engine.core import crew_commands as cc
+from engine.core.agents import Mode
 from engine.models.choice import ModelChoice
 from engine.models.endpoint import Endpoint
 from tests.app.cockpit.crew_flight import (
@@ -560,6 +561,29 @@ async def urgent(workspace: Path) -> None:
         await _keep(flight, "by-hand")
 
 
+async def other_program(workspace: Path, size: tuple[int, int] = (160, 45), name: str = "program") -> None:
+    """A recorded session of OpenCode: its first change is held before it is made."""
+    settings = Settings(home=workspace.parent / "home", recorded_pace=0)
+    async with cockpit(workspace, size=size, settings=settings) as flight:
+        await flight.type("mission demo-opencode")
+        await flight.until(lambda: flight.state.agent_id == "opencode", "its agent")
+        await flight.press("escape")
+        while flight.state.step is None or flight.state.step.command != "write":
+            await flight.press("s")
+            await flight.until(lambda: flight.state.mode is Mode.PAUSED, "the step")
+        await _keep(flight, name)
+
+
+async def other_program_medium(workspace: Path) -> None:
+    """The same where there is less room."""
+    await other_program(workspace, (100, 30), "program-medium")
+
+
+async def other_program_narrow(workspace: Path) -> None:
+    """The same in the narrow layout."""
+    await other_program(workspace, (80, 24), "program-narrow")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -595,6 +619,9 @@ SCENES: tuple[Scene, ...] = (
     pipeline,
     conversation,
     urgent,
+    other_program,
+    other_program_medium,
+    other_program_narrow,
 )
 
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -31,7 +31,7 @@ from engine.models.request import ModelRequest
 NAME = "recorded"
 """What the model is called wherever one is named."""
 _TURNS_PER_S = 20
-_PACKAGE = files("engine.models") / "recordings"
+RECORDINGS = Path(__file__).with_name("recordings")
 
 
 class RecordedAnswer(BaseModel, extra="forbid", strict=True, frozen=True):
@@ -57,6 +57,8 @@ class Recording(BaseModel, extra="forbid", strict=True, frozen=True):
     """Words that every request must hold, such as the motion of a debate."""
     answers: list[RecordedAnswer]
     """Of those that fit, the last one is given."""
+    session: list[dict[str, Any]] = Field(default_factory=list)
+    """Where another program was recorded: the messages that it sent."""
 
     def answer(self, request: ModelRequest, speaker: str) -> RecordedAnswer | None:
         """The answer to a request; None where the recording has none."""
@@ -83,7 +85,7 @@ def _texts(request: ModelRequest) -> Iterator[str]:
 
 def recordings() -> tuple[str, ...]:
     """The names of the recordings that are shipped."""
-    names = (file.name for file in _PACKAGE.iterdir())
+    names = (file.name for file in RECORDINGS.iterdir())
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
@@ -96,7 +98,7 @@ def load_recording(name: str) -> Recording:
     """
     if name not in recordings():
         raise ValueError(f"there is no recording {name[:60]!r}; recordings: {', '.join(recordings())}")
-    return Recording.model_validate_json((_PACKAGE / f"{name}.json").read_bytes())
+    return Recording.model_validate_json((RECORDINGS / f"{name}.json").read_bytes())
 
 
 def speaker_of(config: Mapping[str, Any]) -> str:

@@ -141,7 +141,7 @@ class AcpSession:
             with coder.files.directory(".") as cwd:
                 self._job = await coder.sessions.start_job(
                     self._agent,
-                    shlex.join(self.program.words),
+                    self.program.settings.recording or shlex.join(self.program.words),
                     launch,
                     cwd,
                     launcher=launcher,

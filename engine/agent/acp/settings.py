@@ -28,6 +28,7 @@ from engine.value import dataclass, replace
 
 ADDRESS_BYTES = 256 * GIB
 """Address space of such a program: engines of JavaScript reserve far more than they use."""
+PLAYER = Path(__file__).with_name("player.py")
 OWN_PROCESS = "/proc/self"
 """What runtimes read of their own process, such as where its stack lies."""
 
@@ -44,6 +45,8 @@ class AcpSettings(BaseModel, metaclass=LateModel):
     """The program with its arguments, as a shell has them."""
     preset: str = ""
     """A name of `presets.toml`, in place of a command."""
+    recording: str = ""
+    """A recorded session, which is played in place of a program."""
     network: Literal["off", "ports", "on"] = "off"
     ports: list[int] = Field(default=[443], max_length=20)
     """TCP ports that it may connect to with the network `ports`."""
@@ -59,7 +62,7 @@ class AcpSettings(BaseModel, metaclass=LateModel):
     """Seconds in a turn without a request, after which the turn is ended."""
 
 
-SETTINGS = ("command", "preset", "network", "ports", "env", "read", "mode", "model", "options", "quiet_s")
+SETTINGS = tuple(AcpSettings.__annotations__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Program:
     @property
     def name(self) -> str:
         """What it is called in sentences."""
-        return self.settings.preset or Path(self.words[0]).name
+        return self.settings.preset or self.settings.recording or Path(self.words[0]).name
 
 
 @cache
@@ -96,6 +99,8 @@ def read_acp(meta: Mapping[str, Any]) -> Program:
         given = AcpSettings.model_validate({name: meta[name] for name in SETTINGS if name in meta})
     except ValidationError as error:
         raise AcpError(first_problem(error)) from None
+    if given.recording:
+        return _player(given)
     if bool(given.command.strip()) == bool(given.preset):
         raise AcpError(f"give either a command, such as 'opencode acp', or a preset: {', '.join(presets())}")
     preset = presets().get(given.preset) if given.preset else {}
@@ -117,6 +122,16 @@ def read_acp(meta: Mapping[str, Any]) -> Program:
     program = Program(tuple(words), given, variables, **more)
     policy_of(program, SandboxPolicy(), Tier.FULL)
     return program
+
+
+def _player(given: AcpSettings) -> Program:
+    """The program that plays a recorded session."""
+    from engine.models.recorded import RECORDINGS, load_recording  # late: few are recorded
+
+    if not load_recording(given.recording).session:
+        raise AcpError(f"the recording {given.recording} is none of a program's session")
+    files = [str(PLAYER), str(RECORDINGS / f"{given.recording}.json")]
+    return Program(("python3", *files), AcpSettings(recording=given.recording, read=files), {})
 
 
 def _checked(words: list[str], given: AcpSettings) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from engine.agent.acp.session import AcpSession
-from engine.agent.acp.settings import AcpError, read_acp
+from engine.agent.acp.settings import read_acp
 from engine.agent.acp.thinker import AcpThinker, AcpToolbox
 from engine.agent.acp.updates import Earlier
 from engine.agent.actions.pipeline import Toolbox
@@ -40,7 +40,7 @@ class AcpSupport:
         """What is wrong with a configuration, in one line; empty when it can be used."""
         try:
             read_acp(meta)
-        except (AcpError, PolicyError) as error:
+        except (ValueError, PolicyError) as error:
             return str(error)
         return ""
 

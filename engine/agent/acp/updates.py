@@ -121,7 +121,9 @@ class Updates:
                     spoken = kind == "agent_message_chunk"
                     self.said = (self.said + text)[-SAID:] if spoken else self.said
                     self._hear(Piece("text" if spoken else "thinking", text))
-            case "tool_call" | "tool_call_update":
+            case "tool_call" | "tool_call_update" as kind:
+                if kind == "tool_call" and self.said:
+                    self.said = f"{self.said.rstrip()}\n\n"  # what it says next is another message
                 self.take_call(update)
             case "plan":
                 entries = dicts(update.get("entries"))[:ENTRIES_MOST]

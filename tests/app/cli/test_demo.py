@@ -22,7 +22,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_scene_it_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scenes"] == [
-        *("debate", "review", "canvas", "model", "campaign"),
+        *("debate", "review", "canvas", "model", "opencode", "campaign"),
         *("code-review", "incident", "product-decision", "research", "writing", "all"),
     ]
 

@@ -49,6 +49,7 @@ EXCEPTED = {
     "app/gateways/notifying.py": "the program that the user's own settings name, without secrets",
     "app/gateways/web/process.py": "the server of web pages, of this program",
     "engine/memory/minilm.py": "the embedder, a module of this program; texts go in as data",
+    "engine/agent/acp/player.py": "runs in the jail only, and runs there what it got leave for",
     "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
 }
 """Modules outside of the sandbox that start programs, and why nothing that an agent wrote is run by it."""

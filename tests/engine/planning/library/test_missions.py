@@ -39,6 +39,7 @@ def test_the_shipped_missions_are_those_promised() -> None:
         ("demo-review", False, "GOAL_ACHIEVED"),
         ("demo-canvas", False, "NEEDS_OPERATOR"),
         ("demo-model", False, "GOAL_ACHIEVED"),
+        ("demo-opencode", False, "NEEDS_OPERATOR"),
         ("demo-campaign", False, "NEEDS_OPERATOR"),
     ]
 
