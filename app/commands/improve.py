@@ -162,6 +162,7 @@ APPROVABLE = args.Word(
     "item", "an item such as i3", parse=ITEM_ID, offers=_items(ItemStatus.PENDING_APPROVAL)
 )
 REJECTABLE = args.Word("item", "an item such as i3", parse=ITEM_ID, offers=_items(*OPEN))
+FILE = args.Rest("file", "a file such as report.html", shown="FILE")
 argument = partial(args.Rest, "argument")
 COMMANDS = (
     command(
@@ -172,10 +173,11 @@ COMMANDS = (
         begins("coord_improve"),
         *(*ON_ONE, argument("a component", shown="COMPONENT [CONTEXT]", offers=_components)),
     ),
+    command("campaign campaigns", _state("campaigns", "campaign"), ANY("ID", _campaign, _campaigns(), "")),
     command(
-        "campaign campaigns",
-        _state("campaigns", "campaign"),
-        *(_flag("html", "FILE"), ANY("ID", _campaign, _campaigns(), "")),
+        "campaign_page",
+        _state("page"),
+        *(args.Word("campaign", "a campaign such as k2", parse=_campaign, offers=_campaigns()), FILE),
     ),
     command("campaign_resume coord_resume", begins("campaign_resume"), RESUMED),
     command(

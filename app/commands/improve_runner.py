@@ -15,7 +15,7 @@ from app.projection import improve_text as lines
 from app.projection.campaign_page import page
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.campaigns import ApplyCandidate, CancelJob, ForMastermind, StartJob
-from engine.core.improvement import Campaign, JobRecord, JobStatus, MastermindState
+from engine.core.improvement import JobRecord, JobStatus, MastermindState
 from engine.core.journal import BlobError
 from engine.core.text import clean, clean_line
 
@@ -147,23 +147,27 @@ async def show_campaigns(host: CommandHost, values: Values) -> Answer:
     if not name:
         campaigns = [asdict(campaign) for campaign in state.campaigns.values()]
         return 0, {"campaigns": campaigns}, lines.campaigns_text(state)
-    campaign = state.campaigns.get(name)
-    if campaign is None:
-        known = ", ".join(list(state.campaigns)[-8:]) or "none yet"
-        return answer_message(False, f"there is no campaign {name}; campaigns: {known}")
-    if file := values.get("html"):
-        return await _page(host, campaign, file)
+    if (campaign := state.campaigns.get(name)) is None:
+        return _no_campaign(state, name)
     return 0, {"campaign": asdict(campaign)}, lines.campaign_text(campaign)
 
 
-async def _page(host: CommandHost, campaign: Campaign, file: str) -> Answer:
-    """Write a campaign as a page of HTML; an older page of it is replaced, and no other file."""
+def _no_campaign(state: MastermindState, name: str) -> Answer:
+    known = ", ".join(list(state.campaigns)[-8:]) or "none yet"
+    return answer_message(False, f"there is no campaign {name}; campaigns: {known}")
+
+
+async def show_page(host: CommandHost, values: Values) -> Answer:
+    """Write a campaign as a page of HTML; an older page is replaced, and no other file."""
     mastermind, texts = await host.engine.mastermind(), dict[str, str]()
+    if (campaign := mastermind.state.campaigns.get(values["campaign"])) is None:
+        return _no_campaign(mastermind.state, values["campaign"])
     for candidate in campaign.candidates:
         try:
             texts[candidate.id] = await mastermind.diff(candidate.id)
         except BlobError as error:
             texts[candidate.id] = str(error)
+    file = values["file"]
     written = await asyncio.to_thread(_written, file, page(campaign, texts))
     return answer_message(not written, written or f"wrote {campaign.id} to {file}; open it in a browser")
 
