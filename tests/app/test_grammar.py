@@ -63,7 +63,7 @@ MASTERMIND = [
     ),
     ("campaign", ("campaign", "")),
     ("campaigns 2", ("campaign", "k2")),
-    ("campaign_page 2 out page.html", ("page", "k2", "out page.html")),
+    ("campaign_page 2 out page.html", ("campaign_page", "k2", "out page.html")),
     ("campaign_resume K2", mm.StartJob(verb="campaign_resume", argument="k2")),
     ("coord_shadow k2", mm.StartJob(verb="coord_shadow", argument="k2")),
     ("coord_apply k2", mm.ApplyCandidate(campaign="k2")),
