@@ -1,7 +1,4 @@
-"""`pilothouse doctor`: what works on this machine, and why not where it does not.
-
-The operator's terminal: its colours, widths of characters, clipboard, and keys that it takes.
-"""
+"""`pilothouse doctor`: what works on this machine and in this terminal, and why not where it does not."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""`pilothouse mcp`: memory and the sandbox of a workspace, served to other agents over MCP.
+"""`pilothouse mcp`: a workspace served to other agents over MCP: memory, sandbox, the crew's work and plans.
 
 Each call goes through an agent of the workspace made for that, in the jail, on record under the client's
 name, and passes the gate as an agent's action does: rules forbid and allow it, and what would be asked is
-refused. Standard output carries the protocol and nothing else.
-
-What the MCP server offers beside the sandbox and memory: the crew's work, plans and stories, missions.
-
-A client answers only what work asks that was begun here, and never whether something is permitted: that is
-the operator's.
+refused. A client answers only what work asks that it began itself. Standard output carries the protocol and
+nothing else.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""The record of a journal that is kept in its index: looked up where it is asked for, not read as a whole.
+"""An index of the journal, so that searching and asking why need not read all of it.
 
-What is newer than the index is taken in as by any `Record` and stays in memory; whoever writes the index
-flushes it.
-
-An index of the journal, so that searching and asking why need not read all of it.
-
-A cache in a database of its own, written behind the screen, thrown away at will and built again: the
-transactions of the journal know nothing of it. It lags a little; what is newer is read from the journal. It
-holds the letters of each group of events, three by three, and what each event depends on.
+It is a cache in a database of its own, written in the background, deleted at will and built again. It holds
+the letters of each group of events, three by three, and what each event depends on. It lags a little: a
+record takes in what is newer from the journal and keeps that in memory until the index is flushed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the operator says of models in `models.toml`, and what their servers say: rows of one form.
-
-What each model takes, how much it holds and what it costs, from a dated table.
-"""
+"""What models take, hold and cost: a dated table, the operator's `models.toml`, and what servers say."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Phase 2 of a build: decides the type of a skill and drafts the parts that this type needs.
+"""Phases 2, 3 and 5 of a build: an agent's type and parts, its handoff protocol, its place in the graph.
 
 The type is declared, else it is what the text states (`reading`); where the text does not tell, the whole is
 an operator's. Phases, steps and sub-agents are those that the text states.
-
-Phases 3 and 5 of a build: an agent's handoff protocol, and its node and edges in the selection graph.
 """
 
 from __future__ import annotations

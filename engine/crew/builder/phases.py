@@ -1,10 +1,7 @@
-"""The first five phases of a build: functions of the work so far that write nothing.
+"""The first five phases of a build, and the checks of a build against its skill; nothing is written or run.
 
-What agent.yaml beside SKILL.md and the operator say takes precedence over what the skill gives.
-
-Checks of a build against the skill itself: its parts' quotes, and the files, programs and sentences in it.
-
-Nothing of the skill is run: a program is looked for, and a script is not started.
+What agent.yaml beside SKILL.md and the operator say takes precedence over what the skill gives. A program
+that the skill names is looked for and a script is not started.
 """
 
 from __future__ import annotations

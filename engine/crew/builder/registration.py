@@ -1,11 +1,8 @@
-"""Phase 7 of a build: stages, swaps by rename and registers; a failure restores the former version.
+"""Phase 7 of a build: writes the agent's folder, swaps it by rename and registers it.
 
-While an agent is swapped its former folder lies in `.builds/ID.former`, so that what a process that died was
-swapping is repaired at the next start.
-
-An agent's folder: agent.yaml and instructions.md, with a copy of the skill, read-only.
-
-The files are the same bytes for the same input.
+The folder has agent.yaml and instructions.md, with a read-only copy of the skill; its bytes are the same for
+the same input. A failure restores the former version: while an agent is swapped its former folder lies in
+`.builds/ID.former`, and what a process that died was swapping is repaired at the next start.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Phase 1 of a build: reads a skill as clients do.
-
-Reads the files of a skill's folder.
+"""Phase 1 of a build: reads a skill's folder as clients do.
 
 Files are read by descriptors: nothing outside is touched, no link is followed, and the bytes that are hashed
 are the bytes that are kept, so that nothing can change them in between.

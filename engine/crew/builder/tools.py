@@ -1,8 +1,6 @@
-"""Phase 4 of a build: finds out which tools an agent has, and tries each of them.
+"""Phase 4 of a build: finds out which tools and MCP servers a skill needs, and tries each tool.
 
 The tools are the engine's and those of the servers in mcp.json.
-
-Which MCP servers a skill needs, in whatever way its front matter and its text say so.
 """
 
 from __future__ import annotations
