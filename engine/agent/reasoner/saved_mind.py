@@ -31,6 +31,8 @@ from engine.tools.registry import ToolRegistry
 from engine.tools.worlds.world import WORLDS
 
 Data = dict[str, Any]
+DELEGATE = "delegate"
+"""The action that hands work to another agent of the crew."""
 
 
 def save(mind: Reasoner) -> Data | None:
@@ -112,8 +114,10 @@ def make_reasoner(state: AgentState, registry: ToolRegistry, created: str) -> Re
         created: when the agent was created, ISO 8601.
     """
     config = read_config(state.config.meta)
-    crew = {name: spec for name, spec in registry.get(CREW).commands.items() if name == "delegate"}
-    tools = [(CREW, crew), (TOOL, registry.get(TOOL).commands)]
+    tools = [(TOOL, registry.get(TOOL).commands)]
+    # A model that writes plans is told of it only where there is somebody to hand work to.
+    if state.hands_back or f"{DELEGATE}(" in config.program:
+        tools.insert(0, (CREW, {DELEGATE: registry.get(CREW).commands[DELEGATE]}))
     if config.world:
         tools.append((config.world, WORLDS[config.world].commands))
     return Reasoner(state.agent_id, config, ActionTable.of(*tools), created)
