@@ -59,6 +59,22 @@ def _thresholds(context: Context, values: Values) -> cmd.Command:
     return cmd.SetThresholds.model_validate({"agent": context.agent, **{k: int(v) for k, v in named.items()}})
 
 
+def _configure(context: Context, values: Values) -> cmd.Command:
+    """`configure recovery.max_consecutive_errors=5`; what is not named stays as it is."""
+    from engine.improve.agent_specification import settings_in
+    from engine.improve.agent_types import CreationError
+
+    try:
+        given, rest = settings_in(values["settings"])
+    except CreationError as error:
+        raise GrammarError(str(error)) from None
+    if rest or not all(isinstance(table, dict) for table in given.values()):
+        raise GrammarError("settings look like this: configure recovery.max_consecutive_errors=5")
+    held = context.state.config.meta if context.state else {}
+    settings = {name: {**held.get(name, {}), **table} for name, table in given.items()}
+    return cmd.ConfigureAgent(agent=context.agent, settings=settings)
+
+
 def _tasks(_context: Context) -> Iterable[tuple[str, str]]:
     return [(task.value, about) for task, about in TASKS.items()]
 
@@ -66,6 +82,16 @@ def _tasks(_context: Context) -> Iterable[tuple[str, str]]:
 def _jobs(context: Context) -> Iterable[tuple[str, str]]:
     for job in context.state.meta.running if context.state else ():
         yield job.id, f"{job.task}: {job.why}"
+
+
+def _settings(_context: Context) -> Iterable[tuple[str, str]]:
+    yield "recovery.max_consecutive_errors=", "failures in a row after which you are asked"
+    for name, does in (
+        ("enable_path_correction", "put a path right that is written otherwise"),
+        ("use_llm_extraction", "ask a model for parameters that are missing"),
+        ("fallback_to_defaults", "take defaults for parameters that are missing"),
+    ):
+        yield f"parameter_processing.{name}=", f"true or false: {does}"
 
 
 def _vetoed(context: Context) -> Iterable[tuple[str, str]]:
@@ -97,6 +123,11 @@ COMMANDS = (
         "thresholds",
         Submit(_thresholds),
         Rest("numbers", "a number of successes", shown="REFLECTION [CONSOLIDATION]"),
+    ),
+    command(
+        "configure",
+        Submit(_configure),
+        Rest("settings", "a setting", shown="TABLE.NAME=VALUE …", offers=_settings),
     ),
     command(
         "guide",

@@ -78,6 +78,9 @@ SIZE_LIMIT = 64 * 1024
 TABLES = (RECOVERY_KEY, METACOGNITION_KEY, PARAMETERS_KEY)
 """Its tables; each may have what an agent's configuration may have under this name."""
 
+CONFIGURABLE = (RECOVERY_KEY, PARAMETERS_KEY)
+"""Those that may be changed while an agent lives; `thresholds` changes metacognition's."""
+
 Thresholds = dict[str, dict[str, Any]]
 
 

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -25,8 +26,9 @@ from engine.api.workspace_engine import WorkspaceEngine
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import ForServers
+from engine.core.budgets import SpendingLimits
 from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
-from engine.core.ports import Permits, Ports
+from engine.core.ports import HastyClock, Permits, Ports
 from engine.core.reasons import Reason
 from engine.core.store.opening import open_store
 from engine.core.store.port import JournalStore
@@ -75,6 +77,8 @@ ARCHIVE_EVERY_S = 3600.0
 """How often old contents are archived where the settings say so."""
 ARCHIVE_TO_PERCENT = 80
 """Of the room for the journal, what is left in it once it was too little."""
+SCRATCH_SEED = 7
+"""Of the randomness in scratch workspaces: the same each time."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 
@@ -287,6 +291,19 @@ class Engine(WorkspaceEngine):
             parts=self._parts,
             pace=self.pace,
         )
+
+    async def open_scratch(self, place: Path, limits: SpendingLimits | None) -> Engine:
+        """An engine on a scratch workspace; see `engine.improve.ports.MastermindHost`.
+
+        What runs there is held by the same policy; nothing is saved before actions, as nothing is kept.
+        """
+        config = EngineConfig(policy=self.sandbox().policy, snapshots=SnapshotRule.OFF)
+        if limits is None:
+            return await Engine.open(
+                place, ports=Ports(clock=HastyClock(), seed=lambda: SCRATCH_SEED), config=config
+            )
+        config = replace(config, model=self.config.model, budget=limits)
+        return await Engine.open(place, ports=Ports(seed=lambda: SCRATCH_SEED), config=config)
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and close the workspace."""

@@ -119,7 +119,7 @@ def _as_now(payload: ev.Payload) -> ev.Payload:
 
 
 def _cut(recorded: ev.Payload, payload: ev.Payload) -> ev.Payload:
-    """A recorded plan that was written as a whole, without what the payload says is kept of the plan before."""
+    """A plan that was recorded as a whole, without what the payload says is kept of the one before."""
     if isinstance(recorded, ev.PlanRevised) and isinstance(payload, ev.PlanRevised) and not recorded.kept:
         changed = {"steps": recorded.steps[payload.kept :], "kept": payload.kept}
         return recorded.model_copy(update=changed)

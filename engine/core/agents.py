@@ -59,6 +59,13 @@ class Step(Command, do="step"):
     """Whether a step that has plans made lasts until they are there; False as it was recorded before."""
 
 
+class ConfigureAgent(Command, do="configure_agent"):
+    """Give an agent other settings, which count from its next decision on."""
+
+    settings: dict[str, dict[str, Any]]
+    """By table of `thresholds.toml` but metacognition's; a table that is given replaces the one before."""
+
+
 class Intervene(Command, do="intervene"):
     """Take the agent's turn: it waits for the operator's decision."""
 
@@ -323,6 +330,15 @@ class AgentOpened(Payload, kind="agent.opened", external=True):
 
     session: str
     seed: int
+
+
+class AgentConfigured(Payload, kind="agent.configured"):
+    """The agent has other settings from here on."""
+
+    settings: dict[str, dict[str, Any]]
+    """By table; a table that is given replaces the one before."""
+    max_consecutive_errors: int
+    """Failures in a row after which the operator is asked."""
 
 
 class AgentDeleted(Payload, kind="agent.deleted"):

@@ -187,6 +187,8 @@ class CampaignStaged(Payload, kind="mastermind.campaign_staged"):
     """The job that works on it from here; empty leaves it as it was."""
     usd: float = 0.0
     """What a model cost without a candidate to show for it."""
+    tokens: int = 0
+    """What it read and wrote for that."""
     proposing: bool = False
     """Whether that was for a proposal, of which `ProposalsKept` may have told already."""
 

@@ -8,12 +8,16 @@ command would do and changes nothing.
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from engine.agent.settings import CONFIGURABLE
 from engine.core import campaigns as me
+from engine.core.agents import ConfigureAgent
 from engine.core.budgets import BudgetKind, amount_text
 from engine.core.campaigns import (
     AddItem,
@@ -26,7 +30,14 @@ from engine.core.campaigns import (
     StartJob,
 )
 from engine.core.command import NOT_TOLD, Receipt
-from engine.core.improvement import CampaignStatus, Component, ItemStatus, JobRecord, MastermindState
+from engine.core.improvement import (
+    CampaignStatus,
+    Component,
+    ComponentKind,
+    ItemStatus,
+    JobRecord,
+    MastermindState,
+)
 from engine.core.reasons import Reason
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
@@ -46,7 +57,9 @@ from engine.improve.judge.judge import Judge
 from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Proposer, Worker
 from engine.improve.search.audit import JournalAuditor
 from engine.improve.search.model_proposals import ModelProposer
+from engine.improve.search.settings import AGENT_PREFIX, read_config
 from engine.improve.search.suites import SearchProposer, SearchSuites
+from engine.improve.search.trial_suite import tried_for
 from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
 from engine.sandbox.policy import SandboxPolicy
@@ -73,7 +86,9 @@ class Mastermind:
         self.places = WorkspacePaths(host.workspace, host.root)
         self.jobs = Jobs(stream, data)
         self.backlog = Backlog(stream, settings, host.clock.now)
-        self.applier = Applier(stream, self.places, host.blobs, host.files_changed, host.trust)
+        self.applier = Applier(
+            stream, self.places, host.blobs, host.files_changed, self._taken_up, host.trust
+        )
         self.service = AgentService(host, stream)
         self.improver = CampaignRunner(
             stream,
@@ -112,16 +127,31 @@ class Mastermind:
             return host.sandbox().policy
 
         examiner = ProjectExaminer(policy)
-        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(host.store)]
+        suites = SearchSuites(host.store, host.open_scratch, host.model_name)
+        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(host.store, suites)]
         if host.model is not None:
             proposers.append(ModelProposer(host.model, host.model_name))
-        journal = JournalAuditor(host.workspace, host.store)
+        journal = JournalAuditor(host)
         return CampaignParts(
             [CodeAuditor(host.workspace, examiner), journal],
             proposers,
-            [ProjectSuites(examiner, data / HELD_OUT), SearchSuites(host.store)],
+            [ProjectSuites(examiner, data / HELD_OUT), suites],
             Judge(data / "judge", policy),
         )
+
+    async def _taken_up(self, component: Component) -> None:
+        """Let a living agent have what its specification says now; it counts from its next decision on."""
+        agent = component.id.removeprefix(AGENT_PREFIX)
+        if component.kind is not ComponentKind.AGENT or agent not in self.host.agents:
+            return
+        (first,) = await self.host.store.read(agent, 1, 1)
+        event = json.loads(first.body)
+        created = {"type": event["agent_type"], "meta": event["config"]["meta"]}
+        with suppress(OSError, ValueError):
+            text = await asyncio.to_thread(tried_for(component, created).text, self.host.workspace, "")
+            config = read_config(text, agent, created)
+            settings = {name: dict(config.get(name, {})) for name in CONFIGURABLE}
+            await self.host.submit(ConfigureAgent(agent=agent, settings=settings))
 
     @classmethod
     async def open(cls, host: MastermindHost) -> Self:

@@ -26,6 +26,7 @@ from engine.value import dataclass, field
 
 if TYPE_CHECKING:
     from engine.agent.steering.budget_status import BudgetStatus
+    from engine.core.budgets import SpendingLimits
     from engine.core.command import Command, Receipt
     from engine.core.ports import Clock
     from engine.core.state import AgentState
@@ -70,6 +71,14 @@ class MastermindHost(Protocol):
     @property
     def model_name(self) -> str:
         """The model's name; empty where there is none."""
+
+    async def open_scratch(self, place: Path, limits: SpendingLimits | None) -> Any:
+        """An engine like this one on a scratch workspace, where nothing is kept.
+
+        Args:
+            place: its directory.
+            limits: what models may take; None for an engine without a model, whose clock waits less.
+        """
 
     def draw_seed(self) -> int:
         """A seed for what is to be random."""
@@ -178,6 +187,8 @@ class Split(StrEnum):
 
 VISIBLE = (Split.WORK, Split.CHOOSE)
 """What is asked before a decision is due."""
+ASKED_AGAIN = 7919
+"""How far apart the seeds are with which a check is asked again: the first time is the campaign's own."""
 
 
 class Outcome(StrEnum):
@@ -347,6 +358,19 @@ class DrawingSuite(Protocol):
             mended: ids of the checks that hold now.
             seed: draws what is tried.
         """
+
+
+@runtime_checkable
+class PaidSuite(Protocol):
+    """A suite that asks a model."""
+
+    pays: bool
+    """Whether it does so for this component."""
+    limits: SpendingLimits
+    """What it may take from now on; set anew before each judgement."""
+    usd: float
+    """What it took so far."""
+    tokens: int
 
 
 @runtime_checkable

@@ -112,6 +112,7 @@ def _campaign_changes(campaign: Campaign, event: Event, payload: Payload) -> dic
                 "job": payload.job or campaign.job,
                 "stages": (*campaign.stages, Stage(event.at, status, text, event.ref)),
                 "ended": event.at if status.over else "",
+                "tokens": campaign.tokens + payload.tokens,
                 **(_charged(campaign, usd) if payload.proposing else {"usd": campaign.usd + usd}),
             }
         case me.CampaignFound():

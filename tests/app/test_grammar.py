@@ -276,6 +276,10 @@ LINES = [
     ("veto bg3", _pilot(cmd.CancelBackground, job="bg3")),
     ("cancel", _pilot(cmd.CancelBackground, job="bg3")),
     ("cancel bg7", _pilot(cmd.CancelBackground, job="bg7")),
+    (
+        "configure recovery.max_consecutive_errors=5",
+        _pilot(cmd.ConfigureAgent, settings={"recovery": {"max_consecutive_errors": 5}}),
+    ),
     ("thresholds 9", _pilot(cmd.SetThresholds, reflection=9)),
     ("thresholds 9 14", _pilot(cmd.SetThresholds, reflection=9, consolidation=14)),
     ("thresholds consolidation 14", _pilot(cmd.SetThresholds, consolidation=14)),

@@ -25,6 +25,7 @@ from engine.agent.decisions.outcome import (
     renumber,
 )
 from engine.agent.decisions.sandbox import can_resume, jobs_text, refuse_frozen
+from engine.agent.settings import CONFIGURABLE, SettingsError, read_recovery, read_settings
 from engine.agent.steering.rules import RuleError
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -162,6 +163,19 @@ def _pause(state: AgentState, command: cmd.Pause, registry: ToolRegistry) -> Com
         return CommandResult("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return CommandResult(message + jobs_text(state, "go on"), (ev.AgentPaused(reason=Reason("run.paused")),))
+
+
+@handles(cmd.ConfigureAgent)
+def _configure(state: AgentState, command: cmd.ConfigureAgent, registry: ToolRegistry) -> CommandResult:
+    try:
+        read_settings(command.settings)
+        errors = read_recovery({**state.config.meta, **command.settings}).max_consecutive_errors
+    except SettingsError as error:
+        raise RefusedError(Reason("refused.settings", why=str(error))) from None
+    unknown = next((name for name in command.settings if name not in CONFIGURABLE), "")
+    refuse(unknown, Reason("refused.setting", name=unknown, known=CONFIGURABLE))
+    configured = ev.AgentConfigured(settings=command.settings, max_consecutive_errors=errors)
+    return CommandResult("it counts from the next decision on", (configured,))
 
 
 @handles(cmd.DeleteAgent)

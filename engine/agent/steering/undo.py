@@ -264,6 +264,12 @@ def _budget(event: cmd.SetBudget, around: CommandContext) -> tuple[cmd.Command, 
     return back, f"the budget as before: {was}" if was else "no budget of its own again"
 
 
+def _configured(event: cmd.ConfigureAgent, around: CommandContext) -> tuple[cmd.Command, str]:
+    was = around.before.config.meta
+    settings = {name: dict(was.get(name, {})) for name in event.settings}
+    return cmd.ConfigureAgent(settings=settings), f"{', '.join(settings)} as before"
+
+
 def _paused(event: cmd.Pause, around: CommandContext) -> tuple[cmd.Command, str]:
     was = around.before
     if was.run is not RunState.RUNNING:
@@ -325,6 +331,7 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.RevokeRule: _revoked,
     cmd.AcceptPlan: _accepted,
     cmd.SetApprovals: _policy,
+    cmd.ConfigureAgent: _configured,
     cmd.Pause: _paused,
     cmd.Run: lambda said, around: (cmd.Pause(), "pause it; what it has done stays, rewind takes that back"),
     cmd.SetThresholds: _thresholds,

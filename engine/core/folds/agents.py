@@ -118,6 +118,13 @@ def _eased(state: AgentState, payload: ev.BudgetEased, event: Event) -> None:
         state.run_reason = Reason("run.eased")
 
 
+@folds(ev.AgentConfigured)
+def _configured(state: AgentState, payload: ev.AgentConfigured, event: Event) -> None:
+    meta = {**state.config.meta, **payload.settings}
+    errors = payload.max_consecutive_errors
+    state.config = replace(state.config, meta=meta, max_consecutive_errors=errors)
+
+
 @folds(ev.BudgetSet)
 def _set(state: AgentState, payload: ev.BudgetSet, event: Event) -> None:
     if not payload.goal:

@@ -46,6 +46,8 @@ class Applier:
     _places: WorkspacePaths
     _blobs: BlobStore
     _changed: Callable[[], None]
+    _taken_up: Callable[[Component], Awaitable[None]]
+    """Told which component has other files now."""
     _trust: FolderTrust | None = None
     """Told what was written for the operator, so that it is trusted as they had it."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -92,7 +94,7 @@ class Applier:
                     me.ItemMoved(item=campaign.item, status=ItemStatus.COMPLETED, message=done), actor=actor
                 )
             await self._stream.commit()
-            await self._note_written(application.after)
+            await self._note_written(campaign.component, application.after)
         count = len(application.after)
         return f"{candidate.id} is applied: {count} files; coord_rollback {campaign.id} undoes it"
 
@@ -190,7 +192,8 @@ class Applier:
                     self._stream.append(moved, actor=actor)
             await self._stream.commit()
             await self._note_written(
-                {path: before for path, before in campaign.application.before.items() if path not in foreign}
+                campaign.component,
+                {path: before for path, before in campaign.application.before.items() if path not in foreign},
             )
             return self._stream.state.campaigns[campaign.id], message
 
@@ -233,11 +236,12 @@ class Applier:
 
     # -------------------------------------------------------------- files
 
-    async def _note_written(self, files: Mapping[str, FileVersion]) -> None:
-        """Have the files trusted as the operator had them written."""
+    async def _note_written(self, component: Component, files: Mapping[str, FileVersion]) -> None:
+        """Have the files trusted as the operator had them written, and taken up."""
         if self._trust is not None:
             contents = {path: self._state(written).content for path, written in files.items()}
             await asyncio.to_thread(self._trust.wrote, contents)
+        await self._taken_up(component)
 
     async def tree(self, component: Component) -> str:
         """The hash over a component's files as they are in the workspace."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.core import campaigns as me
+from engine.core.budgets import SpendingLimits
 from engine.core.improvement import (
     Campaign,
     CampaignStatus,
@@ -57,6 +58,7 @@ from engine.improve.ports import (
     JobRefused,
     NothingProposed,
     NotJudged,
+    PaidSuite,
     Progress,
     ProposalRequest,
     Proposer,
@@ -65,6 +67,7 @@ from engine.improve.ports import (
     SuiteMaker,
     Variant,
 )
+from engine.improve.search.trial_suite import UNPAID
 from engine.improve.state import EventStream
 
 ROUNDS = 8
@@ -145,6 +148,10 @@ class CampaignRun:
             suite = await maker.make(self._component, before, self._campaign.seed)
         except NotJudged as lacking:
             await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
+            return findings
+        budget = self._campaign.budget
+        if isinstance(suite, PaidSuite) and suite.pays and not (budget.usd or budget.tokens):
+            await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {UNPAID}")
             return findings
         await self._write(me.CampaignSplit(campaign=self._id, sets=count_checks(suite), suite=suite.key))
         chosen, current = None, before
@@ -291,12 +298,12 @@ class CampaignRun:
         if proposal.cost_usd:
             await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd, proposing=True)
 
-    async def _idle(self, text: str, usd: float, *, proposing: bool = False) -> None:
+    async def _idle(self, text: str, usd: float, *, tokens: int = 0, proposing: bool = False) -> None:
         """Say what came to no candidate, with what it cost."""
-        message = clean(text, limit=2_000)
+        message, status = clean(text, limit=2_000), CampaignStatus.PROPOSING
         await self._write(
             me.CampaignStaged(
-                campaign=self._id, status=CampaignStatus.PROPOSING, text=message, usd=usd, proposing=proposing
+                campaign=self._id, status=status, text=message, usd=usd, tokens=tokens, proposing=proposing
             )
         )
 
@@ -406,11 +413,23 @@ class CampaignRun:
         self, base: Path, after: Path, proposal: Proposal, suite: Suite, *, sealed: bool
     ) -> Verdict:
         campaign = self._campaign
-        left = max(1.0, campaign.budget.seconds - campaign.seconds)
-        return await self._parts.judge.compare(
-            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed,
-            allow=campaign.budget.allow,
-        )  # fmt: skip
+        budget, left = campaign.budget, max(1.0, campaign.budget.seconds - campaign.seconds)
+        before = (0.0, 0)
+        if isinstance(suite, PaidSuite):
+            before = suite.usd, suite.tokens
+            usd, tokens = budget.usd - campaign.usd, budget.tokens - campaign.tokens
+            suite.limits = SpendingLimits(
+                usd=usd if budget.usd else None, tokens=tokens if budget.tokens else None
+            )
+        try:
+            return await self._parts.judge.compare(
+                base, after, self._component, proposal, suite,
+                seed=campaign.seed, seconds=left, sealed=sealed, allow=budget.allow,
+            )  # fmt: skip
+        finally:
+            if isinstance(suite, PaidSuite) and (spent := suite.tokens - before[1]):
+                usd = suite.usd - before[0]
+                await self._idle(f"the model's tasks took ${usd:.4f}, {spent:,} tokens", usd, tokens=spent)
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         event = me.CandidateJudged(

@@ -34,7 +34,17 @@ from engine.improve.judge.violations import (
     passed_canaries,
     used_decoys,
 )
-from engine.improve.ports import VISIBLE, BoxedSuite, Check, DataSuite, DrawingSuite, Outcome, Split, Suite
+from engine.improve.ports import (
+    ASKED_AGAIN,
+    VISIBLE,
+    BoxedSuite,
+    Check,
+    DataSuite,
+    DrawingSuite,
+    Outcome,
+    Split,
+    Suite,
+)
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.value import replace
 
@@ -249,7 +259,7 @@ class Judge:
         changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
         times = max(1, min(case.budget.again, _REPEATED // max(1, len(changed)))) if case.sealed else 1
         for number in range(times if changed else 0):
-            at = case.seed + 7919 * (number + 1)
+            at = case.seed + ASKED_AGAIN * (number + 1)
             rounds = await self._both(case, changed, material, at, {})
             old, new = (case.asker.against(repeated, changed, reference) for repeated in rounds)
             for check in list(changed):

@@ -12,7 +12,7 @@ from engine.core.improvement import Component, Concern, Finding
 from engine.core.journal import JournalReadError
 from engine.core.store.port import JournalStore
 from engine.core.text import clean_line
-from engine.improve.ports import AuditUnavailable, Progress
+from engine.improve.ports import AuditUnavailable, MastermindHost, Progress
 from engine.improve.search.components import RECIPES, SEARCHED, components, library_of
 from engine.improve.search.history import BY_HAND, History, read_history
 from engine.improve.search.recipes import library_with, plan_goal, recipe_texts
@@ -31,14 +31,13 @@ class JournalAuditor:
     """Knows the components that are no projects, and finds what the journal shows of them.
 
     Args:
-        workspace: its directory.
-        store: its journal.
+        host: the engine.
     """
 
     name = "journal"
 
-    def __init__(self, workspace: Path, store: JournalStore) -> None:
-        self._workspace, self._store = workspace, store
+    def __init__(self, host: MastermindHost) -> None:
+        self._host, self._workspace, self._store = host, host.workspace, host.store
 
     def fits(self, component: Component) -> bool:
         """Whether agents leave traces of such a component in the journal."""
@@ -46,7 +45,9 @@ class JournalAuditor:
 
     async def components(self) -> Sequence[Component]:
         """All components beside projects."""
-        return await asyncio.to_thread(components, self._workspace)
+        states = [await self._host.view(agent) for agent in self._host.agents]
+        agents = [state.agent_id for state in states if state.agent_type == "bdi_agent"]
+        return await asyncio.to_thread(components, self._workspace, agents)
 
     async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
         """What the journal shows about a component.

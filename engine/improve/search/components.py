@@ -1,18 +1,22 @@
-"""Components beside projects: plan libraries and recipes.
+"""Components beside projects: plan libraries, recipes, thresholds, words for a model, agents' specifications.
 
-They are data in the workspace's directory, where agents may not write. Where the explorer's plans are not
-there yet, the shipped ones stand for them.
+They are data in the workspace's directory, where agents may not write. Where a file is not there yet
+something stands for it, as the shipped plans do for the explorer's.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from engine.agent.settings import FILE
 from engine.core.improvement import Component, ComponentKind
+from engine.improve.search.settings import AGENT_PREFIX, UNSEARCHED
+from engine.models.prompt_parts import DECIDING, PLANNING, path_of
+from engine.value import replace
 
 PLANS = "explorer-plans"
 """Id of the shipped plans, as a file of the workspace."""
@@ -22,16 +26,26 @@ RECIPES_FILE = "recipes/learned.toml"
 """The file that learned recipes are written to; the operator's own files are changed only when named."""
 SIZE_LIMIT = 256 * 1024
 MOST_FILES = 500
-SEARCHED = frozenset({ComponentKind.PLANS, ComponentKind.RECIPES})
+TRIED = frozenset({ComponentKind.THRESHOLDS, ComponentKind.PROMPT, ComponentKind.AGENT})
+"""Kinds of components that are judged by what agents do with them."""
+SEARCHED = frozenset({ComponentKind.PLANS, ComponentKind.RECIPES, *TRIED})
 """Kinds of components that are audited by the journal."""
+THRESHOLDS, PROMPTS = "thresholds", "prompts"
 MEASURES = {
     ComponentKind.PLANS: "reasoning cycles to the goal in 400 sealed worlds of the explorer",
     ComponentKind.RECIPES: "sealed recorded goals planned as they were done in the end, nothing else anew",
+    ComponentKind.THRESHOLDS: "goals achieved and actions taken on sealed small tasks",
+    ComponentKind.AGENT: "goals achieved and actions taken by such an agent on sealed small tasks",
 }
 
 
-def components(workspace: Path) -> tuple[Component, ...]:
-    """What can be improved in a workspace beside projects, by id; blocking."""
+def components(workspace: Path, agents: Iterable[str] = ()) -> tuple[Component, ...]:
+    """What can be improved in a workspace beside projects, by id; blocking.
+
+    Args:
+        workspace: its directory.
+        agents: ids of the agents that plan by recipes or a model.
+    """
     plans = {PLANS: (PLANS_FILE, "the explorer's plans, as shipped until they are changed")}
     for path in _named(workspace, "plans", ".asl"):
         if path != PLANS_FILE:
@@ -40,7 +54,32 @@ def components(workspace: Path) -> tuple[Component, ...]:
     for path in _named(workspace, "recipes", ".toml"):
         if path != RECIPES_FILE:
             recipes[path.removesuffix(".toml")] = (path, f"the recipes in {path}")
-    made = []
+    words = "goals achieved, actions and tokens of the model on sealed small tasks"
+    title, asked = f"the words that guide a model: {PLANNING} and {DECIDING}", ("prompt", "words")
+    made = [
+        replace(
+            _component(
+                THRESHOLDS,
+                ComponentKind.THRESHOLDS,
+                "the numbers by which agents decide",
+                FILE,
+                ("recovery",),
+            ),
+            unsearched=UNSEARCHED,
+        ),
+        Component(
+            PROMPTS,
+            ComponentKind.PROMPT,
+            title,
+            tuple(map(path_of, (PLANNING, DECIDING))),
+            words,
+            aliases=asked,
+        ),
+    ]
+    for agent in agents:
+        title = f"the specification of {agent}"
+        path = f"agents/{agent}.json"
+        made.append(_component(f"{AGENT_PREFIX}{agent}", ComponentKind.AGENT, title, path, (agent,)))
     for ident, (path, title) in plans.items():
         stem = Path(path).stem
         names: tuple[str, ...] = (stem, f"{stem} plans", f"{stem} plan library", path)

@@ -33,7 +33,7 @@ CHANGES_PLAN = frozenset(
 """Those that leave a plan which the thinker would not have made."""
 _GOALS = ("goal.adopted", "goal.changed", "goal.ended", "plan.generated", "plan.adopted", "plan.revised")
 _PEOPLE = ("command.received", "command.refused")
-_KINDS = ("agent.created", *_GOALS, "step.ended", *_PEOPLE)
+_KINDS = ("agent.created", "agent.configured", *_GOALS, "step.ended", *_PEOPLE)
 _SLICE = 2_000
 """Events that are read at a time."""
 
@@ -134,6 +134,8 @@ class _Reading:
             self._refused.update(event.causes)
         elif event.kind == "step.ended":
             self.history.goals[agent, data["goal"]].done[data["step"]] = data["status"]
+        elif event.kind == "agent.configured":
+            self.history.agents[agent]["meta"].update(data["settings"])
         else:
             created = {"type": data["agent_type"], "description": data["description"]}
             self.history.agents[agent] = {**created, "meta": data["config"]["meta"]}

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_program
@@ -29,10 +30,20 @@ from engine.improve.ports import (
     Split,
     Suite,
 )
-from engine.improve.search.components import RECIPES, SEARCHED, current_texts
+from engine.improve.search.components import RECIPES, SEARCHED, TRIED, current_texts
 from engine.improve.search.history import read_history
 from engine.improve.search.plan_search import COUNTED, WorldResult, run_in_world, search_library, world_tasks
 from engine.improve.search.recipes import RecipesSuite, propose_recipes, recipe_texts
+from engine.improve.search.settings import AGENT_PREFIX
+from engine.improve.search.trial_suite import (
+    NO_MODEL,
+    TrialSuite,
+    TriedThresholds,
+    TriedWords,
+    best_change,
+    tried_for,
+)
+from engine.improve.search.trials import Opener
 from engine.value import dataclass, field
 
 
@@ -53,12 +64,12 @@ class SearchProposer:
 
     name = "search"
 
-    def __init__(self, store: JournalStore) -> None:
-        self._store = store
+    def __init__(self, store: JournalStore, suites: SearchSuites) -> None:
+        self._store, self._suites = store, suites
 
     def fits(self, component: Component) -> bool:
-        """Whether such a component is searched."""
-        return component.kind in SEARCHED
+        """Whether such a component is searched; words are not."""
+        return component.kind in SEARCHED and component.kind is not ComponentKind.PROMPT
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
         """The proposals of a search; they cost nothing.
@@ -69,7 +80,7 @@ class SearchProposer:
         ended = False
         try:
             return await self._searched(asked, lambda: ended)
-        except (JobRefused, JournalReadError, ProgramError) as error:
+        except (OSError, ValueError, JobRefused, JournalReadError, ProgramError) as error:
             raise NothingProposed(f"{asked.component.id}: {error}") from error
         finally:
             # Cancelled or not, a search in a thread is to end with this.
@@ -81,6 +92,14 @@ class SearchProposer:
             history = await read_history(self._store, cancelled)
             texts = await asyncio.to_thread(recipe_texts, tree / RECIPES)
             return await asyncio.to_thread(propose_recipes, texts, component, history, findings, cancelled)
+        answers = tuple(finding for finding in findings if finding.target == component.id)
+        if component.kind in TRIED:
+            suite = await self._suites.trials(component, 0)
+            if (best := await best_change(suite, tree, asked.rng)) is None:
+                return ()
+            title, better, why = best
+            files = {component.paths[0]: better}
+            return (Proposal(title, f"search:{component.kind}", files, why=why, answers=answers),)
         text = await asyncio.to_thread(_library_text, component, tree)
         library = await asyncio.to_thread(search_library, text, asked.rng, stopped=cancelled)
         if library is None:
@@ -89,17 +108,22 @@ class SearchProposer:
             f"of {library.tried} libraries tried the best; in {library.worlds} choose worlds "
             f"{library.before:.1f} cycles in the mean before, {library.after:.1f} with it"
         )
-        answers = tuple(finding for finding in findings if finding.target == component.id)
         files = {component.paths[0]: library.text}
         title = "; ".join(library.changes)
         return (Proposal(title, f"search:{component.kind}", files, why=why, answers=answers),)
 
 
 class SearchSuites:
-    """Makes the suites of components that are no projects."""
+    """Makes the suites of components that are no projects.
 
-    def __init__(self, store: JournalStore) -> None:
-        self._store = store
+    Args:
+        store: the workspace's journal.
+        opener: opens scratch workspaces for trials.
+        model: the name of the model that thinks; empty where there is none.
+    """
+
+    def __init__(self, store: JournalStore, opener: Opener, model: str) -> None:
+        self._store, self._opener, self._model = store, opener, model
 
     def fits(self, component: Component) -> bool:
         """Whether there are tasks for such a component."""
@@ -117,6 +141,10 @@ class SearchSuites:
                 "choose": "none: recipes are learned, and not chosen",
                 "sealed": "the other recorded goals, and all shipped examples",
             }
+        if component.kind in TRIED:
+            tried = TriedWords if component.kind is ComponentKind.PROMPT else TriedThresholds
+            each = f" in each of {len(tried.groups)} styles, done by the model" if tried.asks else ""
+            return {split.value: f"{count} small tasks{each}" for split, count in tried.sizes.items()}
         await self.make(component, workspace, 0)
         return {split.value: f"{count} worlds of the explorer" for split, count in PLANS_SIZES.items()}
 
@@ -125,8 +153,10 @@ class SearchSuites:
 
         Raises:
             JobRefused: it cannot be judged; the message says why.
-            NotJudged: it is for a world that there is not.
+            NotJudged: it takes a model and there is none, or it is for a world that there is not.
         """
+        if component.kind in TRIED:
+            return await self.trials(component, seed)
         if component.kind is ComponentKind.PLANS:
             text = await asyncio.to_thread(_library_text, component, before)
             check_explorer_library(text, component.paths[0])
@@ -136,6 +166,29 @@ class SearchSuites:
         except JournalReadError as error:
             raise JobRefused(str(error)) from error
         return await asyncio.to_thread(RecipesSuite.of, component, before, history)
+
+    async def trials(self, component: Component, seed: int) -> TrialSuite:
+        """The suite of thresholds, words or a specification.
+
+        Raises:
+            JobRefused: the agent is not there, or follows a program.
+            NotJudged: it takes a model and there is none.
+        """
+        created: dict[str, Any] = {}
+        if component.kind is ComponentKind.AGENT:
+            try:
+                history = await read_history(self._store)
+            except JournalReadError as error:
+                raise JobRefused(str(error)) from error
+            created = history.agents.get(component.id.removeprefix(AGENT_PREFIX), {})
+            if created.get("type") != "bdi_agent":
+                raise JobRefused(
+                    f"{component.id} follows a program or is another one's: nothing tries it here"
+                )
+        tried = tried_for(component, created)
+        if tried.asks and not self._model:
+            raise NotJudged(NO_MODEL)
+        return TrialSuite(component, seed, self._opener, tried, self._model)
 
 
 def check_explorer_library(text: str, path: str) -> None:

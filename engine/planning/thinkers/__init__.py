@@ -9,3 +9,5 @@ from __future__ import annotations
 
 CLAUDE = "claude"
 """The thinker that asks a model, as an agent's configuration says it."""
+PROCEDURAL = "procedural"
+"""The thinker that plans by recipes."""
