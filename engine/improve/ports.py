@@ -279,6 +279,10 @@ class Check:
     """Exceptions that are meant; any other one may become another."""
     cases: int = 1
     """Inputs that a test asks about, as far as they can be told."""
+    crashes: tuple[str, ...] = ()
+    """Exceptions that failing tests report: what a call gives in the place of one of them may be anything."""
+    refuses: bool = False
+    """Whether a test asks for an exception: what raises in any case gets all of these right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.improve.code.findings import ExaminedProject
 from engine.improve.code.inputs import allows, deliberate_exceptions, draw_arguments, other_values
-from engine.improve.code.projects import module_name
+from engine.improve.code.projects import BAD, module_name
 from engine.improve.code.source import (
     Function,
     Source,
@@ -28,6 +28,7 @@ from engine.improve.code.source import (
     shapes_of,
 )
 from engine.improve.ports import Call, Check, ExpectedAnswer, Split
+from engine.value import replace
 
 _CALLS, _TOGETHER = 72, 6
 """Calls of one function at most, and of one process."""
@@ -35,6 +36,13 @@ _FUNCTIONS = 16
 """Functions that are asked at most, those that changed first."""
 _SIZES = (65, 257, 2_200)
 _LARGEST = 5_000
+_CRASHES = frozenset(
+    {
+        *("IndexError", "KeyError", "AttributeError", "TypeError", "NameError", "UnboundLocalError"),
+        *("ZeroDivisionError", "RecursionError"),
+    }
+)
+"""Exceptions that code raises without meaning to."""
 
 
 def drawn_checks(
@@ -47,6 +55,8 @@ def drawn_checks(
 ) -> list[Check]:
     """Sealed checks of what a change could have broken; blocking.
 
+    What raises now as failing tests do is to be mended, whatever comes in its place.
+
     Args:
         before: the tree before, in which the project was examined.
         after: the tree with the change.
@@ -58,6 +68,7 @@ def drawn_checks(
     new = {path: read_module(after / seen.project.path(path)) for path in seen.sources}
     changed, sizes = _changed(seen.sources, new)
     checks: list[Check] = []
+    crashes = tuple(sorted({name for test in seen.tests.values() if (name := _crash(test))}))
     for path, name, function in _asked(seen, new, changed)[:_FUNCTIONS]:
         rng = random.Random(f"{seed} {path} {name}")
         target = f"{module_name(seen.project, before, path)[0]}:{name}"
@@ -67,7 +78,11 @@ def drawn_checks(
             for given in _grown(function, examples.get(name, ()), [*_SIZES, *sorted(sizes)], rng)
         ]
         calls += _otherwise_called(target, function, calls)
-        checks += _compared(target, calls, name in doubted, tuple(sorted(deliberate_exceptions(function))))
+        meant = tuple(sorted(deliberate_exceptions(function)))
+        checks += [
+            replace(check, raises=meant, crashes=tuple(crash for crash in crashes if crash not in meant))
+            for check in _compared(target, calls, name in doubted)
+        ]
     return checks
 
 
@@ -159,13 +174,18 @@ def _otherwise_called(target: str, function: Function, calls: Sequence[Call]) ->
     return [Call(target, (), dict(zip(names, given, strict=False))), Call(target, given[:-1])]
 
 
-def _compared(target: str, calls: Sequence[Call], effects: bool, raises: tuple[str, ...]) -> Iterator[Check]:
+def _crash(test: Mapping[str, Any]) -> str:
+    """The exception by which the code under a failing test went down; empty where the test itself said no."""
+    name = str(test.get("message", "")).partition(":")[0] if test["outcome"] in BAD else ""
+    return name if name in _CRASHES else ""
+
+
+def _compared(target: str, calls: Sequence[Call], effects: bool) -> Iterator[Check]:
     for number, start in enumerate(range(0, len(calls), _TOGETHER)):
         some = [part for call in calls[start : start + _TOGETHER] for part in (call, _again(call))]
         yield Check(
-            f"{target} drawn {number}", Split.SEALED, tuple(some), family=target, drawn=True,
-            effects=effects, raises=raises,
-        )  # fmt: skip
+            f"{target} drawn {number}", Split.SEALED, tuple(some), family=target, drawn=True, effects=effects
+        )
 
 
 def _again(call: Call) -> Call:

@@ -19,8 +19,15 @@ from engine.core.improvement import Component, ComponentKind, Concern, Finding
 from engine.core.offload import in_thread
 from engine.core.text import clean_line
 from engine.improve.code.inputs import RAW, broken_promises, deliberate_exceptions, odd_arguments
-from engine.improve.code.projects import Project, Tests, call_functions, module_name, project_box, run_tests
-from engine.improve.code.repair import BAD
+from engine.improve.code.projects import (
+    BAD,
+    Project,
+    Tests,
+    call_functions,
+    module_name,
+    project_box,
+    run_tests,
+)
 from engine.improve.code.slow_code import slow_places
 from engine.improve.code.source import Function, Source, parse_source, read_source, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes

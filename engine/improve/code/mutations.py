@@ -13,7 +13,15 @@ import textwrap
 from collections.abc import Iterator
 from typing import TypeVar
 
-from engine.improve.code.source import Edit, Function, Source, called_name, parameters, used_names
+from engine.improve.code.source import (
+    Edit,
+    Function,
+    Source,
+    called_name,
+    defaults_of,
+    parameters,
+    used_names,
+)
 from engine.value import dataclass
 
 N = TypeVar("N", bound=ast.AST)
@@ -197,6 +205,8 @@ def _grouped(node: ast.BinOp | ast.BoolOp) -> Iterator[ast.expr]:
 
 
 def _constants(source: Source, node: ast.Constant, above: ast.AST | None) -> Iterator[Other]:
+    if isinstance(above, ast.arguments):
+        yield from ((text, 1.0) for text in _default_elsewhere(source, node, above))
     if isinstance(node.value, bool):
         yield str(not node.value), 0.7
     elif isinstance(node.value, int):
@@ -212,6 +222,19 @@ def _constants(source: Source, node: ast.Constant, above: ast.AST | None) -> Ite
         texts = [other.value for other in ast.walk(source.tree) if isinstance(other, ast.Constant)]
         short = [text for text in texts if isinstance(text, str) and len(text) < _SHORT]
         yield from ((repr(text), 0.5) for text in dict.fromkeys([*_DEFAULTS, *short]) if text != node.value)
+
+
+def _default_elsewhere(source: Source, node: ast.Constant, given: ast.arguments) -> dict[str, None]:
+    """Defaults that other functions have for the parameter of this one, which none of them shares."""
+    names = {value: name for name, value in defaults_of(given)}
+    others = [
+        ast.unparse(value)
+        for _, function in source.functions
+        if function.args is not given
+        for name, value in defaults_of(function.args)
+        if name == names.get(node)
+    ]
+    return dict.fromkeys(others) if ast.unparse(node) not in others else {}
 
 
 def _calls(node: ast.Call) -> Iterator[Other]:

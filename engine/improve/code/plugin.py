@@ -15,8 +15,8 @@ from pathlib import Path
 from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
 from engine.core.offload import in_thread
 from engine.improve.code.findings import MEASURED, ExaminedProject, examine_project, findings_of_examined
-from engine.improve.code.projects import SlowError, project_of, projects, tools
-from engine.improve.code.repair import BAD, Repair, alike, repair_tests
+from engine.improve.code.projects import BAD, SlowError, project_of, projects, tools
+from engine.improve.code.repair import Repair, alike, repair_tests
 from engine.improve.code.slow_code import fix_slow_place, slow_places
 from engine.improve.code.source import Source, walk_files
 from engine.improve.code.suite import estimate_checks, project_suite

@@ -323,6 +323,10 @@ def _project_files(root: Path, project: Project) -> dict[str, bytes]:
     return files
 
 
+BAD = ("failed", "error")
+"""Outcomes of tests that say that something is wrong."""
+
+
 async def run_tests(
     box: Box,
     names: Sequence[str] = (),

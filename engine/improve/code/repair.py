@@ -25,7 +25,6 @@ from engine.value import dataclass
 
 Suspicion = dict[tuple[str, int], float]
 """By file and line, 0 to 1."""
-BAD = ("failed", "error")
 
 
 def suspiciousness(tests: Mapping[str, Mapping[str, Any]], failing: Collection[str]) -> Suspicion:
@@ -69,6 +68,8 @@ _LEAST_S = 2.0
 _ASLEEP = 6
 """Times its processor seconds that a trial may take by the clock."""
 _LIMITS = BoxLimits(processor_s=600, whole_s=1800.0)
+_CRASHED, _NEAR = 0.9, 3
+"""How suspect the lines are by which an exception came, and how many statements before one."""
 _MODULE_LEVEL = 0.5
 """How suspect a module's own line is, of the most suspect line that uses what it binds."""
 
@@ -117,6 +118,8 @@ async def repair_tests(
         BoxError: nothing could be run.
     """
     suspects = suspiciousness(tests, failing)
+    for place in _near_crashes(tests, sources, failing):
+        suspects[place] = max(suspects.get(place, 0.0), _CRASHED)
     places = {path for path, _ in suspects}
     suspected = {path: source for path, source in sorted(sources.items()) if path in places}
     changes = await in_thread(_ordered, suspected, suspects, rng)
@@ -178,6 +181,24 @@ def _ordered(
     rng.shuffle(entries)
     entries.sort(key=lambda entry: -entry[0] * entry[2].plausible)
     return [(path, change, sources[path].with_edit(change.edit)) for _, path, change in entries[:MOST]]
+
+
+def _near_crashes(
+    tests: Tests, sources: Mapping[str, Source], failing: Sequence[str]
+) -> set[tuple[str, int]]:
+    """Where exceptions of failing tests came from: the lines, and what stands before and around them."""
+    near = set()
+    for test in failing:
+        for where, line in tests[test].get("frames", ()):
+            path = next((path for path in sources if f"/{where}".endswith(f"/{path}")), "")
+            source = sources.get(path)
+            for _, function in source.functions if source else ():
+                inside = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
+                before = [node.lineno for node in inside if function.lineno < node.lineno <= line]
+                if function.lineno < line <= (function.end_lineno or 0):
+                    around = [node.lineno for node in inside if node.lineno <= line <= (node.end_lineno or 0)]
+                    near |= {(path, number) for number in (*around[1:], *sorted(before)[-_NEAR:])}
+    return near
 
 
 def _heads(source: Source, lines: Mapping[int, float]) -> dict[int, float]:

@@ -20,7 +20,7 @@ from typing import Any
 from engine.improve.code.findings import ExaminedProject
 from engine.improve.code.mutations import mutations
 from engine.improve.code.projects import project_box, run_tests
-from engine.improve.code.source import Function, Source, called_name, parse_source
+from engine.improve.code.source import Function, Source, called_name, defaults_of, parse_source
 from engine.improve.judge.box import BoxError, Boxes
 
 _MOST, _FEWEST, _SPARED = 24, 5, 0.2
@@ -141,10 +141,21 @@ def _written(
     for now, was in zip(_outwards(new, after), around, strict=False):
         size = sum(not isinstance(node, ast.expr_context) for node in ast.walk(now))
         times = everywhere[ast.dump(now)]
-        rarer = was is None or everywhere[ast.dump(was)] - 1 < times
+        rarer = was is None or isinstance(was, ast.Pass) or everywhere[ast.dump(was)] - 1 < times
         if rarer and times >= (1 if size >= _CLEAR else _OFTEN if size >= _PLAIN else math.inf):
             return True
     return False
+
+
+def lets_through(old: Source, pairs: Sequence[Pair]) -> bool:
+    """Whether a change only lets an exception through that a handler of all exceptions swallowed."""
+    return all(
+        isinstance(after, ast.Raise)
+        and after.exc is None
+        and isinstance(handler := old.parents.get(before) if before else None, ast.ExceptHandler)
+        and (handler.type is None or getattr(handler.type, "id", "") in ("Exception", "BaseException"))
+        for before, after in pairs
+    )
 
 
 def _outwards(source: Source, node: ast.AST | None) -> Iterator[ast.AST]:
@@ -182,11 +193,7 @@ def _owner(source: Source, node: ast.AST) -> str:
 
 def _defaults(function: Function) -> dict[ast.AST, str]:
     """The names of parameters by the node of their default."""
-    given = function.args
-    plain = [*given.posonlyargs, *given.args]
-    named = [*zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True)]
-    named += [(name, node) for name, node in zip(given.kwonlyargs, given.kw_defaults, strict=True) if node]
-    return {node: name.arg for name, node in named}
+    return {node: name for name, node in defaults_of(function.args)}
 
 
 def _given(function: Function) -> dict[str, str]:

@@ -161,6 +161,14 @@ def _functions(node: ast.AST, above: str) -> Iterator[tuple[str, Function]]:
             yield from _functions(child, above)
 
 
+def defaults_of(given: ast.arguments) -> list[tuple[str, ast.expr]]:
+    """The names of parameters that have a default, with the default."""
+    plain = [*given.posonlyargs, *given.args]
+    named = [*zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True)]
+    named += [(name, node) for name, node in zip(given.kwonlyargs, given.kw_defaults, strict=True) if node]
+    return [(name.arg, node) for name, node in named]
+
+
 def parameters(function: Function) -> list[ast.arg]:
     """Its parameters but for `self` and `cls`."""
     given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]

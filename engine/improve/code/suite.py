@@ -33,6 +33,7 @@ from engine.improve.code.findings import (
 )
 from engine.improve.code.inputs import example_arguments
 from engine.improve.code.projects import (
+    BAD,
     SETTINGS,
     Project,
     ProjectInBox,
@@ -43,8 +44,7 @@ from engine.improve.code.projects import (
     project_of,
     run_tests,
 )
-from engine.improve.code.repair import BAD
-from engine.improve.code.small_changes import differing, is_pinned, is_small, stands_elsewhere
+from engine.improve.code.small_changes import differing, is_pinned, is_small, lets_through, stands_elsewhere
 from engine.improve.code.source import Source, called_name, parse_source, read_bytes, walk_files
 from engine.improve.judge.box import BoxError, Boxes
 from engine.improve.ports import Call, Check, Measure, Split
@@ -116,7 +116,7 @@ class ProjectSuite:
             return False
         [(path, (old, new))] = changed.items()
         pairs = list(differing(old.tree, new.tree))
-        if stands_elsewhere(self.seen.sources, path, old, new, pairs):
+        if lets_through(old, pairs) or stands_elsewhere(self.seen.sources, path, old, new, pairs):
             return True
         return is_small(old, pairs) and await is_pinned(
             boxes, after, self.seen, path, new, pairs, mended, seed
@@ -139,6 +139,8 @@ class ProjectSuite:
 
 
 _NOT_RUN = ("skipped", "xfailed")
+_REFUSING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
+"""What tests call that ask for an exception."""
 
 
 async def project_suite(
@@ -224,13 +226,10 @@ def _test_check(seen: ExaminedProject, test: str, split: Split, families: Mappin
     source = seen.test_sources.get(test.partition("::")[0])
     last = test.partition("[")[0].rpartition("::")[2]
     asks = [node for name, node in (source.functions if source else ()) if name.rpartition(".")[2] == last]
-    calls = {
-        ast.dump(node)
-        for function in asks
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and called_name(node) == family.rpartition(":")[2]
-    }
-    return Check(test, split, test=test, family=family, cases=max(1, len(calls)))
+    called = [node for function in asks for node in ast.walk(function) if isinstance(node, ast.Call)]
+    calls = {ast.dump(node) for node in called if called_name(node) == family.rpartition(":")[2]}
+    refuses = any(called_name(node) in _REFUSING for node in called)
+    return Check(test, split, test=test, family=family, cases=max(1, len(calls)), refuses=refuses)
 
 
 def _timings(

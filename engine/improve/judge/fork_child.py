@@ -307,6 +307,9 @@ class _Results:
             crash = getattr(report.longrepr, "reprcrash", None)
             entry["message"] = (crash.message if crash is not None else self.text)[:600]
             entry["line"] = crash.lineno if crash is not None else 0
+            frames = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", ())
+            places = [place for frame in frames if (place := getattr(frame, "reprfileloc", None))]
+            entry["frames"] = [(place.path, place.lineno) for place in places]
 
     def pytest_collectreport(self, report: Any) -> None:
         """Called by pytest for what it collected or could not read."""

@@ -244,7 +244,7 @@ _SHOWN = 160
 def _compared(check: Check, given: list[dict[str, Any]], due: list[dict[str, Any]]) -> Report:
     """Whether drawn calls did what they did before."""
     for call, mine, right in zip(check.calls, given, due, strict=False):
-        if _LATE in right.values():
+        if _LATE in right.values() or right.get("raises") in check.crashes:
             continue
         if check.effects or "raises" in right:
             meant = right.get("raises") in check.raises

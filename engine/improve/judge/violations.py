@@ -320,14 +320,16 @@ def shown_right(mended: Sequence[str], checks: Sequence[Check], changes: Sequenc
     """Whether more than what a candidate could see says that it mends what it mends.
 
     Sealed checks that failed hold now: those of descriptions and of held-out tests. Without any, several
-    inputs have to come right by a change that brings no value of its own.
+    inputs have to come right by a change that brings no value of its own; all for which an exception is right
+    count as one.
     """
     some = [check for check in checks if check.id in mended]
     right = sum(check.split is Split.SEALED for check in some)
     values = [_constants(change.after) - _constants(change.before) for change in changes]
     if set[str]().union(*values) - _ORDINARY:
         return right > 2
-    return right > 0 or sum(check.cases for check in some) > 1
+    refusing = any(check.refuses for check in some)
+    return right > 0 or refusing + sum(check.cases for check in some if not check.refuses) > 1
 
 
 def _learned(checks: Sequence[Check], changes: Sequence[Change]) -> bool:
