@@ -8,6 +8,7 @@ its statement fails them, as in mutation testing. A change is small that brings 
 from __future__ import annotations
 
 import ast
+import copy
 import itertools
 import math
 import random
@@ -25,6 +26,8 @@ from engine.improve.judge.box import BoxError, Boxes
 
 _MOST, _FEWEST, _SPARED = 24, 5, 0.2
 """Other changes that are tried, how many have to fail, and the share that may pass."""
+_RIVALS = 60
+"""Other repairs of one place that are tried at most, the most plausible ones."""
 _PLACES = 3
 """Places that a small change has at most."""
 _PLAIN, _OFTEN, _CLEAR = 4, 2, 7
@@ -200,6 +203,33 @@ def _given(function: Function) -> dict[str, str]:
     return {name: ast.dump(node) for node, name in _defaults(function).items()}
 
 
+class _Plain(ast.NodeTransformer):
+    """Says `not a is b` as `a is not b`, and so on."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        inner = self.visit(node.operand)
+        if not isinstance(node.op, ast.Not):
+            return ast.UnaryOp(node.op, inner)
+        if isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.Not):
+            return inner.operand
+        if isinstance(inner, ast.Compare) and len(inner.ops) == 1 and type(inner.ops[0]) in _NEGATED:
+            return ast.Compare(inner.left, [_NEGATED[type(inner.ops[0])]()], inner.comparators)
+        return ast.UnaryOp(node.op, inner)
+
+
+_ANTONYMS: tuple[tuple[type[ast.cmpop], type[ast.cmpop]], ...] = (
+    *((ast.Is, ast.IsNot), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)),
+    *((ast.Lt, ast.GtE), (ast.Gt, ast.LtE)),
+)
+_NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    sign: other for pair in _ANTONYMS for sign, other in (pair, pair[::-1])
+}
+
+
+def _plain(tree: ast.AST) -> str:
+    return ast.dump(_Plain().visit(copy.deepcopy(tree)))
+
+
 async def is_pinned(
     boxes: Boxes,
     after: Path,
@@ -211,6 +241,8 @@ async def is_pinned(
     seed: str,
 ) -> bool:
     """Whether tests fail with nearly each other small change of the statements that a change concerns.
+
+    Of the small changes of what stood there before, which would be other repairs, none may pass.
 
     Args:
         boxes: makes the box.
@@ -230,6 +262,11 @@ async def is_pinned(
     others = random.Random(seed).sample(others, min(_MOST, len(others)))
     if len(others) < _FEWEST:
         return False
+    first = {old.statement(node).lineno for node, _ in pairs if node is not None}
+    known = {_plain(old.tree), _plain(new.tree)}
+    changes = sorted(mutations(old, frozenset(first)), key=lambda change: -change.plausible)
+    repairs = dict.fromkeys(old.with_edit(change.edit) for change in changes)
+    rivals = [text for text in repairs if (tree := parse_source(text)) and _plain(tree.tree) not in known]
     run = {
         line for node, _ in pairs if node for line in (old.statement(node).lineno, getattr(node, "lineno", 0))
     }
@@ -239,7 +276,7 @@ async def is_pinned(
     ]  # fmt: skip
     passed = 0
     async with project_box(boxes, after, project) as box:
-        for text in others:
+        for text in (*others, *rivals[:_RIVALS]):
             files, fails = {project.path(path): text}, False
             for tests in (mended, held[:_HELD]):
                 if not fails and tests:
@@ -250,6 +287,7 @@ async def is_pinned(
                         )
                         fails = any(said.get(test, {}).get("outcome") != "passed" for test in tests)
             passed += not fails
-            if not box.alive or passed > _SPARED * len(others):
+            rival = not fails and text in repairs
+            if not box.alive or rival or passed > _SPARED * len(others):
                 return False
     return True
