@@ -19,7 +19,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from engine.improve.code.mutations import mutations
 from engine.improve.code.projects import project_box
+from engine.improve.code.source import parse_source
 from engine.improve.judge.box import Boxes
 from tests.benchmarks.evolve.packages import CACHE, Package, listed, opened
 from tests.benchmarks.evolve.plan import BUG, SLOW, UNTOUCHED, Planted, failing_in, kinds_of, planned, timed
@@ -35,10 +37,30 @@ _REGAINED = 0.5
 """The share of what a slowness costs that a right promotion gives back at least."""
 
 
-def run_campaign(workspace: Path, name: str, seed: int, seconds: float, limit_s: float) -> dict[str, Any]:
+def table_of(planted: Planted, package: Package) -> list[dict[str, Any]]:
+    """What the scripted model proposes: a change that does nothing, the code as it was, and a wrong one."""
+    if not planted.text:
+        return []
+    before, path = package.sources[planted.path].text, package.path(planted.path)
+    changed = {number + 1 for number, line in enumerate(planted.text.split("\n")) if line not in before}
+    source = parse_source(planted.text)
+    assert source is not None
+    wrong = [source.with_edit(change.edit) for change in mutations(source, frozenset(changed))]
+    texts = [f"{planted.text}\n# Looked at.\n", *[text for text in wrong if text != before][:1], before]
+    return [
+        {"title": f"proposal {number}", "why": "", "files": [{"path": path, "text": text}]}
+        for number, text in enumerate(texts)
+    ]
+
+
+def run_campaign(
+    workspace: Path, name: str, seed: int, seconds: float, limit_s: float, table: list[dict[str, Any]]
+) -> dict[str, Any]:
     """A campaign in a process of its own, with its processor seconds and its seconds by the clock."""
-    result = workspace.parent / "result.json"
-    words = [sys.executable, "-m", "tests.benchmarks.evolve.campaign", workspace, name, seed, seconds, result]
+    result, proposals = workspace.parent / "result.json", workspace.parent / "proposals.json"
+    proposals.write_text(json.dumps(table))
+    program = [sys.executable, "-m", "tests.benchmarks.evolve.campaign"]
+    words = [*program, workspace, name, seed, seconds, result, proposals]
     begun = time.monotonic()
     with (workspace.parent / "log.txt").open("wb") as log:
         child = os.posix_spawn(
@@ -122,8 +144,9 @@ async def main(asked: argparse.Namespace) -> int:
             package = known[planted.package]
             name = planted.lay(package, workspace)
             done = await asyncio.to_thread(
-                run_campaign, workspace, name, asked.seed, asked.seconds, asked.limit
-            )
+                run_campaign, workspace, name, asked.seed, asked.seconds, asked.limit,
+                table_of(planted, package) if asked.model else [],
+            )  # fmt: skip
         done["ruling"] = await ruled(planted, package, boxes, done)
         rows.append({"number": number} | planted.note() | done)
         print(
@@ -132,7 +155,8 @@ async def main(asked: argparse.Namespace) -> int:
             flush=True,
         )
         only = asked.only or "-".join(map(str, asked.numbers))
-        results = cache / f"results-{asked.projects}-{asked.seed}{only and '-' + only}.json"
+        model = "-model" * asked.model
+        results = cache / f"results-{asked.projects}-{asked.seed}{only and '-' + only}{model}.json"
         results.write_text(json.dumps(rows, indent=1))
     print(table(rows))
     print(f"results: {results}")
@@ -149,5 +173,6 @@ if __name__ == "__main__":
     parser.add_argument(
         "--limit", type=float, default=900, help="seconds by the clock after which it is ended"
     )
+    parser.add_argument("--model", action="store_true", help="a scripted model proposes, too")
     parser.add_argument("--cache", default=str(CACHE))
     sys.exit(asyncio.run(main(parser.parse_args())))
