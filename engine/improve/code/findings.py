@@ -29,7 +29,7 @@ from engine.improve.code.projects import (
     run_tests,
 )
 from engine.improve.code.slow_code import slow_places
-from engine.improve.code.source import Function, Source, parse_source, read_source, used_names
+from engine.improve.code.source import Function, Source, parse_source, read_source, stored_names, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes
 
 SIZES = (100, 200, 400, 800)
@@ -227,6 +227,10 @@ def _reached(seen: ExaminedProject) -> set[str]:
     for source in seen.sources.values():
         for name, function in source.functions:
             calls.setdefault(name.rpartition(".")[2], set()).update(_words(function))
+        for table in source.tree.body:  # functions may be called by way of a module's values
+            if isinstance(table, (ast.Assign, ast.AnnAssign)):
+                for name in stored_names(table):
+                    calls.setdefault(name, set()).update(_words(table))
     reached = {name for source in seen.bench_sources.values() for name in _words(source.tree)} & calls.keys()
     if reached:  # what is called without a name: operators, iteration, construction
         reached |= {name for name in calls if name.startswith("__")}
