@@ -16,16 +16,17 @@ from engine.bdi import goal_states as progress
 from engine.bdi import trace as record
 from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
+from engine.bdi.compiler import compile_formula
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.goal_states import GoalState
 from engine.bdi.intentions import ActionRequest, Event, Frame, Intention, Message, Phase, RunningAgent
-from engine.bdi.plans import CompiledPlan
+from engine.bdi.plans import CompiledPlan, with_source, written_term
 from engine.bdi.printer import shown_text, text_of
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.syntax import conjunction, conjuncts
-from engine.bdi.terms import Term
+from engine.bdi.terms import QUOTED_PLAN, TRUE, Struct, Term, Var, canonical, instantiated, list_of, rewrite
 from engine.bdi.trace import Change, StepRun
-from engine.bdi.unification import Env, Trail, undo
+from engine.bdi.unification import UNWRITTEN, Env, Scope, Trail, undo
 from engine.bdi.waits import new_intention
 
 
@@ -124,6 +125,8 @@ def _choose(agent: RunningAgent, event: Event) -> tuple[tuple[CompiledPlan, Env]
     Raises:
         EvaluationError: a context ran into a limit.
     """
+    if SELECTS in agent.rules:
+        return _selected(agent, event)
     trail: Trail = []
     relevant = False
     for plan in agent.plans.candidates(event.sign, event.literal):
@@ -137,6 +140,46 @@ def _choose(agent: RunningAgent, event: Event) -> tuple[tuple[CompiledPlan, Env]
         if trail:
             undo(trail, 0)
     return None, relevant
+
+
+SELECTS = "select__option/4"
+"""A rule that says which applicable plan is taken: event, number of the intention or -1, plan, bindings."""
+
+
+def _selected(agent: RunningAgent, event: Event) -> tuple[tuple[CompiledPlan, Env] | None, bool]:
+    """As `_choose`: the first option, of each answer to a context, for which the program's own rule holds."""
+    relevant = False
+    for plan in agent.plans.candidates(event.sign, event.literal):
+        trail: Trail = []
+        env = plan.enter(event.literal, trail)
+        if env is not None:
+            relevant = True
+            query = (plan.context or ALWAYS).answers(env, agent)
+            while query.advance():
+                if _is_option(agent, event, plan, env):
+                    if agent.tracer is not None:
+                        agent.tracer(_considered(agent, event, plan, True))
+                    return (plan, env), True
+        undo(trail, 0)
+    return None, relevant
+
+
+ALWAYS = compile_formula(TRUE, Scope())
+
+
+def _is_option(agent: RunningAgent, event: Event, plan: CompiledPlan, env: Env) -> bool:
+    number = event.intention.id if event.intention is not None else -1
+    trigger = Struct(QUOTED_PLAN, (event.sign, with_source(event.sign, event.literal)))
+    values = {name: env[slot] for name, slot in plan.slots.items() if env[slot] is not UNWRITTEN}
+    term = rewrite(
+        written_term(plan), lambda name: values.get(name.name, name) if isinstance(name, Var) else name
+    )
+    bindings = list_of(Struct("map", (Var(name), value)) for name, value in values.items())
+    scope, option = Scope(), Var("Option")
+    scope.written.add(scope.slot(option))
+    formula, asked = compile_formula(option, scope), scope.environment()
+    asked[0] = instantiated(canonical(Struct("select__option", (trigger, number, term, bindings))))
+    return formula.holds(asked, agent)
 
 
 def _applies(agent: RunningAgent, event: Event, plan: CompiledPlan, env: Env) -> bool:

@@ -70,11 +70,11 @@ class Society(Protocol):
     def clone(self, agent: RunningAgent, name: str) -> None:
         """Start an agent with the beliefs, rules and plans of another; raises ValueError as `create`."""
 
-    def kill(self, name: str) -> bool:
-        """End an agent; False when there is none."""
+    def end(self, name: str, after: float) -> bool:
+        """End an agent, or with an empty name all behind this cycle; False when there is none.
 
-    def stop(self) -> None:
-        """End them all behind this cycle."""
+        Those that end some milliseconds later have the event `+jag_shutting_down(milliseconds)`.
+        """
 
     def register(self, name: str, service: Term, *, remove: bool = False) -> None:
         """Let the directory say that an agent provides a service, or no longer."""

@@ -11,7 +11,7 @@ from engine.bdi.arithmetic import Number, number
 from engine.bdi.beliefs import TRIES, Answer, Answers
 from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
 from engine.bdi.intentions import Intention, RunningAgent
-from engine.bdi.printer import brief_text, text_of
+from engine.bdi.printer import brief_text, unquoted_text
 from engine.bdi.terms import (
     Cell,
     Collection,
@@ -86,10 +86,7 @@ class Call:
 
     def text(self, place: int) -> str:
         """An argument as text: a string as it is, anything else as it prints, if it is not too long."""
-        result = self.value(place)
-        return (
-            result if isinstance(result, str) else self.sized(text_of(result, limit=self.agent.limits.size))
-        )
+        return self.sized(unquoted_text(self.value(place), self.agent.limits.size))
 
     def name_of(self, place: int) -> str:
         """An argument that must be an atom or a string."""

@@ -100,7 +100,7 @@ def _perform(agent: RunningAgent, message: Message, effect: _Effect) -> None:
 def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: Message) -> None:
     waiting.over(agent, asker)
     answer = message.content
-    if answer != FALSE and message.performative is Performative.TELL:
+    if answer != FALSE and message.performative in (Performative.TELL, Performative.TELL_HOW):
         listed = items_of(answer)
         told = [_from(agent, message, term) for term in (listed if listed is not None else [answer])]
         answer = list_of(told) if listed is not None else told[0]
@@ -112,8 +112,12 @@ def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: 
 
 
 def _from(agent: RunningAgent, message: Message, term: Term) -> Term:
-    """A literal of a message with who sent it as its source; anything else as it is."""
+    """A literal or plan of a message with who sent it as its source; anything else as it is."""
     sender = "self" if message.sender == agent.name else message.sender
+    match term:
+        case Struct(functor="{}", args=("@", Struct() as label, *parts)):
+            told = label.with_annotations([note for note in label.annotations if note != SELF])
+            return term.with_args(("@", with_origin(told, sender), *parts))
     return with_origin(term, sender) if isinstance(term, Struct) else term
 
 

@@ -394,13 +394,27 @@ def stored_form(literal: Struct) -> Struct:
 
 def as_term(plan: CompiledPlan) -> Term:
     """A plan as a quoted term, with variables of its own."""
+    return instantiated(written_term(plan))
+
+
+def with_source(sign: str, literal: Struct) -> Struct:
+    """The literal of a goal as a term, which says of one of the agent's own that it is."""
+    if not sign[1:] or any(map(is_source, literal.annotations)):
+        return literal
+    return literal.with_annotations((*literal.annotations, SELF))
+
+
+def written_term(plan: CompiledPlan) -> Struct:
+    """A plan as a quoted term with the variables that its text names."""
     source = plan.plan
-    label = (
-        source.label
-        if source.name
-        else Struct(plan.name, (), source.label.annotations if source.label else ())
-    )
-    return instantiated(plan_term(label, source.trigger, source.context, source.body))
+    return plan_term(label_of(plan), source.trigger, source.context, source.body)
+
+
+def label_of(plan: CompiledPlan, *more: Term) -> Struct:
+    """Its name with what its label says, whom it comes from, and more."""
+    label = plan.plan.label
+    notes = (*(label.annotations if label else ()), *more)
+    return Struct(plan.name, (), notes if any(map(is_source, notes)) else (*notes, SELF))
 
 
 def read_plan(term: Term, origin: str, source: str) -> Plan:
@@ -412,6 +426,9 @@ def read_plan(term: Term, origin: str, source: str) -> Plan:
     written = canonical(term)
     if isinstance(written, Struct) and written.functor == QUOTED_PLAN and len(written.args) > 1:
         plan = plan_of(written, origin)
+        if plan.label is not None:
+            kept = [note for note in plan.label.annotations if note != SELF]
+            plan = replace(plan, label=plan.label.with_annotations(kept))
     else:
         text = written.args[0] if isinstance(written, Struct) and written.functor == QUOTED_PLAN else written
         try:

@@ -64,11 +64,11 @@ CUT = "…"
 """Stands where a text was ended, and cannot be parsed."""
 
 
-def text_of(term: Term, floor: int = 0, limit: int = TEXT_LIMIT) -> str:
+def text_of(term: Term, floor: int = 0, limit: int = TEXT_LIMIT, *, brackets: bool = False) -> str:
     """The term as a program would write it; unbound variables of a running program print as `_`.
 
-    An operator that binds less tightly than `floor` is put in parentheses. A text that has become longer than
-    `limit` characters ends there.
+    An operator that binds less tightly than `floor` is put in parentheses, with `brackets` each one. A text
+    that has become longer than `limit` characters ends there.
     """
     pieces: list[str] = []
     waiting: list[tuple[Term, int] | str] = [(term, floor)]
@@ -83,7 +83,7 @@ def text_of(term: Term, floor: int = 0, limit: int = TEXT_LIMIT) -> str:
             continue
         result = deref(pair[0])
         if isinstance(result, Struct):
-            waiting.extend(reversed(_struct(result, pair[1])))
+            waiting.extend(reversed(_struct(result, pair[1], brackets)))
         elif isinstance(result, Cons):
             waiting.extend(reversed(_list(result)))
         elif isinstance(result, Collection):
@@ -95,9 +95,9 @@ def text_of(term: Term, floor: int = 0, limit: int = TEXT_LIMIT) -> str:
 
 
 def unquoted_text(term: Term, limit: int = TEXT_LIMIT) -> str:
-    """As `text_of`, but a string is shown as it is, without quotes; what `.print` writes."""
+    """As Jason prints it: a string without quotes, and each operator in brackets."""
     result = deref(term)
-    return result if isinstance(result, str) else text_of(result, limit=limit)
+    return result if isinstance(result, str) else text_of(result, limit=limit, brackets=True)
 
 
 SHOWN = 100_000
@@ -158,13 +158,13 @@ def _leaf(term: Term, floor: int) -> str:
     return "[]" if term is NIL else "_"
 
 
-def _struct(term: Struct, floor: int) -> _Pieces:
+def _struct(term: Struct, floor: int, brackets: bool) -> _Pieces:
     if term.functor in PRECEDENCE and not term.negated and not term.annotations:
-        pieces, level = _operator(term)
+        pieces, level = _in_brackets(term) if brackets else _operator(term)
         if pieces:
             return ["(", *pieces, ")"] if level < floor else pieces
-    if term.functor == QUOTED_PLAN and not (term.annotations or term.negated):
-        return _quoted(term)
+    if term.functor[:1] == "{" and not (term.annotations or term.negated):
+        return _quoted(term) if term.functor == QUOTED_PLAN else _item(term)
     written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
     if term.functor == SPACE_MARK and len(term.args) == 2:
         own = term.args[0] == Struct("")
@@ -198,6 +198,16 @@ def _operator(term: Struct) -> tuple[_Pieces, int]:
     left = level + (name in RELATIONS or name == "**")
     right = level + (name != "**")
     return [(args[0], left), f" {name} ", (args[1], right)], level
+
+
+def _in_brackets(term: Struct) -> tuple[_Pieces, int]:
+    """As Jason prints an operator: `(a & (b & c))`, `not (a)`, `((X+1) > 2)`."""
+    name, (first, *others) = term.functor, term.args
+    if not others:
+        return (["not (", (first, 0), ")"] if name == "not" else ["(", name, (first, 0), ")"]), _TIGHT
+    rest = others[0] if len(others) == 1 else Struct(name, tuple(others))
+    mark = name if name in ("+", "-", "*", "/", "**") else f" {name} "
+    return ["(", (first, 0), mark, (rest, 0), ")"], _TIGHT
 
 
 def _quoted(term: Struct) -> _Pieces:
@@ -260,6 +270,8 @@ def _item(item: Term) -> _Pieces:
             return [functor[1:-1], " (", (condition, 0), ") ", (block, 0)]
         case Struct(functor="{if}", args=(_, _, _, *_) as parts):
             return _branches(parts)
+        case Struct(functor=functor, args=args) if functor[:1] == "{" and functor != QUOTED_PLAN:
+            return [atom_text(functor), "(", *_separated(args, ","), ")"]
     return [(item, 0)]
 
 

@@ -406,6 +406,8 @@ def body_of(term: Term, position: Position) -> Body:
             return (Step(StepKind.ADD, literal, position),)
         case Struct(functor="{}", args=("-", Struct() as literal)):
             return (Step(StepKind.REMOVE, literal, position),)
+        case Struct(functor=functor) if functor[:1] == "{" and functor != QUOTED_PLAN:
+            return (_item(term, position),)
     return (Step(step_kind(term), term, position),)
 
 

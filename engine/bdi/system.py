@@ -10,8 +10,9 @@ from random import Random
 from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
+from engine.bdi.arithmetic import normalized
 from engine.bdi.errors import ProgramError
-from engine.bdi.intentions import Message, Performative, RunningAgent
+from engine.bdi.intentions import Event, Message, Performative, RunningAgent
 from engine.bdi.parser import load_program
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.semantics import Limits, Semantics
@@ -75,6 +76,10 @@ class System:
     now: float = 0.0
     rounds: int = 0
     stopped: bool = False
+    asleep: set[str] = field(default_factory=set)
+    """Agents that have nothing to do, and had the event of that, `+jag_sleeping`."""
+    ends: dict[str, float] = field(default_factory=dict)
+    """When agents, and under the empty name all of them, end."""
 
     def add(self, name: str, program: Program | LoadedProgram) -> BdiAgent:
         """Start an agent.
@@ -130,13 +135,19 @@ class System:
         made.rules = agent.rules
         made.plans.restore(agent.plans, agent.plans.given)
 
-    def kill(self, name: str) -> bool:
-        """End an agent."""
-        return self.agents.pop(name, None) is not None
-
-    def stop(self) -> None:
-        """End the run behind this round."""
-        self.stopped = True
+    def end(self, name: str, after: float) -> bool:
+        """End an agent, or with an empty name the run behind this round, at once or milliseconds later."""
+        if name and name not in self.agents:
+            return False
+        if after > 0:
+            self.ends[name] = self.now + after
+            for agent in [self.agents[name]] if name else self.agents.values():
+                _signal(agent, Struct("jag_shutting_down", (normalized(after),)))
+        elif name:
+            del self.agents[name]
+        else:
+            self.stopped = True
+        return True
 
     def register(self, name: str, service: Term, *, remove: bool = False) -> None:
         """Let the directory say that an agent provides a service, or no longer."""
@@ -184,15 +195,20 @@ class System:
         """One cycle of each agent; False when none had anything to do."""
         self.rounds += 1
         worked = False
-        for name, agent in list(self.agents.items()):
+        for name in [name for name, due in self.ends.items() if due <= self.now]:
+            del self.ends[name]
+            self.end(name, 0)
+        for name, agent in list(self.agents.items()) if not self.stopped else ():
             if name not in self.agents:
                 continue
             if self.environment is not None:
                 percepts = self.environment.percepts(name)
                 if percepts is not None:
                     agent.perceive(percepts)
-            if agent.idle:
+            if agent.idle and (name in self.asleep or not self._falls_asleep(agent)):
                 continue
+            if name in self.asleep:
+                self._may_awake(agent)
             report = agent.cycle(self.now)
             worked = worked or report.worked
             for message in report.messages:
@@ -205,12 +221,35 @@ class System:
         self.now += self.tick
         return worked
 
+    def _falls_asleep(self, agent: BdiAgent) -> bool:
+        """Note that an agent has nothing to do any more; False where no plan of it is for that."""
+        self.asleep.add(agent.name)
+        return _signal(agent, _SLEEPING)
+
+    def _may_awake(self, agent: BdiAgent) -> None:
+        """Note that an agent has a message or an event other than that it fell asleep."""
+        if agent.mail or any(event.literal is not _SLEEPING for event in agent.events):
+            self.asleep.discard(agent.name)
+            _signal(agent, _AWAKING)
+
     def _jump(self) -> bool:
         """Let time pass until a wait ends; False when none does."""
         timers = [due for agent in self.agents.values() if (due := agent.next_timer) is not None]
+        timers += self.ends.values()
         if not timers:
             return any(not agent.idle for agent in self.agents.values())
         self.now = max(self.now, min(timers))
         for agent in self.agents.values():
             agent.now = self.now
         return True
+
+
+_SLEEPING, _AWAKING = Struct("jag_sleeping"), Struct("jag_awaking")
+
+
+def _signal(agent: BdiAgent, literal: Struct) -> bool:
+    """Raise an event of a belief that is not held; False where no plan names it."""
+    named = agent.plans.names("+", literal.indicator)
+    if named:
+        agent.post(Event("+", literal))
+    return named

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, normalized, number
 from engine.bdi.errors import EvaluationError
-from engine.bdi.syntax import SPACE_MARK, in_space, is_body, is_quoted, split_name
+from engine.bdi.syntax import SIGNED, SPACE_MARK, in_space, is_body, is_quoted, split_name
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
@@ -94,7 +94,10 @@ def unify(left: Term, right: Term, trail: Trail, notes: NoteWalk | None = None) 
                 waiting.extend(pairs)
                 continue
             if a.indicator != b.indicator:
-                return False
+                if (alone := _step_and_body(a, b)) is None:
+                    return False
+                waiting.append(alone)
+                continue
             if a.annotations and not annotations_within(a.annotations, b.annotations, trail, notes):
                 return False
             if a.args:
@@ -129,9 +132,18 @@ def steps_and_rest(left: Struct, right: Struct) -> list[tuple[Term, Term]]:
             for step, found in zip(steps, other.args, strict=False):
                 variable, sign = _variable_step(step), deref(found)
                 whole = variable is not None and isinstance(sign, Struct) and sign.functor != "{do}"
-                pairs.append((variable or step, Struct(QUOTED_PLAN, (found,))) if whole else (step, found))
+                pairs.append((variable or step, found) if whole else (step, found))
             return pairs
     return []
+
+
+def _step_and_body(left: Struct, right: Struct) -> tuple[Term, Term] | None:
+    """A step that a variable stands for, `H` of `{ H; R }`, and the only step of a body."""
+    if left.functor == QUOTED_PLAN and right.functor in SIGNED and is_body(left) and len(left.args) == 1:
+        return left.args[0], right
+    if right.functor == QUOTED_PLAN and left.functor in SIGNED and is_body(right) and len(right.args) == 1:
+        return left, right.args[0]
+    return None
 
 
 def _variable_step(item: Term | None) -> Cell | None:

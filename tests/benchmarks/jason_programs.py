@@ -55,15 +55,22 @@ public class ReadAll {
 }
 """
 HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-SECONDS = 9
-"""How long a project may run."""
+SECONDS = float(os.environ.get("SECONDS", "9"))
+"""How long a project may run; a busy machine needs more."""
 RUNS = 3
 """Of Jason, which says what it does not fix itself."""
 CHANCE = re.compile(r"\d+\.\d+|\b\d+ ms\b")
 """Numbers of chance and durations."""
 OF_JASON = ("RunLocalMAS", "LocalRuntimeServices")
-VARIABLE = re.compile(r"\b_\d+\b|,?url\(\"[^\"]*\"\)")
-"""What an output may have otherwise each time: how a variable is called, and where a plan stands."""
+VARIABLE = re.compile(r"\b(?:_|V)\d+\b|\bp__\d+\b|,?url\(\"[^\"]*\"\)")
+"""What an output may have otherwise each time: how a variable or a plan without a label is called."""
+IN_BRACES = re.compile(r"\{ [^\"]*\}")
+BRACES = re.compile(r"\{ | \}")
+"""Around an event, a body or a plan; Jason prints them or not, by where the term comes from."""
+NAMED = re.compile(r"\b[A-Z]\w*\b")
+"""A variable of a rule or plan in braces; Jason prints the program's name or one of its own."""
+FILE = re.compile(r"(?:file:)?(?:[\w.#~-]*/)*([\w-]+\.asl)\b")
+"""A program's file, of which only the name is compared."""
 SHAPE = re.compile(r"\[[^\]]*\]|-?\d+(\.\d+)?")
 DIFFERENCES = {
     "demos/communication/": "`.list_plans` lays plans out in lines; a label has no source that nobody gave",
@@ -78,6 +85,7 @@ DIFFERENCES = {
     "fibonacci/#2/": "a quoted atom is the same as without quotes where it needs none",
 }
 """Why projects differ, by a part of their paths."""
+Printed = dict[str, list[str]]
 KNOWN = ("jason", "math", "system")
 JAVA_ACTION = re.compile(r"(?<![\w.])([a-z]\w*)\.(\w+)\s*\(")
 """An internal action of a library of its own."""
@@ -186,11 +194,21 @@ def _printed(
     printed: dict[str, list[str]] = {}
     for each in text.decode("utf-8", "replace").splitlines():
         if match := line.fullmatch(each):
-            printed.setdefault(match[1], []).append(VARIABLE.sub("_", match[2]).strip())
+            printed.setdefault(match[1], []).append(match[2])
     return printed
 
 
-Printed = dict[str, list[str]]
+def comparable(printed: Printed) -> Printed:
+    """What was printed without what may be otherwise each time."""
+    return {name: [_comparable(line) for line in lines] for name, lines in printed.items()}
+
+
+def _comparable(line: str) -> str:
+    line = FILE.sub(r"\1", VARIABLE.sub("_", line))
+    line = IN_BRACES.sub(lambda braces: NAMED.sub("_", braces[0]), line)
+    return BRACES.sub("", line).strip().removesuffix(".")
+
+
 NOTHING = "prints nothing under Jason"
 
 
@@ -311,6 +329,8 @@ def _run(checkouts: Path, jason: Path, keep: Path | None, *, show: bool) -> None
         keep.write_text(json.dumps(kept))
     with ThreadPoolExecutor(2) as pool:
         here = dict(zip(able, pool.map(run_here, able), strict=True))
+    here = {project: comparable(printed) for project, printed in here.items()}
+    there = {project: [comparable(run) for run in runs] for project, runs in there.items()}
     found = {project: compared(here[project], there[project]) for project in able}
     left = Counter(re.sub(r"(action|not read).*", r"\1", reason) for reason in why.values() if reason)
     print(f"\n{len(projects)} projects; left out: {dict(left)}; run: {len(able)}")

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import count, dropwhile
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import control
@@ -42,9 +42,9 @@ from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, is_list, neare
 from engine.bdi.library.terms import internal
 from engine.bdi.messages import for_sending
 from engine.bdi.parser import parse_trigger
-from engine.bdi.plans import CompiledPlan, as_term, read_plan
-from engine.bdi.printer import text_of
-from engine.bdi.syntax import body_term
+from engine.bdi.plans import CompiledPlan, as_term, label_of, read_plan, with_source, written_term
+from engine.bdi.printer import text_of, unquoted_text
+from engine.bdi.syntax import body_term, steps_of
 from engine.bdi.terms import (
     QUOTED_PLAN,
     Cell,
@@ -226,15 +226,19 @@ def _means(intention: Intention) -> Term:
 
 
 def _intended(frame: Frame) -> Struct:
-    """`im(label, { +!g(1) }, { steps of its plan }, [X = 1, …])`."""
+    """`im(label, { +!g(1) }, { the steps that are left }, [map(_, 1), …])`."""
     values = [
-        Struct("=", (name, instantiated(canonical(value))))
-        for name, slot in frame.plan.slots.items()
+        Struct("map", (Cell(), instantiated(canonical(value))))
+        for slot in frame.plan.slots.values()
         if not isinstance(value := deref(frame.env[slot]), Cell)
     ]
-    event = Struct(QUOTED_PLAN, (frame.sign, frame.literal))
-    body = instantiated(body_term(frame.plan.plan.body))
-    return Struct("im", (atom(frame.plan.name), event, body, list_of(values)))
+    event = Struct(QUOTED_PLAN, (frame.sign, with_source(frame.sign, frame.literal)))
+    plan = frame.plan.plan
+    place = Struct("code_line", (plan.position.line,)), Struct("code_src", (plan.source,))
+    step = frame.code[min(frame.pc, len(frame.code) - 1)].item
+    left = dropwhile(lambda item: all(step is not inner for inner in steps_of((item,))), plan.body)
+    body = instantiated(body_term(tuple(left)))
+    return Struct("im", (label_of(frame.plan, *place), event, body, list_of(values)))
 
 
 @internal(".intention", 2, 4)
@@ -247,15 +251,23 @@ def intentions(call: Call) -> Answers:
     else:
         matches = list(call.agent.intentions.values())
     for intention in matches:
-        pairs = (0, intention.id, 1, atom(_state(intention, call.intention)), 2, _means(intention))
+        pairs = (0, intention.id, 1, _state(call, intention), 2, _means(intention))
         yield from call.each([pairs[: 2 * min(len(call), 3)]])
 
 
-def _state(intention: Intention, current: Intention | None) -> str:
+def _state(call: Call, intention: Intention) -> Term:
+    """Its state, of one that waits with the reason: `waiting[reason(wait(2)[time(500)])]`."""
     if intention.suspended:
-        return "suspended"
-    waits = intention.pending is not None or intention.event is not None
-    return "waiting" if waits and intention is not current else "running"
+        return atom("suspended")
+    pending = intention.pending
+    if intention is call.intention or (pending is None and intention.event is None):
+        return atom("running")
+    if pending is None:
+        return atom("waiting")
+    if pending.kind is Waiting.ACTION:
+        return Struct("waiting", (), [Struct("action", (pending.what,))])
+    left = [] if pending.until is None else [Struct("time", (normalized(pending.until - pending.since),))]
+    return Struct("waiting", (), [Struct("reason", (Struct(pending.kind, (intention.id,), left),))])
 
 
 @internal(".fork", 2, ANY_NUMBER)
@@ -336,7 +348,7 @@ def remove_plan(call: Call) -> bool:
 def relevant_plans(call: Call) -> bool:
     """Plans for a trigger, as terms, and their labels."""
     plans = _plans_for(call, 0)
-    labels = list_of([atom(plan.name) for plan in plans])
+    labels = list_of(map(label_of, plans))
     return call.unify(1, list_of(map(as_term, plans))) and (len(call) == 2 or call.unify(2, labels))
 
 
@@ -352,7 +364,8 @@ def list_plans(call: Call) -> bool:
     """Say all plans, or those for an event: `.list_plans({ +!g(_) })`."""
     plans = call.agent.plans
     for plan in _plans_for(call, 0) if len(call) else plans:
-        call.agent.say(plan.text)
+        text = unquoted_text(written_term(plan), call.agent.limits.size)
+        call.agent.say(f"{text.removeprefix('{ ').removesuffix(' }')}.")
     return True
 
 
@@ -555,12 +568,13 @@ def create_agent(call: Call) -> bool:
     return True
 
 
-# End an agent; False when there is none with this name
-internal(".kill_agent", 1)(lambda call: _society(call).kill(call.name_of(0)))
+@internal(".kill_agent", 1, 2)
+def kill_agent(call: Call) -> bool:
+    """End an agent, at once or some milliseconds later; False when there is none with this name."""
+    return _society(call).end(call.name_of(0), float(call.number(1)) if len(call) > 1 else 0)
 
 
 @internal(".stopMAS", 0, 2)
 def stop_all(call: Call) -> bool:
-    """End all agents behind this cycle; how long to wait and an exit code have no meaning here."""
-    _society(call).stop()
-    return True
+    """End all agents behind this cycle or some milliseconds later; an exit code has no meaning here."""
+    return _society(call).end("", float(call.number(0)) if len(call) else 0)

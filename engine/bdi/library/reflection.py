@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import control
-from engine.bdi.beliefs import Answers
+from engine.bdi.beliefs import Answers, sourced
 from engine.bdi.intentions import Event
 from engine.bdi.internal_actions import Call, failed
 from engine.bdi.library.agent import _society, trigger_of
 from engine.bdi.library.terms import internal
 from engine.bdi.plans import LoadedProgram
-from engine.bdi.printer import text_of
+from engine.bdi.printer import unquoted_text
 from engine.bdi.syntax import split_name
 from engine.bdi.terms import Struct, Term, atom, instantiated
 from engine.bdi.unification import undo, unify
@@ -37,7 +37,10 @@ def list_rules(call: Call) -> bool:
     """Say all rules."""
     for clauses in call.agent.rules.values():
         for clause in clauses:
-            call.agent.say(f"{text_of(clause.term.args[1])} :- {text_of(clause.term.args[2])}")
+            head, body = clause.term.args[1:]
+            assert isinstance(head, Struct)
+            head = head.with_annotations(sourced(head.annotations))
+            call.agent.say(f"{unquoted_text(head)} :- {unquoted_text(body)}")
     return True
 
 

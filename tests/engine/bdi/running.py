@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.bdi.agent import BdiAgent
-from engine.bdi.parser import _whole, parse_program
+from engine.bdi.parser import _whole
 from engine.bdi.printer import plan_text, quoted, text_of
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Body, DocKind, Program
@@ -90,7 +90,9 @@ class Run:
         self.by_agent: list[tuple[str, str]] = []
         self.done: list[str] = []
         self.trace: list[TraceEvent] = []
+        files = {f"{name}.asl": text for name, text in {"ag": program, **others}.items()}
         self.system = System(
+            read=files.__getitem__,
             environment=self._world(),
             semantics=semantics,
             limits=limits,
@@ -98,8 +100,8 @@ class Run:
             say=self._say,
             tracer=self.trace.append if traced else None,
         )
-        for name, text in {"ag": program, **others}.items():
-            self.system.add(name, parse_program(text, f"{name}.asl"))
+        for name in ("ag", *others):
+            self.system.add(name, self.system.program(f"{name}.asl"))
 
     def _world(self) -> Actions:
         """`act(…)` is noted and succeeds, `break(Why)` fails, `draw(X)` binds X to 7."""

@@ -85,7 +85,7 @@ def test_an_internal_action_holds(test: str, holds: bool) -> None:
 
 
 def test_plans_are_added_found_and_removed_while_the_agent_runs() -> None:
-    assert said(PLANS) == ["later(2)", "[new]", "no_relevant3"]
+    assert said(PLANS) == ["later(2)", "[new[source(self)]]", "no_relevant3"]
 
 
 def test_plans_may_go_before_the_others() -> None:
@@ -136,8 +136,8 @@ def test_a_formula_is_evaluated_as_a_step_too() -> None:
 def test_plans_are_listed_all_or_for_an_event() -> None:
     plans = "@one +!g(1). @two +!g(X) : X > 1 <- a."
     assert said(f"!s. @s +!s <- .list_plans({{ +!g(1) }}). {plans}") == [
-        "@one\n+!g(1).",
-        "@two\n+!g(X) : X > 1 <-\n    a.",
+        "@one[source(self)] +!g(1).",
+        "@two[source(self)] +!g(X) : (X > 1) <- a.",
     ]
     assert len(said(f"!s. @s +!s <- .list_plans. {plans}")) == 3
 
@@ -145,8 +145,10 @@ def test_plans_are_listed_all_or_for_an_event() -> None:
 def test_an_intention_can_ask_what_it_is_about() -> None:
     program = "!s. @outer +!s <- !g(4). @inner +!g(X) <- .current_intention(I); .print(I)."
     assert said(program) == [
-        'intention(1,[im(inner,{ +!g(4) },{ .current_intention(_); .print(_) },["X" = 4]),'
-        "im(outer,{ +!s },{ !g(4) },[])])"
+        "intention(1,["
+        'im(inner[code_line(1),code_src("ag.asl"),source(self)],{ +!g(4)[source(self)] },'
+        "{ .current_intention(_); .print(_) },[map(_,4)]),"
+        'im(outer[code_line(1),code_src("ag.asl"),source(self)],{ +!s[source(self)] },{ !g(4) },[])])'
     ]
     assert said("!s. +!s : .current_intention(_) <- .print(no). +!s <- .print(only_as_a_step).") == [
         "only_as_a_step"

@@ -59,7 +59,7 @@ def test_questions_are_answered_from_beliefs_rules_and_plans() -> None:
     assert asked("askOne, worked_out(1, X)") == ["worked_out(1,2)[source(bob)]"]
     assert asked("askOne, nothing(X)") == ["false"]
     assert asked("askAll, vl(X)") == ["[vl(10)[source(bob)],vl(20)[source(bob)[source(carol)]]]"]
-    assert asked("askHow, {+!hello(_)}") == ['[{ @greet +!hello(V0) <- .print("hello ",V0) }]']
+    assert asked("askHow, {+!hello(_)}") == ['[{ @greet[source(bob)] +!hello(V0) <- .print("hello ",V0) }]']
 
 
 def test_an_asynchronous_answer_becomes_a_belief() -> None:
