@@ -380,7 +380,9 @@ class ReasonerDeliberation(Deliberation):
         while run.open:
             if not await self._advance(run):
                 return
-            if not run.open or not await self._timing.yield_turn(until) or self.reasoner.run is not run:
+            if not run.open or self.reasoner.laden or not await self._timing.yield_turn(until):
+                break
+            if self.reasoner.run is not run:
                 break
         self._close_run()
         if run.full:
@@ -396,7 +398,7 @@ class ReasonerDeliberation(Deliberation):
 
         def goes_on(phases: int) -> bool:
             """Whether there may be another phase; what has come meanwhile is not kept waiting for more."""
-            return in_time(phases) and (phases == first or not self._busy)
+            return in_time(phases) and (phases == first or not (self._busy or self.reasoner.laden))
 
         if not self._timing.in_thread:
             self.reasoner.advance(run, in_time)

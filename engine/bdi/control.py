@@ -14,9 +14,9 @@ from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
 from engine.bdi.errors import ErrorId
 from engine.bdi.intentions import Frame, Intention, RunningAgent
-from engine.bdi.printer import headline, shown_text, text_of
+from engine.bdi.printer import SHOWN, headline, shown_text, text_of
 from engine.bdi.syntax import Body, BodyItem, For, If, While
-from engine.bdi.terms import Cell, Struct, deref
+from engine.bdi.terms import Cell, Cons, Struct, deref
 from engine.bdi.trace import Change, FrameView, IntentionView, ItemView, PendingStep
 from engine.bdi.unification import UNWRITTEN, Trail, undo, unify
 
@@ -119,11 +119,16 @@ def fail_goal(agent: RunningAgent, pattern: Struct) -> None:
         )
 
 
-def pending_step(agent: RunningAgent) -> PendingStep | None:
-    """The step that runs next if no event is handled before; None when no intention can run."""
+def next_to_run(agent: RunningAgent) -> Intention | None:
+    """The intention whose step runs next if no event is handled before; None when none can run."""
     held = agent.atomic()
     able = (item for item in agent.ready if not item.suspended and (held is None or item is held))
-    intention = next(able, None)
+    return next(able, None)
+
+
+def pending_step(agent: RunningAgent) -> PendingStep | None:
+    """The step that runs next if no event is handled before; None when no intention can run."""
+    intention = next_to_run(agent)
     if intention is None:
         return None
     frame = intention.frames[-1]
@@ -159,7 +164,9 @@ def intention_view(intention: Intention) -> IntentionView:
     frames, left_out = intention.frames, max(0, len(intention.frames) - 2 * FRAMES_SHOWN)
     if left_out:
         frames = frames[:FRAMES_SHOWN] + frames[-FRAMES_SHOWN:]
-    return IntentionView(intention.id, state, reason, tuple(map(_frame, frames)), left_out, intention.tag)
+    room = [SHOWN]
+    shown = tuple(_frame(frame, room) for frame in frames)
+    return IntentionView(intention.id, state, reason, shown, left_out, intention.tag)
 
 
 def abridged(view: IntentionView) -> IntentionView:
@@ -171,13 +178,27 @@ def abridged(view: IntentionView) -> IntentionView:
     return replace(view, frames=(*outer, *view.frames[-1:]))
 
 
-def _frame(frame: Frame) -> FrameView:
+def _bindings(frame: Frame, room: list[int]) -> Iterator[tuple[str, str]]:
+    """The variables of a frame with their values; of large terms less, once they have used up the room."""
+    for name, slot in frame.plan.slots.items():
+        value = deref(frame.env[slot])
+        if isinstance(value, Struct | Cons):
+            text = text_of(value, limit=max(room[0], SHORTENED))
+            room[0] -= len(text)
+        elif frame.env[slot] is not UNWRITTEN and not isinstance(value, Cell):
+            text = shown_text(value)
+        else:
+            continue
+        yield name, text
+
+
+SHORTENED = 200
+"""Characters at which a large term of an intention is cut that has shown as much as `SHOWN` already."""
+
+
+def _frame(frame: Frame, room: list[int]) -> FrameView:
     current = frame.code[frame.pc].item if frame.pc < len(frame.code) else None
-    bindings = tuple(
-        (name, shown_text(frame.env[slot]))
-        for name, slot in frame.plan.slots.items()
-        if frame.env[slot] is not UNWRITTEN and not isinstance(deref(frame.env[slot]), Cell)
-    )
+    bindings = tuple(_bindings(frame, room))
     return FrameView(
         f"{frame.sign}{shown_text(_told(frame))}",
         frame.plan.name,

@@ -74,7 +74,9 @@ class AgentService:
         count = f"{len(goals)} goal{'s' if len(goals) != 1 else ''}"
         what = count if goals else "no goal yet: goal TEXT gives it one"
         kind = specification.kind.name
-        message = f"agent {ident} created, a {kind}, with {what}; it is paused"
+        message = (
+            f"agent {ident} created, {'an' if kind[:1] in 'aeiou' else 'a'} {kind}, with {what}; it is paused"
+        )
         data = {"agent": ident, "type": kind, "goals": len(goals), "event": receipt.event}
         await self._note("agent.created", message, data, operator)
         made = {"agent": ident, "agent_type": kind, "goals": goals}

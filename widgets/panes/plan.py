@@ -164,8 +164,11 @@ class PlanPane(Vertical):
         head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
         before, self._model = self._model, model
         self.steps.set_notice(model.notice)
-        # A step that was next and is not any more was moved; it keeps the cursor and may go further.
-        moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
+        # A step that was next and is not any more was moved, where the order is another; it keeps the cursor
+        # and may go further. In the same order the plan has begun anew, as a reasoner's does.
+        moved = _order(before) != _order(model) and (
+            (_status(before, followed), _status(model, followed)) == ("next", "planned")
+        )
         follow = not self.steps.cursor or (self.steps.cursor == followed and not moved)
         cells = max((len(step.id) for step in model.steps if _NAMED.fullmatch(step.id)), default=0)
         self.steps.set_rows([_row(step, cells) for step in model.steps])
@@ -199,6 +202,10 @@ def _pending(model: PlanModel) -> str:
     return next(
         (step.id for step in model.steps if step.status in ("next", "running", "failed", "unknown")), ""
     )
+
+
+def _order(model: PlanModel) -> list[str]:
+    return [step.id for step in model.steps]
 
 
 def _status(model: PlanModel, step_id: str) -> str:

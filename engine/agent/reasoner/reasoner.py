@@ -180,6 +180,8 @@ def _break_changed(mind: Reasoner, event: ev.MindBreakpointChanged) -> None:
     mind.watch.change(point, cleared=event.cleared)
 
 
+CHANGED_LIMIT = 400
+"""Beliefs that changed after which a run ends, so that recording it does not hold the event loop for long."""
 INTENTIONS_SHOWN = 200
 """Intentions that the journal shows at a time, the oldest."""
 
@@ -283,8 +285,10 @@ class Reasoner:
         handler = INPUTS.get(type(payload))
         if handler is not None:
             self.at = event.at
-            # As stored, not the payload at hand: the order of its keys may differ, and matters.
-            handler(self, ev.payload_of(event))
+            # As stored, not the payload at hand: the order of its keys may differ, and matters. Of how far it
+            # went on itself, which may be long, it takes no keys.
+            large = isinstance(payload, ev.ReasonerAdvanced)
+            handler(self, payload if large else ev.payload_of(event))
         self.now = max(self.now, _milliseconds(event.at) - self.created)
 
     def remember(self, event: Event, payload: ev.Payload) -> None:
@@ -335,9 +339,14 @@ class Reasoner:
             raise
 
     @property
+    def laden(self) -> bool:
+        """True when so many beliefs have changed that to record them takes a while."""
+        return len(self.agent.beliefs.touched or ()) >= CHANGED_LIMIT
+
+    @property
     def poised(self) -> bool:
         """Whether it stands right before a body step."""
-        return self.agent.phase is Phase.ACT and viewing.pending_step(self.agent) is not None
+        return self.agent.phase is Phase.ACT and viewing.next_to_run(self.agent) is not None
 
     def _phase(self, run: ReasonerRun) -> None:
         agent, steps = self.agent, run.steps
