@@ -175,6 +175,17 @@ async def test_the_selected_step_is_kept_when_the_plan_is_revised() -> None:
         assert "revision 4" in str(app.plan.border_subtitle)
 
 
+async def test_the_cursor_goes_back_to_the_first_step_of_a_body_that_begins_anew() -> None:
+    steps = tuple(StepLine(str(n), f"step {n}") for n in range(3))
+    app = Cockpit()
+    async with app.run_test(size=SIZE):
+        for next_step in (2, 0):
+            statuses = ("next" if n == next_step else "planned" for n in range(3))
+            rows = (replace(step, status=status) for step, status in zip(steps, statuses, strict=True))
+            app.plan.show(PlanModel(tuple(rows)))
+        assert app.plan.selected == "0"
+
+
 async def test_the_cursor_goes_along_with_the_running_step_until_the_operator_moves_it() -> None:
     steps = tuple(StepLine(str(n), f"step {n}") for n in range(4))
 

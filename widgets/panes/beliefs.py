@@ -18,7 +18,7 @@ PERCEPT, SELF = "percept", "self"
 ORIGINS: dict[str, tuple[str, str]] = {PERCEPT: ("→", "accent"), SELF: ("●", "success")}
 """How beliefs from the senses and the agent's own are marked; all others are from agents."""
 FROM_AGENTS = ("@", "warning")
-SOURCE_CELLS = 11
+SOURCE_CELLS = 9
 
 
 class BeliefsPane(RowsPane):
@@ -51,7 +51,7 @@ def belief_row(literal: str, sources: tuple[str, ...] = (SELF,), since: int = 0,
     return Row(
         literal,
         (Piece(glyph + " ", style), Piece(text, "strong" if fresh else "text")),
-        tail=(Piece(f"{pad(_named(sources), SOURCE_CELLS)}{since:>6}", "dim"),),
+        tail=(Piece(f"{pad(_named(sources), SOURCE_CELLS)}{since:>4}", "dim"),),
         mark=Piece("+", "success") if fresh else Piece(" "),
         copy=text,
     )

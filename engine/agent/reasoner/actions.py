@@ -254,5 +254,6 @@ def read_config(meta: Mapping[str, Any]) -> ReasonerConfig:
     try:
         parse_program(config.program, config.source)
     except ProgramError as error:
-        raise ReasonerError("\n".join(problem.advice for problem in error.problems)) from None
+        problems = [f"{problem.advice}, in: {problem.written.strip()}" for problem in error.problems]
+        raise ReasonerError(" · ".join(problems)) from None
     return config

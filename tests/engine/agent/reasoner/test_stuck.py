@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from engine.agent.reasoner.reasoner import CHANGED_LIMIT
 from engine.agent.reasoner_deliberation import ReasonerDeliberation
 from engine.core import commands as cmd
 from engine.core import events as ev
@@ -110,6 +111,37 @@ async def test_the_loop_goes_on_while_a_part_of_the_cycle_takes_long(fly: Fly) -
         await asyncio.sleep(0)
         turns += 1
     assert turns
+
+
+HOSTILE = {
+    "endless rule": "r(X) :- r(X + 1). !s. +!s <- ?r(0).",
+    "findall over an endless rule": "r(0). r(X) :- r(Y) & X = Y + 1. !s. +!s <- .findall(X, r(X), L).",
+    "wide term": "!s. +!s <- .findall(f(X, Y), .range(X, 1, 300) & .range(Y, 1, 100), L); .sort(L, M).",
+}
+
+
+@pytest.mark.parametrize("program", HOSTILE.values(), ids=HOSTILE)
+async def test_the_loop_takes_turns_within_one_step_of_a_hostile_program(fly: Fly, program: str) -> None:
+    """Counted, not timed: its turns while a slice of the reasoner's runs in its thread."""
+    flight = await fly(program)
+    await flight.do(cmd.Run)
+    turns = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while (await flight.state()).open_goals:
+            deliberation = flight.live().deliberation
+            assert isinstance(deliberation, ReasonerDeliberation)
+            await asyncio.sleep(0)
+            turns += deliberation._slice is not None and not deliberation._slice.finished
+    assert turns >= 3
+
+
+async def test_a_step_that_changes_many_beliefs_is_recorded_in_events_of_bounded_size(fly: Fly) -> None:
+    flight = await fly("!s. +!s <- for (.range(X, 1, 3000)) { +b(X) }.")
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: not s.open_goals)
+    sizes = [len(said.believed) for said in await flight.payloads(ev.ReasonerAdvanced)]
+    assert sum(sizes) >= 3000
+    assert max(sizes) <= CHANGED_LIMIT
 
 
 async def test_an_agent_is_closed_in_the_middle_of_a_part_of_its_cycle_and_opened_again(fly: Fly) -> None:
