@@ -17,8 +17,8 @@ from app.cli.options import filled, flag, positive, print_error
 from engine.bdi.checking import check, unknown_actions
 from engine.bdi.errors import EvaluationError, ProgramError, SyntaxProblem
 from engine.bdi.formatting import formatted
+from engine.bdi.including import load_program
 from engine.bdi.library.terms import STANDARD
-from engine.bdi.parser import load_program
 from engine.bdi.semantics import EventPolicy, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.system import System

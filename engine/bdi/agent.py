@@ -32,9 +32,10 @@ from engine.bdi.plans import CompiledPlan, LoadedProgram, evaluated
 from engine.bdi.printer import shown_text
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
+from engine.bdi.term_compiler import Scope
 from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
-from engine.bdi.unification import Scope, Trail
+from engine.bdi.unification import Trail
 
 
 class BdiAgent(RunningAgent):

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
+from engine.bdi.term_compiler import UNWRITTEN, Env, Matcher, key_of
 from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
-from engine.bdi.unification import UNWRITTEN, Env, Matcher, Trail, key_of, undo
+from engine.bdi.unification import Trail, undo
 from engine.value import dataclass, field
 
 SELF_ONLY = (SELF,)

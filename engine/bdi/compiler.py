@@ -42,6 +42,18 @@ from engine.bdi.syntax import (
     is_internal,
     is_quoted,
 )
+from engine.bdi.term_compiler import (
+    Builder,
+    Env,
+    Matcher,
+    Scope,
+    builder,
+    is_computed,
+    is_constant,
+    key_of,
+    matcher,
+    matchers,
+)
 from engine.bdi.terms import (
     FALSE,
     QUOTED_PLAN,
@@ -59,19 +71,7 @@ from engine.bdi.terms import (
     rewrite,
     same,
 )
-from engine.bdi.unification import (
-    Builder,
-    Env,
-    Matcher,
-    Scope,
-    Trail,
-    builder,
-    is_computed,
-    is_constant,
-    key_of,
-    matcher,
-    matchers,
-)
+from engine.bdi.unification import Trail
 from engine.value import dataclass
 
 

@@ -16,9 +16,10 @@ from engine.bdi.errors import ErrorId
 from engine.bdi.intentions import Frame, Intention, RunningAgent
 from engine.bdi.printer import SHOWN, headline, shown_text, text_of
 from engine.bdi.syntax import Body, BodyItem, For, If, While
+from engine.bdi.term_compiler import UNWRITTEN
 from engine.bdi.terms import Cell, Cons, Struct, deref
 from engine.bdi.trace import Change, FrameView, IntentionView, ItemView, PendingStep
-from engine.bdi.unification import UNWRITTEN, Trail, undo, unify
+from engine.bdi.unification import Trail, undo, unify
 
 
 def goals(agent: RunningAgent) -> Iterator[tuple[Intention, int, Frame]]:

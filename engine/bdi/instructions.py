@@ -13,6 +13,7 @@ from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, W
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.printer import brief_text
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind, body_of
+from engine.bdi.term_compiler import Builder
 from engine.bdi.terms import (
     Cell,
     Cons,
@@ -26,7 +27,7 @@ from engine.bdi.terms import (
     rewrite,
     subterms,
 )
-from engine.bdi.unification import Builder, unify
+from engine.bdi.unification import unify
 from engine.value import dataclass, field
 
 

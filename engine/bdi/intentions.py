@@ -18,9 +18,10 @@ from engine.bdi.plans import CompiledPlan, Instruction, LoadedProgram
 from engine.bdi.printer import shown_text
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
+from engine.bdi.term_compiler import Env
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change, MessageSent, TraceEvent
-from engine.bdi.unification import Env, Trail
+from engine.bdi.unification import Trail
 from engine.value import dataclass, field
 
 

@@ -16,6 +16,7 @@ from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Intention, Message, Pending, Performative, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, as_term, read_plan
 from engine.bdi.printer import brief_text, shown_text
+from engine.bdi.term_compiler import Scope
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     FALSE,
@@ -36,7 +37,7 @@ from engine.bdi.terms import (
     resolved,
     subterms,
 )
-from engine.bdi.unification import Scope, unify
+from engine.bdi.unification import unify
 
 
 def handle(agent: RunningAgent, message: Message) -> None:

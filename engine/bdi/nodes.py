@@ -10,6 +10,7 @@ from itertools import count
 
 from engine.bdi.beliefs import RETURN, TRIES, Answers, Clause, Fact, Link, Node, Query
 from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
+from engine.bdi.term_compiler import Builder, Env, Matcher, key_of
 from engine.bdi.terms import (
     FALSE,
     TRUE,
@@ -23,17 +24,7 @@ from engine.bdi.terms import (
     rewrite,
     same,
 )
-from engine.bdi.unification import (
-    Builder,
-    Env,
-    Matcher,
-    Trail,
-    key_of,
-    remaining_annotations,
-    split_annotations,
-    undo,
-    unify,
-)
+from engine.bdi.unification import Trail, remaining_annotations, split_annotations, undo, unify
 from engine.value import dataclass
 
 

@@ -15,6 +15,17 @@ from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.parser import parse_plan
 from engine.bdi.printer import headline, plan_text, text_of
 from engine.bdi.syntax import SPACE_MARK, Body, BodyItem, Plan, Program, plan_of, plan_term
+from engine.bdi.term_compiler import (
+    UNWRITTEN,
+    Env,
+    Scope,
+    annotation_matcher,
+    builder,
+    is_computed,
+    is_constant,
+    key_of,
+    matchers,
+)
 from engine.bdi.terms import (
     QUOTED_PLAN,
     SELF,
@@ -29,19 +40,7 @@ from engine.bdi.terms import (
     subterms,
     without_open_tail,
 )
-from engine.bdi.unification import (
-    UNWRITTEN,
-    Env,
-    Scope,
-    Trail,
-    annotation_matcher,
-    builder,
-    is_computed,
-    is_constant,
-    key_of,
-    matchers,
-    undo,
-)
+from engine.bdi.unification import Trail, undo
 from engine.value import dataclass, field
 
 

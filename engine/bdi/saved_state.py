@@ -39,8 +39,8 @@ from engine.bdi.intentions import (
 from engine.bdi.parser import parse_plan
 from engine.bdi.plans import CompiledPlan
 from engine.bdi.syntax import Body, BodyItem, If, Plan, Step, steps_of
+from engine.bdi.term_compiler import UNWRITTEN
 from engine.bdi.terms import NIL, PERCEPT, Cell, Collection, Cons, Struct, Term, Var, children
-from engine.bdi.unification import UNWRITTEN
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -12,8 +12,8 @@ from typing import Protocol
 from engine.bdi.agent import BdiAgent
 from engine.bdi.arithmetic import normalized
 from engine.bdi.errors import ProgramError
+from engine.bdi.including import load_program
 from engine.bdi.intentions import Event, Message, Performative, RunningAgent
-from engine.bdi.parser import load_program
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program

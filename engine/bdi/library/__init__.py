@@ -1,3 +1,3 @@
 """The internal actions of AgentSpeak(L) programs; importing a module registers its actions in `STANDARD`."""
 
-from engine.bdi.library import agent, collections, reflection, terms  # noqa: F401
+from engine.bdi.library import agent, collections, reflection, society, terms  # noqa: F401

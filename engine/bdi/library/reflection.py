@@ -7,7 +7,8 @@ from engine.bdi import control
 from engine.bdi.beliefs import Answers, sourced
 from engine.bdi.intentions import Event
 from engine.bdi.internal_actions import Call, failed
-from engine.bdi.library.agent import _society, trigger_of
+from engine.bdi.library.agent import trigger_of
+from engine.bdi.library.society import _society
 from engine.bdi.library.terms import internal
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.printer import unquoted_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.bdi.parser import DEEPEST, load_program
+from engine.bdi.including import DEEPEST, load_program
 from engine.bdi.printer import text_of
 from engine.bdi.syntax import Program
 from tests.engine.bdi.running import Run

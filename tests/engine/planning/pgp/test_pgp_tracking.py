@@ -7,8 +7,8 @@ from reactive_flight import Flight, fact, say
 
 from engine.bdi.body_compiler import compile_body
 from engine.bdi.parser import parse_plan
+from engine.bdi.term_compiler import Scope
 from engine.bdi.trace import StepFailed, TraceEvent
-from engine.bdi.unification import Scope
 from engine.planning.pgp.generated_plans import place_of
 from engine.planning.pgp.validation import GenerationLimits
 
