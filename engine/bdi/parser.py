@@ -159,6 +159,8 @@ class Parser(ExpressionParser):
 
     def _directive(self, position: Position) -> None:
         self.at += 1
+        if self.kinds[self.at] in ("@", "+", "-", "^"):
+            raise UnexpectedError(_DIRECTIVES, "plans inside of a plan, which are left out here")
         self.space = ""
         name = self.expect(NAME, _DIRECTIVES)
         begins = name == "begin"

@@ -7,6 +7,10 @@ which of them it reads itself. With `--run` every project (`.mas2j`) that needs 
 here and three times by Jason, for some seconds each (here time jumps while all wait), and what its agents
 print is compared line by line, agent by agent. Where Jason's runs differ from each other, only what they have
 in common is asked for. `--keep FILE` holds what Jason printed, so that it is run once only.
+
+Projects that need no Java are in jason-lang/jason, VRAIN-Projects/EjemplosAgentSpeak,
+nataliakoliou/AgentSpeak-Programming-using-Jason, mfstabile/evaluating-bdi-agents-processing-mechanisms and
+unibo-fc-isi-ise/code-jason; copies of Jason's own examples would count twice.
 """
 
 from __future__ import annotations
