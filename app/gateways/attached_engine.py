@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import LOST_S, EngineClient, EngineLostError, new_key
@@ -25,6 +25,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ToolOffered
 from engine.core.agents import Health, ServerDistrusted, ServerTrusted
+from engine.core.budgets import SpendingLimits
 from engine.core.fold import copy_state, fold
 from engine.core.journal import CREW, MASTERMIND, WORKSPACE, Event
 from engine.core.memory import MemoryStatus
@@ -521,6 +522,14 @@ class AttachedEngine(WorkspaceEngine):
             self._followed[MASTERMIND] = Mastermind(self, stream)
         part: Mastermind = self._followed[MASTERMIND]
         return part
+
+    async def open_scratch(self, place: Path, limits: SpendingLimits | None) -> NoReturn:
+        """Refused: its campaigns run in the engine.
+
+        Raises:
+            EngineAwayError: always.
+        """
+        raise EngineAwayError(SERVICE)
 
     async def agent_service(self) -> AgentService:
         """Refused: it writes; see `line`.
