@@ -30,23 +30,24 @@ def add_arguments(fleet: argparse.ArgumentParser) -> None:
         up.add_argument(f"--budget-{kind}", type=float, metavar="N")
     what.add_parser("status", parents=common, help="where each shard is, and how its agents are")
     down = what.add_parser("down", parents=common, help="let actions end, keep all, and end the shards")
-    move = what.add_parser(
-        "move", parents=common, help="let a shard's actions end, and go on on another machine"
-    )
+    move = what.add_parser("move", parents=common, help="let a shard's actions end and go on elsewhere")
     move.add_argument("number", type=positive, metavar="SHARD")
     run = what.add_parser("run", parents=common, help="give the agents of a fleet file to their shards")
     run.add_argument("file", type=Path, metavar="FILE")
-    what.add_parser(
-        "stop", parents=common, help="stop all agents of all shards; one receipt names each shard"
-    )
+    what.add_parser("stop", parents=common, help="stop all agents; one receipt names each shard")
     for each in (up, down, move):
         each.add_argument("--ray", default="", metavar="ADDRESS")
 
 
+def missing() -> str:
+    """How to install what a fleet needs and is not there; empty where all is."""
+    return "" if find_spec("ray") is not None and find_spec("asyncpg") is not None else MISSING
+
+
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    if find_spec("ray") is None or find_spec("asyncpg") is None:
-        return print_error(MISSING)
+    if why := missing():
+        return print_error(why)
     if not (url := os.environ.get(JOURNAL, "")):
         return print_error(
             f"name the fleet's database: --journal postgresql://USER@HOST/DATABASE or {JOURNAL}"
@@ -166,6 +167,7 @@ async def _give(file: Path, url: str) -> Answer:
     refused, given = [], 0
     try:
         members = await asyncio.to_thread(load_fleet, file)
+        await _until_up(url)
         await client.look()
         for member in members:
             config = {"thinker": member.thinker} if member.thinker else {}

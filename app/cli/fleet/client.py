@@ -11,6 +11,8 @@ from app.cli.fleet.shard import node_name
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
+from app.projection.shard_views import ShardView
+from engine.value import replace
 
 ANSWER_S = 10.0
 UNUSABLE = (AddressError, ProtocolError, EngineLostError, TimeoutError)
@@ -22,6 +24,7 @@ class FleetClient:
     def __init__(self, url: str) -> None:
         self._url = url
         self._clients: dict[int, EngineClient] = {}
+        self._views: dict[int, ShardView] = {}
         self.shards: list[ShardRow] = []
         """Where they are, as of the last `look`."""
 
@@ -60,6 +63,36 @@ class FleetClient:
         """What each shard answers, or why it does not, by number."""
         asked = (self.ask(shard, name, **fields) for shard in self.shards)
         return await asyncio.gather(*asked, return_exceptions=True)
+
+    async def views(self) -> list[ShardView]:
+        """How each shard is, for the board; of one that does not answer, how it was.
+
+        Raises:
+            JournalError: the fleet's database cannot be reached.
+        """
+        await self.look()
+        agents, needs = await asyncio.gather(self.ask_all("agents"), self.ask_all("inbox"))
+        for shard, rows, waits in zip(self.shards, agents, needs, strict=True):
+            before = self._views.get(shard.number, ShardView(shard.number, shard.name))
+            broken = next((each for each in (rows, waits) if isinstance(each, BaseException)), None)
+            if broken is None:
+                view = replace(before, agents=rows, needs=waits, trouble="")
+            else:
+                view = replace(before, trouble=str(broken) or "it does not answer")
+            self._views[shard.number] = view
+        return [self._views[number] for number in sorted(self._views)]
+
+    async def give(self, key: str, goal: str) -> str:
+        """Give the agent with this key of the board a goal; what its shard says to that."""
+        number, _, agent = key.partition(" ")
+        shard = self.shards[int(number) - 1]
+        try:
+            receipt = await self.ask(
+                shard, "submit", command={"do": "adopt_goal", "agent": agent, "text": goal}
+            )
+        except UNUSABLE as error:
+            return f"{shard.name}: {error}"
+        return f"{agent} on {shard.name}: {receipt['message']}"
 
     async def stop_all(self) -> tuple[bool, list[str]]:
         """Stop every agent of every shard at once; whether all were, and a line for each shard."""

@@ -38,10 +38,11 @@ class ShardActor:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._shard.run())
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)  # Ray starts it again, where it can
-        self._over.set()
+            self._over.set()
+        finally:
+            if not self._over.is_set():
+                traceback.print_exc()
+                os._exit(1)  # Ray starts it again, where it can
 
     def drain(self) -> bool:
         """Let the shard go behind the actions that run; whether that was done in time."""
@@ -78,12 +79,16 @@ def join(address: str, *, start: bool = False) -> None:
     how = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "error"}
     try:
         ray.init(address=address or "auto", **how)
-        return
     except (ConnectionError, RuntimeError, ValueError) as error:
         if address or not start:
             raise JournalError(
                 f"No Ray answers at {address or 'this machine'}: start it with ray start --head"
             ) from error
+        _start()
+        ray.init(address="auto", **how)
+
+
+def _start() -> None:
     words = ("start", "--head", "--include-dashboard=false", "--disable-usage-stats", "--num-cpus=1")
     done = subprocess.run(
         [sys.executable, "-m", "ray.scripts.scripts", *words],
@@ -93,7 +98,6 @@ def join(address: str, *, start: bool = False) -> None:
     )
     if done.returncode:
         raise JournalError(f"Ray could not be started: {done.stderr.strip()[-300:]}")
-    ray.init(address="auto", **how)
 
 
 def _name(schema: str, number: int) -> str:

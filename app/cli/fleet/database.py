@@ -1,4 +1,4 @@
-"""What all shards of a fleet share: a schema in PostgreSQL that says where each shard is, and what may be spent."""
+"""What the shards of a fleet share: a schema in PostgreSQL that says where each is, and what may be spent."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -33,9 +34,9 @@ from engine.core.store.postgres import Link
 from engine.core.store.postgres_schema import prepare
 from engine.sandbox.snapshots.entry import SnapshotError
 
-LEASE_S, RENEW_S = 4.0, 0.5
+LEASE_S, RENEW_S = 6.0, 0.5
 """For how long a lease is taken, and how often it is renewed."""
-MARGIN_S = 0.5
+MARGIN_S = 1.0
 """How long before its lease runs out an engine is ended that could not renew it."""
 LOOK_S = 0.1
 FILES_S, BUDGET_S = 2.0, 0.5
@@ -60,6 +61,17 @@ class ShardPlan(NamedTuple):
 
 async def _ready(_connection: Any) -> None:
     """Nothing has to be done with a connection that only renews."""
+
+
+def _lives(pid: int) -> bool:
+    """Whether there is such a process on this machine."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def node_name() -> str:
@@ -110,11 +122,19 @@ class Shard:
         """The lease, once nobody else has it; None where the shard is drained before."""
         holder = f"{self.node} {os.getpid()} {uuid4().hex[:8]}"  # each engine has a token of its own
         while not self._drain.is_set():
-            lease = await self._link.use(lambda connection: acquire(connection, ENGINE, holder, LEASE_S))
-            if lease is not None:
+            if (lease := await self._link.use(partial(self._taken, holder))) is not None:
                 return lease
             await asyncio.sleep(LOOK_S)
         return None
+
+    async def _taken(self, holder: str, connection: Any) -> Lease | None:
+        """The lease, where nobody has it, or a dead process of this machine, with which its engine died."""
+        if (lease := await acquire(connection, ENGINE, holder, LEASE_S)) is None:
+            there = await connection.fetchrow("select holder, token from leases where name = $1", ENGINE)
+            node, pid, _ = there["holder"].split()
+            if node == self.node and not _lives(int(pid)):
+                await release(connection, Lease(ENGINE, there["holder"], there["token"]))
+        return lease
 
     async def _hold(self, lease: Lease) -> None:
         """Run the engine while the lease is held, the shard is not drained, and the engine lives."""
