@@ -26,7 +26,7 @@ def add_arguments(fleet: argparse.ArgumentParser) -> None:
     up = what.add_parser("up", parents=common, help="have the shards run, and say how they are reached")
     up.add_argument("--shards", type=positive, metavar="N")
     up.add_argument("--root", type=Path, metavar="DIR")
-    for kind in ("usd", "tokens", "calls"):
+    for kind in ("usd", "tokens", "calls", "actions"):
         up.add_argument(f"--budget-{kind}", type=float, metavar="N")
     what.add_parser("status", parents=common, help="where each shard is, and how its agents are")
     down = what.add_parser("down", parents=common, help="let actions end, keep all, and end the shards")
@@ -72,12 +72,19 @@ def _root(options: argparse.Namespace) -> str:
 
 async def _up(options: argparse.Namespace, url: str) -> Answer:
     from app.cli.fleet import cluster
-    from app.cli.fleet.database import fleet_address, fleet_database, plan_shards, schema_of, set_budget
+    from app.cli.fleet.database import (
+        KINDS,
+        fleet_address,
+        fleet_database,
+        plan_shards,
+        schema_of,
+        set_budget,
+    )
     from app.cli.fleet.shard import ShardPlan
 
     async with fleet_database(url, create=True) as connection:
         shards = await plan_shards(connection, options.shards)
-        for kind in ("usd", "tokens", "calls"):
+        for kind in KINDS:
             if (amount := getattr(options, f"budget_{kind}")) is not None:
                 await set_budget(connection, kind, amount)
     await asyncio.to_thread(cluster.join, options.ray, start=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.fleet.database import ShardRow, fleet_database, shard_of, shard_rows
-from app.cli.fleet.shard import node_name
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -48,14 +47,13 @@ class FleetClient:
         Raises:
             AddressError, ProtocolError, EngineLostError, TimeoutError: it cannot be asked.
         """
-        if shard.node not in ("", node_name()):
-            raise AddressError(f"{shard.name} is on {shard.node}: ask it there")
         async with asyncio.timeout(ANSWER_S):
             client = self._clients.get(shard.number)
             if client is None or client.ended:
                 client = await EngineClient.open(Path(shard.workspace)) if shard.workspace else None
                 if client is None:
-                    raise EngineLostError(f"{shard.name} is {shard.state}: no engine answers")
+                    place = f" on {shard.node}" if shard.node else ""
+                    raise EngineLostError(f"{shard.name} is {shard.state}{place}: no engine answers here")
                 self._clients[shard.number] = client
             return await client.ask(name, **fields)
 

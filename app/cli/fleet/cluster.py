@@ -115,7 +115,7 @@ def place(schema: str, plan: ShardPlan, *, node: str = "") -> None:
         lifetime="detached",
         get_if_exists=True,
         max_restarts=-1,
-        num_cpus=0,
+        num_cpus=0.01,  # so that a machine which offers none gets none
         max_concurrency=4,
         scheduling_strategy=where,
     ).remote(tuple(plan))

@@ -16,7 +16,7 @@ SCHEME, SCHEMA = "fleet", "fleet"
 """The scheme of a fleet's address, and the schema of one that its address does not name."""
 ENGINE = "engine"
 """The name of the lease under which alone a shard's journal is written; it is in the shard's own schema."""
-KINDS = ("usd", "tokens", "calls")
+KINDS = ("usd", "tokens", "calls", "actions")
 """What a budget over all shards counts."""
 _TABLES = (
     "create table if not exists shards(number int primary key, node text not null default '', "

@@ -91,6 +91,8 @@ class Shard:
         self._files = SharedFiles(self.workspace)
         self._budgets = SharedBudgets(self._schema, plan.number, plan.shards)
         self._drain = asyncio.Event()
+        self.token = 0
+        """Of the lease under which its engine runs; 0 while none does."""
 
     async def run(self) -> None:
         """Serve until the shard is drained.
@@ -167,6 +169,7 @@ class Shard:
         await self._link.use(lambda connection: self._files.bring(connection, lease))
         await self._note(lease, "starting")
         process = await self._started(lease)
+        self.token = lease.token
         try:
             client = await self._client(process)
             try:
@@ -183,6 +186,7 @@ class Shard:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+            self.token = 0
 
     async def _started(self, lease: Lease) -> Process:
         words = ("serve", "--workspace", str(self.workspace), "--go-on", *self.plan.words)
