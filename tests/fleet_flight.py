@@ -15,6 +15,7 @@ from pathlib import Path
 
 from app.cli.fleet.client import UNUSABLE, FleetClient
 from app.cli.fleet.database import fleet_database, plan_shards, shard_url
+from app.cli.fleet.shard import LEASE_S
 from engine.core import events as ev
 from engine.core.journal import JournalError
 from engine.core.ports import SystemClock
@@ -23,6 +24,7 @@ from engine.core.store.postgres_schema import read_address
 from engine.core.store.verify import verify
 from tests.patience import PATIENCE_S
 from tests.postgres_server import PostgresServer
+from tests.rounds import FULL
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -102,7 +104,9 @@ class FleetFlight:
     def begin(self, number: int) -> None:
         """Have a shard run, on a machine that it has a name of its own on."""
         url = self.url.partition("?")[0]  # the host is that of the environment
-        plan = [url, number, self.count, str(self.room / "root"), ["--accept-tier", "paths"]]
+        lease_s = LEASE_S if FULL else 30.0  # a crowded machine is only slow
+        root = str(self.room / "root")
+        plan = [url, number, self.count, root, ["--accept-tier", "paths"], lease_s]
         environment = {
             **os.environ,
             "PGHOST": "127.0.0.1",
@@ -125,6 +129,9 @@ class FleetFlight:
         """Wait until every shard answers, those named with a newer token; the seconds it took."""
         began = time.monotonic()
         while time.monotonic() - began < 4 * PATIENCE_S:
+            for number, process in list(self.processes.items()):
+                if process.poll() is not None:  # it gave its machine up
+                    self.begin(number)  # which is what Ray does
             with suppress(JournalError):
                 rows = await self.client.look()
                 newer = all(row.token > older.get(row.number, 0) for row in rows)

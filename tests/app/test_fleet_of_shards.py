@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from app.cli.fleet.budgets import SharedBudgets
+from app.cli.fleet.client import FleetClient
 from app.cli.fleet.database import (
+    ShardRow,
     address_of,
     change_grant,
     fleet_address,
     fleet_database,
     journal_url,
+    note_shard,
     plan_shards,
     schema_of,
     set_budget,
@@ -27,6 +30,7 @@ from app.cli.fleet.database import (
     shard_url,
 )
 from app.cli.fleet.files import TABLE, SharedFiles
+from app.cockpit.shard_board import ShardBoardApp
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import EngineServer
 from engine.api.engine import Engine
@@ -223,6 +227,52 @@ async def test_engines_take_all_of_a_budget_together_and_no_more(url: str, tmp_p
             await server.close("")
             await engine.close()
     assert sum(taken) == 20
+
+
+# ------------------------------------------------------------------ the board
+
+
+@needs_server
+async def test_the_board_shows_who_needs_you_first_and_stops_all_with_a_line_for_each_shard(
+    url: str, tmp_path: Path
+) -> None:
+    engines = [await Engine.open(tmp_path / f"shard-{number}") for number in (1, 2)]
+    servers = [EngineServer(engine, "serve") for engine in engines]
+    async with fleet_database(url, create=True) as connection:
+        await plan_shards(connection, 3)
+        for number, (engine, server) in enumerate(zip(engines, servers, strict=True), 1):
+            await server.begin()
+            row = ShardRow(number, "here", str(engine.workspace), os.getpid(), 1, "up", "")
+            await note_shard(connection, schema_of(url), row)
+            for name in ("builder", "writer"):
+                agent = f"{name}-{number}"
+                await engine.submit(cmd.CreateAgent(agent=agent, config={"thinker": "procedural"}))
+        await engines[1].submit(cmd.Intervene(agent="writer-2"))
+    client = FleetClient(url)
+    app = ShardBoardApp(client)
+    try:
+        async with app.run_test(size=(140, 30)) as pilot:
+            while len(app.dialog.grid.agents) < 4:
+                await pilot.pause(0.05)
+            names = [row.name for row in app.dialog.grid.agents]
+            assert names == ["writer-2", "builder-1", "writer-1", "builder-2"]
+            assert app.dialog.grid.agents[0].note.startswith("your turn")
+            assert "shard-3: shard-3 is starting: no engine answers here" in app.dialog.model.standing
+            await pilot.press("slash", *"s2", "enter")
+            assert [row.name for row in app.dialog.grid.agents] == ["writer-2", "builder-2"]
+            await pilot.press("escape", "S")
+            while "agents stopped" not in app.dialog.model.said:
+                await pilot.pause(0.05)
+            lines = app.dialog.model.said.splitlines()
+            assert lines[:2] == ["shard-1: 2 agents stopped", "shard-2: 2 agents stopped"]
+            assert lines[2].startswith("shard-3: not stopped")
+            await pilot.press("home", "enter")
+        assert app.return_value == "2 writer-2"
+    finally:
+        await client.close()
+        for server, engine in zip(servers, engines, strict=True):
+            await server.close("")
+            await engine.close()
 
 
 # ------------------------------------------------------------------ what dies

@@ -27,7 +27,7 @@ from app.projection.shard_views import ShardView
 from tests.fleet_flight import FleetFlight
 from tests.postgres_server import PostgresServer
 
-AGENTS, GOALS, KEYS, BOARD = 30, 10, 200, 10_000
+AGENTS, GOALS, KEYS, BOARD = 12, 10, 200, 10_000
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -128,25 +128,27 @@ class _Recorded:
 
 
 async def _board() -> dict[str, Any]:
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     app = ShardBoardApp(_Recorded(BOARD, 3))
-    times = []
+    times, costs = [], []
     async with app.run_test(size=(160, 48)) as pilot:
         while len(app.dialog.grid.agents) < BOARD:
             await pilot.pause(0.01)
         await pilot.pause()
-        first = time.perf_counter() - began
+        first, cpu = time.perf_counter() - began, time.process_time() - cpu
         for number in range(KEYS):
-            at = time.perf_counter()
+            at, spent = time.perf_counter(), time.process_time()
             await pilot.press("down" if number % 4 else "pagedown")
             await pilot.pause()
             times.append((time.perf_counter() - at) * 1_000)
-    times.sort()
+            costs.append((time.process_time() - spent) * 1_000)
     return {
         "name": f"board of {BOARD:,} agents",
         "first_screen_s": round(first, 2),
+        "first_screen_cpu_s": round(cpu, 2),
         "key_p50_ms": round(statistics.median(times), 1),
-        "key_p99_ms": round(times[int(len(times) * 0.99) - 1], 1),
+        "key_p99_ms": round(sorted(times)[int(KEYS * 0.99) - 1], 1),
+        "key_p99_cpu_ms": round(sorted(costs)[int(KEYS * 0.99) - 1], 1),
     }
 
 

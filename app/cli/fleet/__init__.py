@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from app.cli.options import Answer, Parser, common_options, positive, print_error, run_answer
+from app.cli.options import Answer, Parser, common_options, positive, print_error, run_answer, seconds
 from app.commands.user import state_home
 from engine.core.store import JOURNAL
 
@@ -26,6 +26,7 @@ def add_arguments(fleet: argparse.ArgumentParser) -> None:
     up = what.add_parser("up", parents=common, help="have the shards run, and say how they are reached")
     up.add_argument("--shards", type=positive, metavar="N")
     up.add_argument("--root", type=Path, metavar="DIR")
+    up.add_argument("--lease", type=seconds, default=6.0, metavar="SECONDS")
     for kind in ("usd", "tokens", "calls", "actions"):
         up.add_argument(f"--budget-{kind}", type=float, metavar="N")
     what.add_parser("status", parents=common, help="where each shard is, and how its agents are")
@@ -89,7 +90,7 @@ async def _up(options: argparse.Namespace, url: str) -> Answer:
                 await set_budget(connection, kind, amount)
     await asyncio.to_thread(cluster.join, options.ray, start=True)
     for number in range(1, shards + 1):
-        plan = ShardPlan(url, number, shards, _root(options))
+        plan = ShardPlan(url, number, shards, _root(options), lease_s=options.lease)
         await asyncio.to_thread(cluster.place, schema_of(url), plan)
     code, answer, text = await _until_up(url)
     where = fleet_address(url)

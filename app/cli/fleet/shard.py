@@ -14,7 +14,8 @@ import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,9 +36,11 @@ from engine.core.store.postgres_schema import prepare
 from engine.sandbox.snapshots.entry import SnapshotError
 
 LEASE_S, RENEW_S = 6.0, 0.5
-"""For how long a lease is taken, and how often it is renewed."""
+"""For how long a lease is usually taken, and how often it is renewed."""
 MARGIN_S = 1.0
 """How long before its lease runs out an engine is ended that could not renew it."""
+ANSWER_S, AWAY_S = 5.0, 15.0
+"""How long the database may take to answer, and when a shard gives its machine up, which may be cut off."""
 LOOK_S = 0.1
 FILES_S, BUDGET_S = 2.0, 0.5
 """How often files are looked at, and budgets."""
@@ -57,6 +60,8 @@ class ShardPlan(NamedTuple):
     """Where its directory is made, on whichever machine it runs."""
     words: tuple[str, ...] = ()
     """More words for `pilothouse serve`."""
+    lease_s: float = LEASE_S
+    """For how long its lease is taken."""
 
 
 async def _ready(_connection: Any) -> None:
@@ -86,8 +91,10 @@ class Shard:
         self.plan, self.node = plan, node_name()
         self.workspace = Path(plan.root) / self.node / f"shard-{plan.number}"
         self._address, self._schema = address_of(plan.url, plan.number), schema_of(plan.url)
-        self._link = Link(self._address, SystemClock(), self._prepare)
-        self._renewing = Link(self._address, SystemClock(), _ready)
+        self._link: Link
+        self._renewing: Link
+        self._reached = time.monotonic()
+        """When the database answered last."""
         self._files = SharedFiles(self.workspace)
         self._budgets = SharedBudgets(self._schema, plan.number, plan.shards)
         self._drain = asyncio.Event()
@@ -101,14 +108,25 @@ class Shard:
             JournalError: the database cannot be reached from this machine.
         """
         self.workspace.mkdir(parents=True, exist_ok=True)
-        await self._link.open()
+        while not self._drain.is_set():
+            try:
+                async with self._linked():
+                    if (lease := await self._acquired()) is not None:
+                        await self._hold(lease)
+            except (JournalError, SnapshotError, TimeoutError, *_GONE) as error:
+                sys.stderr.write(f"shard-{self.plan.number}: {error or 'the database does not answer'}\n")
+                if time.monotonic() - self._reached > AWAY_S:
+                    raise
+                await asyncio.sleep(RENEW_S)
+
+    @asynccontextmanager
+    async def _linked(self) -> AsyncIterator[None]:
+        """Connections of their own for each engine: those of a network that was cut may never end."""
+        self._link = Link(self._address, SystemClock(), self._prepare)
+        self._renewing = Link(self._address, SystemClock(), _ready)
         try:
-            while (lease := await self._acquired()) is not None:
-                try:
-                    await self._hold(lease)
-                except (JournalError, SnapshotError, *_GONE) as error:
-                    sys.stderr.write(f"shard-{self.plan.number}: {error}\n")
-                    await asyncio.sleep(RENEW_S)
+            await self._link.open()
+            yield
         finally:
             await asyncio.gather(self._link.close(), self._renewing.close())
 
@@ -124,14 +142,17 @@ class Shard:
         """The lease, once nobody else has it; None where the shard is drained before."""
         holder = f"{self.node} {os.getpid()} {uuid4().hex[:8]}"  # each engine has a token of its own
         while not self._drain.is_set():
-            if (lease := await self._link.use(partial(self._taken, holder))) is not None:
+            async with asyncio.timeout(ANSWER_S):
+                lease = await self._link.use(partial(self._taken, holder))
+            self._reached = time.monotonic()
+            if lease is not None:
                 return lease
             await asyncio.sleep(LOOK_S)
         return None
 
     async def _taken(self, holder: str, connection: Any) -> Lease | None:
         """The lease, where nobody has it, or a dead process of this machine, with which its engine died."""
-        if (lease := await acquire(connection, ENGINE, holder, LEASE_S)) is None:
+        if (lease := await acquire(connection, ENGINE, holder, self.plan.lease_s)) is None:
             there = await connection.fetchrow("select holder, token from leases where name = $1", ENGINE)
             node, pid, _ = there["holder"].split()
             if node == self.node and not _lives(int(pid)):
@@ -147,21 +168,23 @@ class Shard:
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
-        await self._note(lease, "down" if self._drain.is_set() else "starting")
-        await self._link.use(lambda connection: release(connection, lease))
+        async with asyncio.timeout(ANSWER_S):
+            await self._note(lease, "down" if self._drain.is_set() else "starting")
+            await self._link.use(lambda connection: release(connection, lease))
         for end in ends:
             if isinstance(end, Exception):
                 raise end
 
     async def _held(self, lease: Lease) -> None:
         """Renew the lease, and return in time before it runs out where that cannot be done."""
-        until = time.monotonic() + LEASE_S
+        seconds = self.plan.lease_s
+        until = time.monotonic() + seconds
         while (began := time.monotonic()) < until - MARGIN_S:
             with suppress(TimeoutError, JournalError):
                 async with asyncio.timeout(until - MARGIN_S - began):
-                    if not await self._renewing.use(lambda connection: renew(connection, [lease], LEASE_S)):
+                    if not await self._renewing.use(lambda connection: renew(connection, [lease], seconds)):
                         return
-                    until = began + LEASE_S
+                    until, self._reached = began + seconds, began
             await asyncio.sleep(RENEW_S)
 
     async def _serve(self, lease: Lease) -> None:
