@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from textual import on
-from textual.binding import Binding, BindingType
 
 from app.cockpit.terminal_app import TerminalApp
 from app.projection.shard_views import ShardBoard, ShardView
 from engine.core.journal import JournalError
 from widgets.base.line_pane import Requested
-from widgets.dialogs.fleet import FleetDialog, FleetModel
+from widgets.dialogs.fleet import FleetModel, ShardsDialog
 
 LOOK_S = 1.0
 """How often the shards are asked, at most; half of the time nobody is asked."""
@@ -41,16 +40,14 @@ class ShardBoardApp(TerminalApp[str]):
     """
 
     TITLE = "pilothouse fleet"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("S", "stop_all", "Stop all", id="fleet.stop_all")]
 
     def __init__(self, source: FleetSource, selected: str = "") -> None:
         super().__init__()
         self._source = source
         self._board, self._views = ShardBoard(), list[ShardView]()
-        self.dialog = FleetDialog(FleetModel(), selected=selected)
-        self._message = "S stops all agents of all shards"
+        self.dialog = ShardsDialog(FleetModel(), selected=selected)
+        self._message = ""
         self._selected = selected
-        self._stopping = False
 
     def on_mount(self) -> None:
         """Show the board, and ask the shards."""
@@ -78,25 +75,25 @@ class ShardBoardApp(TerminalApp[str]):
         self._show()
 
     @on(Requested)
-    async def _requested(self, event: Requested) -> None:
+    def _requested(self, event: Requested) -> None:
         match event.what, event.args:
             case "wanted", (str(key), "open"):
                 self.exit(key)
             case "delegated", (str(key), str(task)):
-                self._say(await self._source.give(key, task))
+                self.run_worker(self._give(key, task), exit_on_error=False)
+            case "stop_all", _:
+                self.run_worker(self._stop_all(), exit_on_error=False)
             case "refresh", _:
                 pass  # the shards are asked once a second
             case _:
                 self._say("open the agent first: enter")
 
-    async def action_stop_all(self) -> None:
+    async def _give(self, key: str, task: str) -> None:
+        """Give an agent a goal, and show what its shard says."""
+        self._say(await self._source.give(key, task))
+
+    async def _stop_all(self) -> None:
         """Stop all agents of all shards, and show the receipt."""
-        if self._stopping:
-            return
-        self._stopping = True
         self._say("stopping …")
-        try:
-            _, lines = await self._source.stop_all()
-        finally:
-            self._stopping = False
+        _, lines = await self._source.stop_all()
         self._say("\n".join(lines))

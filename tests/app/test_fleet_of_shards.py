@@ -251,7 +251,7 @@ async def test_the_board_shows_who_needs_you_first_and_stops_all_with_a_line_for
     client = FleetClient(url)
     app = ShardBoardApp(client)
     try:
-        async with app.run_test(size=(140, 30)) as pilot:
+        async with asyncio.timeout(PATIENCE_S), app.run_test(size=(140, 30)) as pilot:
             while len(app.dialog.grid.agents) < 4:
                 await pilot.pause(0.05)
             names = [row.name for row in app.dialog.grid.agents]

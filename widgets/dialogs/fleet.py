@@ -229,3 +229,11 @@ class FleetDialog(BoxDialog[None]):
             else:
                 self.say(f"{clean_line(of)} is open no longer; what was written is not sent")
         return True
+
+
+class ShardsDialog(FleetDialog):
+    """The same over all shards of a fleet, whose agents are opened in the cockpit of their shard."""
+
+    def action_stop_all(self) -> None:
+        """Have all agents of all shards stopped."""
+        self.request("stop_all")

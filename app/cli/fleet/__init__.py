@@ -92,6 +92,7 @@ async def _up(options: argparse.Namespace, url: str) -> Answer:
     for number in range(1, shards + 1):
         plan = ShardPlan(url, number, shards, _root(options), lease_s=options.lease)
         await asyncio.to_thread(cluster.place, schema_of(url), plan)
+    await asyncio.to_thread(cluster.leave)  # which else tells of what it waits for, on standard output
     code, answer, text = await _until_up(url)
     where = fleet_address(url)
     return code, {**answer, "address": where}, f"{text}\nits board: pilothouse attach '{where}'"
@@ -164,6 +165,7 @@ async def _move(options: argparse.Namespace, url: str) -> Answer:
     await asyncio.to_thread(cluster.remove, schema, shard.number)
     plan = ShardPlan(url, shard.number, len(shards), root)
     await asyncio.to_thread(lambda: cluster.place(schema, plan, node=node))
+    await asyncio.to_thread(cluster.leave)
     return await _until_up(url)
 
 

@@ -100,6 +100,11 @@ def _start() -> None:
         raise JournalError(f"Ray could not be started: {done.stderr.strip()[-300:]}")
 
 
+def leave() -> None:
+    """End the connection to the cluster; what runs there stays."""
+    _ray().shutdown()
+
+
 def _name(schema: str, number: int) -> str:
     return f"{schema} shard-{number}"
 
