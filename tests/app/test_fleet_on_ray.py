@@ -165,6 +165,7 @@ def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
 
     shard = fleet("status")["shards"][0]
     moved = fleet("move", "1", *ray)["shards"][0]
+    print(f"shard-1 moved from {shard['node']} to {moved['node']}")
     assert moved["node"] != shard["node"]
     assert moved["agents"] == shard["agents"]
 

@@ -141,11 +141,13 @@ def remove(schema: str, number: int) -> bool:
 def other_node(schema: str, number: int, shards: int) -> str:
     """The machine with the fewest shards that is not a shard's own; its own where there is no other."""
     ray = _ray()
-    alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    alive: list[str] = [
+        node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")
+    ]
     there = {}
     for each in range(1, shards + 1):
         try:
-            there[each] = ray.get(ray.get_actor(_name(schema, each)).node.remote(), timeout=5)
+            there[each] = ray.get(ray.get_actor(_name(schema, each)).node.remote(), timeout=30)
         except (ValueError, ray.exceptions.RayError):
             continue
     count = Counter(there.values())
