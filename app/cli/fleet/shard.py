@@ -30,7 +30,7 @@ from app.gateways.protocol import ProtocolError
 from engine.core.journal import JournalError
 from engine.core.ports import SystemClock
 from engine.core.store import JOURNAL
-from engine.core.store.leases import Lease, acquire, release, renew
+from engine.core.store.leases import Lease, LeaseLost, acquire, release, renew
 from engine.core.store.postgres import Link
 from engine.core.store.postgres_schema import prepare
 from engine.sandbox.snapshots.entry import SnapshotError
@@ -41,7 +41,7 @@ MARGIN_S = 1.0
 """How long before its lease runs out an engine is ended that could not renew it."""
 ANSWER_S, AWAY_S = 5.0, 15.0
 """How long the database may take to answer, and when a shard gives its machine up, which may be cut off."""
-LOOK_S = 0.1
+CLOSE_S, LOOK_S = 0.5, 0.1
 FILES_S, BUDGET_S = 2.0, 0.5
 """How often files are looked at, and budgets."""
 RUNNING = "fleet.running"
@@ -128,7 +128,9 @@ class Shard:
             await self._link.open()
             yield
         finally:
-            await asyncio.gather(self._link.close(), self._renewing.close())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await asyncio.gather(self._link.close(), self._renewing.close())
 
     def drain(self) -> None:
         """Let each agent come to the end of its action, then let the shard go."""
@@ -164,10 +166,13 @@ class Shard:
         tasks = [asyncio.create_task(self._held(lease)), asyncio.create_task(self._serve(lease))]
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
+            lost = tasks[0].done()
         finally:
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
+        if lost:
+            raise LeaseLost("its lease could not be renewed in time, so its engine was ended")
         async with asyncio.timeout(ANSWER_S):
             await self._note(lease, "down" if self._drain.is_set() else "starting")
             await self._link.use(lambda connection: release(connection, lease))
