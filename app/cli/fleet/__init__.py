@@ -26,7 +26,6 @@ def add_arguments(fleet: argparse.ArgumentParser) -> None:
     up = what.add_parser("up", parents=common, help="have the shards run, and say how they are reached")
     up.add_argument("--shards", type=positive, metavar="N")
     up.add_argument("--root", type=Path, metavar="DIR")
-    up.add_argument("--lease", type=seconds, default=6.0, metavar="SECONDS")
     for kind in ("usd", "tokens", "calls", "actions"):
         up.add_argument(f"--budget-{kind}", type=float, metavar="N")
     what.add_parser("status", parents=common, help="where each shard is, and how its agents are")
@@ -36,6 +35,8 @@ def add_arguments(fleet: argparse.ArgumentParser) -> None:
     run = what.add_parser("run", parents=common, help="give the agents of a fleet file to their shards")
     run.add_argument("file", type=Path, metavar="FILE")
     what.add_parser("stop", parents=common, help="stop all agents; one receipt names each shard")
+    for each in (up, move):
+        each.add_argument("--lease", type=seconds, default=6.0, metavar="SECONDS")
     for each in (up, down, move):
         each.add_argument("--ray", default="", metavar="ADDRESS")
 
@@ -163,7 +164,7 @@ async def _move(options: argparse.Namespace, url: str) -> Answer:
     schema, root = schema_of(url), str(Path(shard.workspace).parent.parent)
     node = await asyncio.to_thread(cluster.other_node, schema, shard.number, len(shards))
     await asyncio.to_thread(cluster.remove, schema, shard.number)
-    plan = ShardPlan(url, shard.number, len(shards), root)
+    plan = ShardPlan(url, shard.number, len(shards), root, lease_s=options.lease)
     await asyncio.to_thread(lambda: cluster.place(schema, plan, node=node))
     await asyncio.to_thread(cluster.leave)
     return await _until_up(url)

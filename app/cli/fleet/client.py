@@ -50,6 +50,8 @@ class FleetClient:
         async with asyncio.timeout(ANSWER_S):
             client = self._clients.get(shard.number)
             if client is None or client.ended:
+                if client is not None:
+                    await client.close()
                 client = await EngineClient.open(Path(shard.workspace)) if shard.workspace else None
                 if client is None:
                     place = f" on {shard.node}" if shard.node else ""
