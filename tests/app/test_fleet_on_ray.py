@@ -76,6 +76,17 @@ class Machines:
         """Have another machine."""
         self._start(name, f"--address={self.address}", "--num-cpus=1")
 
+    def joined(self, count: int) -> None:
+        """Wait until so many machines offer processors."""
+        script = f"""import ray, time
+ray.init(address={self.address!r}, log_to_driver=False)
+while sum(bool(node["Resources"].get("CPU")) and node["Alive"] for node in ray.nodes()) < {count}:
+    time.sleep(0.1)
+"""
+        subprocess.run(
+            [sys.executable, "-c", script], check=True, capture_output=True, timeout=4 * PATIENCE_S
+        )
+
     def raylets(self, name: str) -> list[int]:
         """The process of a machine that Ray knows it by."""
         group = str(self._running[name].pid)
@@ -117,13 +128,10 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: PostgresSe
         machines.stop()
 
 
-def fleet(*words: str, tries: int = 1) -> dict[str, Any]:
-    """The program's answer; what waits for a slow machine may be tried again."""
+def fleet(*words: str) -> dict[str, Any]:
+    """The program's answer."""
     command = [sys.executable, "-m", "app.cli", "fleet", *words, "--json"]
-    for _ in range(tries):
-        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-        if not done.returncode:
-            break
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert not done.returncode, (words, done.stdout, done.stderr)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
@@ -152,11 +160,12 @@ def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
 ) -> None:
     for name in ("east", "west"):
         machines.start(name)
+    machines.joined(2)
     ray = ("--ray", machines.address)
     (tmp_path / "fleet.toml").write_text(FLEET)
 
     lease = () if FULL else ("--lease", "20")  # a crowded machine is only slow
-    up = fleet("up", "--shards", "3", "--root", str(tmp_path / "root"), *lease, *ray, tries=5)
+    up = fleet("up", "--shards", "3", "--root", str(tmp_path / "root"), *lease, *ray)
     assert up["address"].startswith("fleet://pilot@/postgres")
     assert {shard["state"] for shard in up["shards"]} == {"up"}
     assert fleet("run", str(tmp_path / "fleet.toml")) == {"agents": 6, "refused": []}
@@ -178,6 +187,7 @@ def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
         slowest = max(slowest, asyncio.run(_back(server.url, there)))
         assert name not in {row["node"] for row in fleet("status")["shards"]}
         machines.start(name)
+        machines.joined(2)
     print(f"machines died: all shards back after {slowest:.1f} s at most")
     if FULL:
         assert slowest <= BACK_S

@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from app.cli.fleet.shard import Shard, ShardPlan
@@ -17,6 +19,7 @@ from engine.core.journal import JournalError
 NAMESPACE = "pilothouse"
 DRAINED_S = 120.0
 """How long the actions that run when a shard is drained may take."""
+LOOK_S = 0.1
 NOTICED_EARLY = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
@@ -135,6 +138,9 @@ def remove(schema: str, number: int) -> bool:
     except (ValueError, ray.exceptions.RayError):
         return False
     ray.kill(actor, no_restart=True)
+    with suppress(ValueError):  # until its name is free
+        while ray.get_actor(_name(schema, number)):
+            time.sleep(LOOK_S)
     return drained
 
 

@@ -72,9 +72,9 @@ def started(workspace: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def served(workspace: Path) -> Iterator[subprocess.Popen[str]]:
+def served(workspace: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A program that serves the workspace, ended in good order."""
-    process = started(workspace, "serve")
+    process = started(workspace, "serve", *words)
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("serving"), process.communicate()
@@ -251,6 +251,21 @@ def test_a_server_in_the_background_starts_again_and_its_agents_go_on(workspace:
     assert pilothouse(workspace, "serve", "--status", code=1).stdout.startswith("no engine has")
     closed = [event for event in journal(workspace) if event.kind == ev.SessionClosed.kind]
     assert len(closed) == 2
+
+
+def test_agents_go_on_where_that_was_asked_for_when_their_engine_was_killed(workspace: Path) -> None:
+    server = started(workspace, "serve")
+    run = started(workspace, "run", "run the script slow.py and list the files")
+    _wait_for(workspace / "sandbox/witness", "began")
+    server.kill()
+    for process in (server, run):
+        process.communicate()
+    with served(workspace, "--go-on"):
+        mine = [event for event in journal(workspace) if event.stream == "pilot-1"]
+    kinds = [event.kind for event in mine]
+    assert kinds.count(ev.ActionOutcomeUnknown.kind) == 1
+    assert kinds.index(ev.AgentResumed.kind, kinds.index(ev.ActionOutcomeUnknown.kind))
+    assert (workspace / "sandbox/witness").read_text() == "began\n"
 
 
 async def _submit_until_it_is_gone(workspace: Path, server: subprocess.Popen[str], count: int) -> list[str]:
