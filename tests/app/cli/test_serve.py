@@ -253,18 +253,30 @@ def test_a_server_in_the_background_starts_again_and_its_agents_go_on(workspace:
     assert len(closed) == 2
 
 
+async def _set_running(workspace: Path, agent: str) -> None:
+    client = await EngineClient.open(workspace)
+    assert client is not None
+    for command in (cmd.CreateAgent(agent=agent), cmd.Run(agent=agent, max_loops=50)):
+        assert (await client.submit(command)).ok
+    await client.close()
+
+
 def test_agents_go_on_where_that_was_asked_for_when_their_engine_was_killed(workspace: Path) -> None:
     server = started(workspace, "serve")
     run = started(workspace, "run", "run the script slow.py and list the files")
     _wait_for(workspace / "sandbox/witness", "began")
-    server.kill()
-    for process in (server, run):
+    asyncio.run(_set_running(workspace, "pilot-2"))
+    for process in (run, server):
+        process.kill()
         process.communicate()
     with served(workspace, "--go-on"):
-        mine = [event for event in journal(workspace) if event.stream == "pilot-1"]
-    kinds = [event.kind for event in mine]
-    assert kinds.count(ev.ActionOutcomeUnknown.kind) == 1
-    assert kinds.index(ev.AgentResumed.kind, kinds.index(ev.ActionOutcomeUnknown.kind))
+        kinds = {
+            name: [event.kind for event in journal(workspace) if event.stream == name]
+            for name in ("pilot-1", "pilot-2")
+        }
+    unknown = kinds["pilot-1"].index(ev.ActionOutcomeUnknown.kind)
+    assert ev.AgentResumed.kind not in kinds["pilot-1"][unknown:]  # that one waits for the operator
+    assert kinds["pilot-2"][-2:] == [ev.CommandReceived.kind, ev.AgentResumed.kind]
     assert (workspace / "sandbox/witness").read_text() == "began\n"
 
 
