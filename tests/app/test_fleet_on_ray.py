@@ -77,15 +77,19 @@ class Machines:
         self._start(name, f"--address={self.address}", "--num-cpus=1")
 
     def joined(self, count: int) -> None:
-        """Wait until so many machines offer processors."""
+        """Wait until so many machines offer processors; those that could not join try again."""
         script = f"""import ray, time
 ray.init(address={self.address!r}, log_to_driver=False)
 while sum(bool(node["Resources"].get("CPU")) and node["Alive"] for node in ray.nodes()) < {count}:
     time.sleep(0.1)
 """
-        subprocess.run(
-            [sys.executable, "-c", script], check=True, capture_output=True, timeout=4 * PATIENCE_S
-        )
+        waiting = subprocess.Popen([sys.executable, "-c", script])
+        while waiting.poll() is None:
+            for name, process in list(self._running.items()):
+                if process.poll() is not None and name != "head":
+                    self.start(name)  # a slow machine gives up where the head is slower
+            time.sleep(0.2)
+        assert not waiting.returncode
 
     def raylets(self, name: str) -> list[int]:
         """The process of a machine that Ray knows it by."""
