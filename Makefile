@@ -1,7 +1,8 @@
 # make run   opens the cockpit (or runs its first mission headless where there is no terminal)
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
 # make test-fast  runs the part that needs no terminal and no cockpit, in about a minute
-# make test-extras  installs asyncpg and runs what is kept in PostgreSQL, on a server that the tests start
+# make test-extras  installs asyncpg and Ray and runs what is kept in PostgreSQL, and a small fleet of engines, on
+#                   servers that the tests start; make endurance-fleet has 600 agents and kills each thing 20 times
 # make endurance  repeats at full length what the suite repeats a few times
 # make soak  lets a cockpit work for MINUTES (a day), and says what grows in it by the hour
 # make bench-evolve  plants bugs and slownesses in PROJECTS (60) of public packages, drawn by SEED (1), and lets
@@ -15,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench setup-extras run test test-fast test-extras endurance soak security bench bench-evolve lint screenshots recordings requirements audit dist sbom clean
+.PHONY: setup setup-test setup-bench setup-extras run test test-fast test-extras endurance endurance-fleet soak security bench bench-evolve lint screenshots recordings requirements audit dist sbom clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -55,9 +56,9 @@ $(VENV)/.installed-bench: requirements/bench.txt $(VENV)/.installed-test
 	@$(call install,bench,[test$(COMMA)lint$(COMMA)embed$(COMMA)bench])
 	@touch $@
 
-$(VENV)/.installed-extras: requirements/postgres.txt $(VENV)/.installed-test
+$(VENV)/.installed-extras: requirements/fleet.txt $(VENV)/.installed-test
 	@echo "installing what optional parts need into $(VENV): once …" >&2
-	@$(call install,postgres,[test$(COMMA)lint$(COMMA)embed$(COMMA)postgres])
+	@$(call install,fleet,[test$(COMMA)lint$(COMMA)embed$(COMMA)fleet])
 	@touch $@
 
 run: setup
@@ -83,6 +84,10 @@ test-fast: setup-test
 test-extras: setup-extras
 	PILOTHOUSE_TEST_POSTGRES=1 $(BIN)/python -m pytest -rs -n 2 --dist loadfile $$(grep -rlE 'both_journals|needs_server' tests --include='test_*.py')
 	$(BIN)/python -m tests.benchmarks.postgres
+
+endurance-fleet: setup-extras
+	PILOTHOUSE_FULL_ROUNDS=1 PILOTHOUSE_TEST_POSTGRES=1 $(BIN)/python -m pytest -rs -s tests/app/test_fleet_of_shards.py tests/app/test_fleet_on_ray.py
+	$(BIN)/python -m tests.benchmarks.shards
 
 # The files that import tests/rounds.py: a hundred kills, two hundred goals, two thousand loops.
 endurance: setup-test
@@ -131,6 +136,9 @@ requirements: $(SUPPLY)/.installed
 	$(BIN)/python -c 'import tomllib; from pathlib import Path; \
 	  print(*tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["postgres"])' | \
 	  $(COMPILE) - -o requirements/postgres.txt
+	$(BIN)/python -c 'import tomllib; from pathlib import Path; \
+	  print(*tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["fleet"], sep="\n")' | \
+	  $(COMPILE) - -c requirements/test.txt -o requirements/fleet.txt
 	$(COMPILE) --upgrade --group pyproject.toml:supply -o requirements/supply.txt
 
 audit: $(SUPPLY)/.installed

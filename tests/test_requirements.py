@@ -34,6 +34,7 @@ NEEDED = {
     "embed": [*PYPROJECT["project"]["dependencies"], *EXTRAS["embed"]],
     "bench": EXTRAS["bench"],
     "postgres": EXTRAS["postgres"],
+    "fleet": EXTRAS["fleet"],
     "supply": GROUPS["supply"],
 }
 PINNED = re.compile(r"([\w.-]+)==([\w.!+-]+)((?: ; [^\\]+)?)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")

@@ -26,8 +26,10 @@ RARELY_NEEDED = frozenset(
         "engine.tools.mcp.server",
         "engine.tools.mcp.settings",
         "anthropic",
+        "asyncpg",
         "mcp",
         "mcp_types",
+        "ray",
     }
 )
 """Models, the reasoner, generation of plans, crews, improvement and MCP servers."""
@@ -43,8 +45,12 @@ NOT_OF_ONE_COMMAND = RARELY_NEEDED | {"textual", "rich", "app.cockpit.app", "app
 
 @pytest.mark.parametrize(
     ("module", "closed"),
-    [("app.cockpit.app", NOT_OF_THE_COCKPIT), ("app.commands.command_runner", NOT_OF_ONE_COMMAND)],
-    ids=["cockpit", "do status"],
+    [
+        ("app.cockpit.app", NOT_OF_THE_COCKPIT),
+        ("app.commands.command_runner", NOT_OF_ONE_COMMAND),
+        ("app.cli.fleet", NOT_OF_ONE_COMMAND | {"pydantic"}),
+    ],
+    ids=["cockpit", "do status", "fleet"],
 )
 def test_a_start_imports_nothing_that_only_some_sessions_need(module: str, closed: frozenset[str]) -> None:
     script = f"import sys, {module}; print(*sorted({set(closed)!r} & sys.modules.keys()))"

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from engine.api.engine import Engine
 
 
-def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
+def run(options: argparse.Namespace, attach: Attach | None = None, agent: str = "") -> int:
     """Open the cockpit; a new workspace with a mission and no terminal is run without a screen.
 
     Args:
         options: the command line's.
         attach: whether only an engine that runs is operated; None for any.
+        agent: which one is shown first; empty for the one of last time.
     """
     # The screen is drawn on standard error, as Textual does, so that has to be the terminal too.
     terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace, attach: Attach | None = None) -> int:
             accept=accepted_tier(options),
             trust=options.trust,
             attach=attach or Attach.IF_RUNNING,
+            agent=agent,
             go_on=partial(_go_on, held) if held is not None else None,
         )
     except TrustError as error:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from app.cli.archives import ExportError, unpack_session
 from app.cli.beside import UNUSABLE, in_engine, refused_beside
-from app.cli.fleet import exit_code, fleet_table, run_fleet
+from app.cli.fleet_run import exit_code, fleet_table, run_fleet
 from app.cli.options import (
     accepted_tier,
     add_tier_option,

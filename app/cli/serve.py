@@ -41,6 +41,8 @@ from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core.agents import RunState
 from engine.core.journal import JournalError
+from engine.core.reasons import Reason
+from engine.core.state import AgentState
 from engine.core.text import clean_line
 
 Ready = Callable[[Path, Iterable[str]], object]
@@ -49,6 +51,8 @@ UNIT = "PILOTHOUSE_UNIT"
 END_S = 30.0
 """How long a stopped engine may take to end."""
 LOG_BYTES = 1_048_576
+REOPENED = Reason("run.reopened")
+"""Why an agent is paused that ran when its engine ended."""
 
 
 def add_arguments(serve: argparse.ArgumentParser) -> None:
@@ -66,6 +70,7 @@ def add_arguments(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--web", nargs="?", const="", metavar="ADDRESS:PORT")
     for name, words in (("cert", "the certificate for HTTPS, PEM"), ("key", "its key, PEM")):
         serve.add_argument(f"--tls-{name}", type=Path, metavar="FILE", help=words)
+    serve.add_argument("--go-on", action="store_true")
     add_tier_option(serve)
     add_trust_option(serve)
 
@@ -102,7 +107,7 @@ def _serve(options: argparse.Namespace, workspace: Path, ready: Ready) -> int:
         cert, key = (file.absolute() if file else None for file in (options.tls_cert, options.tls_key))
         pages = WebProcess(workspace, WebOptions(options.web or web.address, cert, key, web.hosts))
     config = settings.engine_config(accept=accepted_tier(options))
-    return asyncio.run(serve(workspace, config, ready, pages, settings.away))
+    return asyncio.run(serve(workspace, config, ready, pages, settings.away, go_on=options.go_on))
 
 
 def _say(workspace: Path, lines: Iterable[str]) -> None:
@@ -153,10 +158,7 @@ class Ending:
         try:
             for state in states:
                 if state.run is RunState.RUNNING:
-                    left = None if state.max_loops is None else max(1, state.max_loops - state.loops)
-                    running.append(
-                        cmd.Run(agent=state.agent_id, max_loops=left, until=state.until, ask=state.config.ask)
-                    )
+                    running.append(_run_again(state))
                     await engine.submit(cmd.Pause(agent=state.agent_id), operator="serve")
             await asyncio.gather(*(_rested(engine, state.agent_id) for state in states))
         except asyncio.CancelledError:
@@ -164,6 +166,20 @@ class Ending:
                 await asyncio.shield(engine.submit(command, operator="serve"))
             raise
         return running
+
+
+def _run_again(state: AgentState) -> cmd.Run:
+    """The command that lets an agent go on as it ran."""
+    left = None if state.max_loops is None else max(1, state.max_loops - state.loops)
+    return cmd.Run(agent=state.agent_id, max_loops=left, until=state.until, ask=state.config.ask)
+
+
+async def _go_on_after_crash(engine: Engine) -> None:
+    """Set the agents running again that ran when the engine before this one was killed."""
+    states = [await engine.view(agent) for agent in engine.agents if not engine.fault(agent)]
+    for state in states:
+        if state.run is RunState.PAUSED and state.run_reason == REOPENED:
+            await engine.submit(_run_again(state), operator="serve")
 
 
 async def _rested(engine: Engine, agent: str) -> None:
@@ -178,6 +194,8 @@ async def serve(
     ready: Ready,
     pages: WebProcess | None = None,
     away: NotifyTable | None = None,
+    *,
+    go_on: bool = False,
 ) -> int:
     """Serve a workspace until a signal or a client asks for the end; the exit code.
 
@@ -187,6 +205,7 @@ async def serve(
         ready: called once other programs can use the engine, with the workspace and what is to be said.
         pages: serves web pages beside it.
         away: where the operator is told of what waits.
+        go_on: let agents run again that ran when the last engine was killed.
 
     Raises:
         JournalError: the workspace cannot be opened, or no client could reach the engine.
@@ -204,6 +223,8 @@ async def serve(
             if server.trouble:
                 raise JournalError(server.trouble)
             try:
+                if go_on:
+                    await _go_on_after_crash(engine)
                 ready(workspace, pages.lines() if pages is not None else ())
                 return await ending.code
             finally:

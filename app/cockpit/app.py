@@ -114,9 +114,10 @@ class Cockpit(TerminalApp[None]):
         settings: Settings,
         accept: Tier | None = None,
         attach: Attach = Attach.IF_RUNNING,
+        agent: str = "",
     ) -> None:
         super().__init__()
-        self._mission = mission
+        self._mission, self._first = mission, agent
         self._accept = accept
         self._chosen_engine = attach
         self._drawn = asyncio.Event()
@@ -254,8 +255,8 @@ class Cockpit(TerminalApp[None]):
         since = await engine.head()
         for agent in engine.agents:
             context.live.add_without_story(agent, await engine.view(agent))
-        if self._unsent.kept.agent in engine.agents:
-            context.live.select(self._unsent.kept.agent)
+        if (first := self._first or self._unsent.kept.agent) in engine.agents:
+            context.live.select(first)
         await controllers.panes.begin_story(engine)
         controllers.panes.draw()
         self.call_after_refresh(self._opened, engine)
@@ -457,6 +458,7 @@ def run_cockpit(
     trust: str = "",
     settings: Settings | None = None,
     attach: Attach = Attach.IF_RUNNING,
+    agent: str = "",
     go_on: Callable[[Engine, EngineServer], Awaitable[int]] | None = None,
 ) -> int:
     """Open the cockpit and stay until the operator leaves; answers the exit code.
@@ -469,6 +471,7 @@ def run_cockpit(
         trust: the digest of what is in the directory, to be trusted from now on.
         settings: these and no others, whatever is in the directory; None for the user's and the directory's.
         attach: whether an engine of another process is operated.
+        agent: which one is shown first; empty for the one of last time.
         go_on: serves the engine once the screen is gone; None where it ends with the screen.
 
     Raises:
@@ -482,7 +485,7 @@ def run_cockpit(
             if (trusted := trusted_settings(workspace, settings, theme)) is None:
                 return 0
             settings = trusted
-    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept, attach=attach)
+    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept, attach=attach, agent=agent)
     app.context.detachable = go_on is not None
     return asyncio.run(_run(app, go_on))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.fleet import FleetError, exit_code, fleet_table, load_fleet, run_fleet
+from app.cli.fleet_run import FleetError, exit_code, fleet_table, load_fleet, run_fleet
 from app.cli.main import main
 from app.commands.headless import RunOptions
 from engine.api.engine import Engine

@@ -103,7 +103,7 @@ class FleetDialog(BoxDialog[None]):
         """Show these agents; the cursor stays on its own, and what the board itself said last stays, too."""
         before, self.model = self.model, model
         columns = self.grid.columns
-        shown = tuple(row for row in model.rows if self._passes(row))
+        shown = tuple(filter(self._passes, model.rows)) if self._filter else model.rows
         none = "No agent yet." if not model.rows else f"No agent of {len(model.rows)} fits '{self._filter}'."
         self.grid.set_notice(model.notice or (None if shown else Notice(clean_line(none))))
         self.grid.show(shown)
@@ -229,3 +229,11 @@ class FleetDialog(BoxDialog[None]):
             else:
                 self.say(f"{clean_line(of)} is open no longer; what was written is not sent")
         return True
+
+
+class ShardsDialog(FleetDialog):
+    """The same over all shards of a fleet, whose agents are opened in the cockpit of their shard."""
+
+    def action_stop_all(self) -> None:
+        """Have all agents of all shards stopped."""
+        self.request("stop_all")

@@ -110,7 +110,7 @@ class FleetGrid(LinePane):
         if len(old) != len(self.agents):
             self._lay_out()
             return
-        for line in range(self.line_total()[1]):
+        for line in range(self.top, self.top + self.content_size.height):
             part = slice(line * self.columns, (line + 1) * self.columns)
             if old[part] != self.agents[part]:
                 self.repaint_lines(line)

@@ -26,6 +26,7 @@ from engine.core.journal import (
     JournalWriteError,
 )
 from engine.core.ports import Clock
+from engine.core.store.leases import require
 from engine.core.store.port import Row
 from engine.core.store.postgres_schema import (
     Address,
@@ -345,14 +346,29 @@ and (classid::bigint << 32) | objid::bigint = $1
 async def _lock(connection: Any, address: Address, name: str) -> None:
     """Be the only one that writes, until this connection ends.
 
-    One that was cut may live on at the server and hold the lock for this same writer: it is ended.
+    One that was cut may live on at the server and hold the lock for this same writer, or for one whose lease
+    ran out: it is ended. So no connection writes that was made before a newer lease was taken, and none that
+    is made later finds its old lease valid.
 
     Raises:
         JournalLocked: another is.
+        LeaseLost: only the holder of a lease may, and it is not held any more.
     """
+    if address.lease is not None:
+        await require(connection, address.lease)
+    await _take_lock(connection, address, name)
+    if address.lease is not None:
+        await require(connection, address.lease)
+    with suppress(*asyncpg_errors()):  # it only says who it is
+        await connection.execute(
+            "insert into meta values('writer', $1) on conflict(key) do update set value = $1", name
+        )
+
+
+async def _take_lock(connection: Any, address: Address, name: str) -> None:
     if not await connection.fetchval("select pg_try_advisory_lock($1)", address.lock):
         writer = await connection.fetchval("select value from meta where key = 'writer'") or ""
-        if writer == name:
+        if writer == name or address.lease is not None:
             await connection.fetch(_END_HOLDER, address.lock)
             await connection.execute("select pg_advisory_lock($1)", address.lock)
             return
@@ -360,10 +376,6 @@ async def _lock(connection: Any, address: Address, name: str) -> None:
         pid, host, since = words if len(words) == 3 else ("unknown", "", "an unknown time")
         who = pid if host == socket.gethostname() else f"{pid} on {host}"
         raise JournalLocked(address.place, who, since)
-    with suppress(*asyncpg_errors()):  # it only says who it is
-        await connection.execute(
-            "insert into meta values('writer', $1) on conflict(key) do update set value = $1", name
-        )
 
 
 async def is_empty(address: Address) -> bool:

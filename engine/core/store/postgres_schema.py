@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from engine.core.journal import JournalError, JournalMissing, JournalTooNew
 from engine.core.store import leases
+from engine.core.store.leases import Lease
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SECRET = ("password", "passfile", "sslpassword", "sslkey")
@@ -58,6 +59,8 @@ class Address(NamedTuple):
     schema: str
     place: str
     """The same to be shown, without secrets."""
+    lease: Lease | None = None
+    """Under which alone the journal is written; None where whoever holds the lock may."""
 
     @property
     def lock(self) -> int:
@@ -72,7 +75,7 @@ def own_schema(workspace: Path) -> str:
 
 
 def read_address(url: str, workspace: Path | None) -> Address:
-    """Read `postgresql://USER@HOST/DATABASE?schema=NAME`.
+    """Read `postgresql://USER@HOST/DATABASE?schema=NAME`; `&lease=NAME:TOKEN` binds writing to a lease.
 
     Raises:
         JournalError: it is no such URL; the message does not repeat it, as it may hold a password.
@@ -85,6 +88,7 @@ def read_address(url: str, workspace: Path | None) -> Address:
     if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
         raise JournalError(f"The journal's URL names no database of PostgreSQL. {_SHAPE}")
     query = dict(parse_qsl(parts.query))
+    lease, _, token = query.pop("lease", "").rpartition(":")
     schema = query.pop("schema", "") or (own_schema(workspace) if workspace is not None else "")
     if not _NAME.fullmatch(schema):
         raise JournalError(
@@ -94,7 +98,8 @@ def read_address(url: str, workspace: Path | None) -> Address:
     user = f"{quote(parts.username)}@" if parts.username else ""
     shown = {**{key: value for key, value in query.items() if key not in _SECRET}, "schema": schema}
     place = f"postgresql://{user}{parts.hostname or ''}{port}{parts.path}?{urlencode(shown, safe='/')}"
-    return Address(urlunsplit(parts._replace(query=urlencode(query))), schema, place)
+    held = Lease(lease, "this engine", int(token)) if lease and token.isdecimal() else None
+    return Address(urlunsplit(parts._replace(query=urlencode(query))), schema, place, held)
 
 
 _SHAPE = "Write it as postgresql://USER@HOST/DATABASE; a password belongs into PGPASSWORD or ~/.pgpass."

@@ -72,9 +72,9 @@ def started(workspace: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def served(workspace: Path) -> Iterator[subprocess.Popen[str]]:
+def served(workspace: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A program that serves the workspace, ended in good order."""
-    process = started(workspace, "serve")
+    process = started(workspace, "serve", *words)
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("serving"), process.communicate()
@@ -251,6 +251,33 @@ def test_a_server_in_the_background_starts_again_and_its_agents_go_on(workspace:
     assert pilothouse(workspace, "serve", "--status", code=1).stdout.startswith("no engine has")
     closed = [event for event in journal(workspace) if event.kind == ev.SessionClosed.kind]
     assert len(closed) == 2
+
+
+async def _set_running(workspace: Path, agent: str) -> None:
+    client = await EngineClient.open(workspace)
+    assert client is not None
+    for command in (cmd.CreateAgent(agent=agent), cmd.Run(agent=agent, max_loops=50)):
+        assert (await client.submit(command)).ok
+    await client.close()
+
+
+def test_agents_go_on_where_that_was_asked_for_when_their_engine_was_killed(workspace: Path) -> None:
+    server = started(workspace, "serve")
+    run = started(workspace, "run", "run the script slow.py and list the files")
+    _wait_for(workspace / "sandbox/witness", "began")
+    asyncio.run(_set_running(workspace, "pilot-2"))
+    for process in (run, server):
+        process.kill()
+        process.communicate()
+    with served(workspace, "--go-on"):
+        kinds = {
+            name: [event.kind for event in journal(workspace) if event.stream == name]
+            for name in ("pilot-1", "pilot-2")
+        }
+    unknown = kinds["pilot-1"].index(ev.ActionOutcomeUnknown.kind)
+    assert ev.AgentResumed.kind not in kinds["pilot-1"][unknown:]  # that one waits for the operator
+    assert kinds["pilot-2"][-2:] == [ev.CommandReceived.kind, ev.AgentResumed.kind]
+    assert (workspace / "sandbox/witness").read_text() == "began\n"
 
 
 async def _submit_until_it_is_gone(workspace: Path, server: subprocess.Popen[str], count: int) -> list[str]:

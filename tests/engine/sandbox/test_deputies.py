@@ -42,6 +42,9 @@ def starting(path: Path) -> list[str]:
 
 EXCEPTED = {
     "app/cli/serve.py": "systemctl, with the name of the unit that was installed",
+    "app/cli/attach.py": "this program again, as the cockpit of an agent that was chosen on a fleet's board",
+    "app/cli/fleet/cluster.py": "Ray, where none runs on this machine; the words are the module's own",
+    "app/cli/fleet/shard.py": "this program again, as the engine of a shard",
     "app/cli/man.py": "man, with the page that was made",
     "app/cli/doctor.py": "tmux, for its options; with the name of none that an agent chose",
     "widgets/base/external_editor.py": "the editor that the user's environment names",

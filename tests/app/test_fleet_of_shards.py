@@ -1,0 +1,325 @@
+"""`pilothouse fleet`: shards that die or are cut off, agents that move, budgets over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.cli.fleet.budgets import SharedBudgets
+from app.cli.fleet.client import FleetClient
+from app.cli.fleet.database import (
+    ShardRow,
+    address_of,
+    change_grant,
+    fleet_address,
+    fleet_database,
+    journal_url,
+    note_shard,
+    plan_shards,
+    schema_of,
+    set_budget,
+    shard_of,
+    shard_url,
+)
+from app.cli.fleet.files import TABLE, SharedFiles
+from app.cockpit.shard_board import ShardBoardApp
+from app.gateways.engine_client import EngineClient
+from app.gateways.socket_server import EngineServer
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.journal import JournalError, JournalLocked
+from engine.core.ports import SystemClock
+from engine.core.store.leases import LeaseLost, acquire, release
+from engine.core.store.postgres import open_postgres
+from engine.core.store.postgres_schema import connect, prepare, read_address
+from tests.fleet_flight import FleetFlight
+from tests.patience import PATIENCE_S
+from tests.postgres_server import PostgresServer, left_out
+from tests.rounds import FULL, rounds
+
+needs_server = pytest.mark.skipif(bool(left_out()), reason=left_out())
+AGENTS, ROUNDS = rounds(9, full=600), rounds(1, full=20)
+BACK_S = 10.0
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "nowhere"))
+
+
+@pytest.fixture
+def url(postgres: PostgresServer, tmp_path: Path) -> str:
+    return f"{postgres.url}&schema=fleet_{abs(hash(tmp_path)) % 10**8}"
+
+
+@pytest.fixture
+async def flight(tmp_path: Path) -> AsyncIterator[FleetFlight]:
+    server = PostgresServer("max_connections=200")
+    flight = FleetFlight(tmp_path, server.start(), 3, AGENTS)
+    try:
+        await flight.start()
+        yield flight
+    finally:
+        await flight.stop()
+        server.remove()
+
+
+# ------------------------------------------------------------------ where agents live
+
+
+def test_agents_are_spread_evenly_and_only_those_of_a_new_shard_move() -> None:
+    names = [f"agent-{number}" for number in range(3_000)]
+    before = {name: shard_of(name, 3) for name in names}
+    after = {name: shard_of(name, 4) for name in names}
+    moved = [name for name in names if before[name] != after[name]]
+    assert all(900 < list(before.values()).count(number) < 1_100 for number in (1, 2, 3))
+    assert 650 < len(moved) < 850
+    assert {after[name] for name in moved} == {4}
+
+
+def test_the_address_of_a_fleet_has_no_password_and_leads_to_its_database() -> None:
+    address = fleet_address("postgresql://pilot:secret@db.example/agents?schema=mine")
+    assert address == "fleet://pilot@db.example/agents?schema=mine"
+    assert journal_url(address) == "postgresql://pilot@db.example/agents?schema=mine"
+    assert read_address(shard_url(address, 2), None).schema == "mine_2"
+
+
+def test_without_the_extra_a_sentence_says_how_to_install_it(tmp_path: Path) -> None:
+    words = [sys.executable, "-S", "-c", "import sys; sys.path[:0] = sys.argv[1].split(':')\n"]
+    words[-1] += "from app.cli.fleet import missing; print(missing())"
+    done = subprocess.run([*words, str(Path(__file__).parents[2])], capture_output=True, text=True)
+    assert "pip install 'pilothouse[fleet]'" in done.stdout, done.stderr
+
+
+# ------------------------------------------------------------------ one holder
+
+
+@needs_server
+async def test_a_new_lease_ends_the_connection_of_the_old_one_which_writes_no_more(url: str) -> None:
+    address = address_of(url, 1)
+    connection = await connect(address)
+    await prepare(connection, address, SystemClock().now(), create=True)
+    old = await acquire(connection, "engine", "a", 60)
+    assert old is not None
+    first = await open_postgres(read_address(shard_url(url, 1, old), None), SystemClock())
+    with pytest.raises(JournalLocked):
+        await open_postgres(address, SystemClock())
+    await release(connection, old)
+    new = await acquire(connection, "engine", "b", 60)
+    assert new is not None
+
+    second = await open_postgres(read_address(shard_url(url, 1, new), None), SystemClock())
+    with pytest.raises(LeaseLost):
+        await open_postgres(read_address(shard_url(url, 1, old), None), SystemClock())
+
+    await asyncio.gather(second.close(), first.close())
+    connection.terminate()
+
+
+@needs_server
+async def test_another_number_of_shards_is_refused(url: str) -> None:
+    async with fleet_database(url, create=True) as connection:
+        assert await plan_shards(connection, 3) == 3
+        assert await plan_shards(connection, None) == 3
+        with pytest.raises(JournalError, match="say --shards 3"):
+            await plan_shards(connection, 4)
+
+
+# ------------------------------------------------------------------ files
+
+
+@needs_server
+async def test_a_moved_shard_has_its_files_and_one_that_stays_keeps_its_own(url: str, tmp_path: Path) -> None:
+    address = address_of(url, 1)
+    connection = await connect(address)
+    await prepare(connection, address, SystemClock().now(), create=True)
+    await connection.execute(TABLE)
+    here, there = SharedFiles(tmp_path / "here"), SharedFiles(tmp_path / "there")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    lease = await acquire(connection, "engine", "d", 60)
+    assert lease is not None
+    await here.bring(connection, lease)
+    (tmp_path / "here/sandbox/notes").mkdir()
+    (tmp_path / "here/sandbox/notes/one.txt").write_text("one")
+    await here.save(connection, lease)
+    (tmp_path / "here/sandbox/two.txt").write_text("two")
+
+    assert not await here.bring(connection, lease._replace(token=lease.token + 1))
+    assert (tmp_path / "here/sandbox/two.txt").read_text() == "two"
+    assert await there.bring(connection, lease._replace(token=lease.token + 2))
+    assert (tmp_path / "there/sandbox/notes/one.txt").read_text() == "one"
+    (tmp_path / "there/sandbox/three.txt").write_text("three")
+    with pytest.raises(LeaseLost):
+        await there.save(connection, lease._replace(token=lease.token + 2))
+    connection.terminate()
+
+
+# ------------------------------------------------------------------ budgets
+
+
+@needs_server
+async def test_grants_are_never_more_than_the_budget(url: str) -> None:
+    schema = schema_of(url)
+    async with fleet_database(url, create=True) as connection:
+        await set_budget(connection, "tokens", 1_000)
+
+    async def shard(number: int) -> float:
+        own = 0.0
+        draw = random.Random(number)
+        async with fleet_database(url) as connection:
+            for _ in range(60):
+                more = draw.randint(-200, 300)
+                own = (await change_grant(connection, schema, "tokens", number, max(more, -own))).own
+                total = await connection.fetchval("select sum(amount) from grants")
+                assert own >= 0
+                assert total <= 1_000
+        return own
+
+    owns = await asyncio.gather(*(shard(number) for number in range(5)))
+    async with fleet_database(url) as connection:
+        assert await connection.fetchval("select sum(amount) from grants") == sum(owns)
+
+
+@needs_server
+async def test_engines_take_all_of_a_budget_together_and_no_more(url: str, tmp_path: Path) -> None:
+    async with fleet_database(url, create=True) as connection:
+        await set_budget(connection, "actions", 20)
+    taken = []
+    engines = [await Engine.open(tmp_path / f"shard-{number}") for number in (1, 2)]
+    servers = [EngineServer(engine, "serve") for engine in engines]
+    try:
+        for server in servers:
+            await server.begin()
+        async with fleet_database(url) as connection:
+            budgets = [SharedBudgets(schema_of(url), number, 2) for number in (1, 2)]
+            clients = [await EngineClient.open(engine.workspace) for engine in engines]
+            for each, client in zip(budgets, clients, strict=True):
+                assert client is not None
+                await each.adjust(connection, client)
+            for engine in engines:
+                await engine.submit(cmd.CreateAgent(agent="builder", config={"thinker": "procedural"}))
+                for number in range(15):
+                    goal = f"append '{number}' to notes.txt"
+                    await engine.submit(cmd.AdoptGoal(agent="builder", text=goal))
+                await engine.submit(cmd.Run(agent="builder"))
+            async with asyncio.timeout(PATIENCE_S):
+                while sum(taken) < 20:
+                    for each, client in zip(budgets, clients, strict=True):
+                        assert client is not None
+                        await each.adjust(connection, client)
+                    taken = [(await engine.view("builder")).actions for engine in engines]
+                    await asyncio.sleep(0.05)
+            for client in clients:
+                assert client is not None
+                await client.close()
+    finally:
+        for server, engine in zip(servers, engines, strict=True):
+            await server.close("")
+            await engine.close()
+    assert sum(taken) == 20
+
+
+# ------------------------------------------------------------------ the board
+
+
+@needs_server
+async def test_the_board_shows_who_needs_you_first_and_stops_all_with_a_line_for_each_shard(
+    url: str, tmp_path: Path
+) -> None:
+    engines = [await Engine.open(tmp_path / f"shard-{number}") for number in (1, 2)]
+    servers = [EngineServer(engine, "serve") for engine in engines]
+    async with fleet_database(url, create=True) as connection:
+        await plan_shards(connection, 3)
+        for number, (engine, server) in enumerate(zip(engines, servers, strict=True), 1):
+            await server.begin()
+            row = ShardRow(number, "here", str(engine.workspace), os.getpid(), 1, "up", "")
+            await note_shard(connection, schema_of(url), row)
+            for name in ("builder", "writer"):
+                agent = f"{name}-{number}"
+                await engine.submit(cmd.CreateAgent(agent=agent, config={"thinker": "procedural"}))
+        await engines[1].submit(cmd.Intervene(agent="writer-2"))
+    client = FleetClient(url)
+    app = ShardBoardApp(client)
+    try:
+        async with asyncio.timeout(PATIENCE_S), app.run_test(size=(140, 30)) as pilot:
+            while len(app.dialog.grid.agents) < 4:
+                await pilot.pause(0.05)
+            names = [row.name for row in app.dialog.grid.agents]
+            assert names == ["writer-2", "builder-1", "writer-1", "builder-2"]
+            assert app.dialog.grid.agents[0].note.startswith("your turn")
+            assert "shard-3: shard-3 is starting: no engine answers here" in app.dialog.model.standing
+            await pilot.press("slash", *"s2", "enter")
+            assert [row.name for row in app.dialog.grid.agents] == ["writer-2", "builder-2"]
+            await pilot.press("escape", "S")
+            while "agents stopped" not in app.dialog.model.said:
+                await pilot.pause(0.05)
+            lines = app.dialog.model.said.splitlines()
+            assert lines[:2] == ["shard-1: 2 agents stopped", "shard-2: 2 agents stopped"]
+            assert lines[2].startswith("shard-3: not stopped")
+            await pilot.press("home", "enter")
+        assert app.return_value == "2 writer-2"
+    finally:
+        await client.close()
+        for server, engine in zip(servers, engines, strict=True):
+            await server.close("")
+            await engine.close()
+
+
+# ------------------------------------------------------------------ what dies
+
+
+async def _kill_engine(flight: FleetFlight, number: int) -> None:
+    os.kill(flight.client.shards[number - 1].pid, signal.SIGKILL)
+
+
+async def _kill_shard(flight: FleetFlight, number: int) -> None:
+    flight.processes[number].kill()
+    flight.processes[number].wait()
+    flight.begin(number)  # which is what Ray does
+
+
+async def _kill_database(flight: FleetFlight, number: int) -> None:
+    flight.server.kill()
+    flight.server.start()
+
+
+async def _cut(flight: FleetFlight, number: int) -> None:
+    token, proxy = (await flight.tokens())[number], flight.proxies[number]
+    proxy.cut()
+    while flight.client.shards[number - 1].token == token and flight.alive(number):
+        await asyncio.sleep(0.05)  # its engine is ended before its lease runs out
+    proxy.mend()
+
+
+@needs_server
+async def test_shards_that_die_come_back_with_all_that_was_acknowledged(flight: FleetFlight) -> None:
+    await flight.create()
+    draw, slowest = random.Random(1), 0.0
+    for _ in range(ROUNDS):
+        for trouble in (_kill_engine, _kill_shard, _kill_database, _cut):
+            number = draw.randint(1, 3)
+            working = asyncio.create_task(flight.work())
+            before = await flight.tokens()
+            await trouble(flight, number)
+            again = {number: before[number]} if trouble is not _kill_database else {}
+            took = await flight.back(again)
+            slowest = max(slowest, took)
+            print(f"{trouble.__name__} of shard {number}: back after {took:.1f} s")
+            await working
+    await flight.check()
+    print(
+        f"{flight.actions} actions, {flight.unknown} of unknown outcome, {len(flight.acknowledged)} receipts"
+    )
+    assert flight.actions
+    if FULL:
+        assert slowest <= BACK_S

@@ -1,0 +1,175 @@
+"""What events cost in a fleet: processor seconds of engines for 1,000 events, and a board of 10,000 agents.
+
+Goals are given to agents of one engine with its journal in a file, and of one, two and three shards on one
+PostgreSQL, as many for each shard. Counted is the processor time of the engines' processes behind their first
+goals, so another program beside them changes little. The board is drawn from what engines answered, recorded
+once and given to other names; a key is timed from when it is pressed until the screen is drawn. Run it with
+`python -m tests.benchmarks.shards`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from app.cli.fleet.client import FleetClient
+from app.cli.fleet.database import shard_of
+from app.cockpit.shard_board import ShardBoardApp
+from app.gateways.engine_client import EngineClient
+from app.projection.shard_views import ShardView
+from tests.fleet_flight import FleetFlight
+from tests.postgres_server import PostgresServer
+
+AGENTS, GOALS, KEYS, BOARD = 12, 10, 200, 10_000
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_s(pid: int) -> float:
+    """Processor seconds of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / _TICK
+
+
+async def _worked(ask: Any, agents: list[str]) -> None:
+    """Give all goals, and wait until they have ended."""
+    for agent in agents:
+        await ask(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
+        for number in range(GOALS):
+            await ask(agent, {"do": "adopt_goal", "text": f"append 'line {number}' to {agent}.txt"})
+        await ask(agent, {"do": "run"})
+
+
+async def _ended(rows: Any) -> None:
+    while any(row.get("goal") for row in await rows()):
+        await asyncio.sleep(1)
+
+
+async def _embedded(room: Path) -> dict[str, Any]:
+    workspace = room / "embedded"
+    words = ["-m", "app.cli", "serve", "--workspace", str(workspace), "--accept-tier", "paths"]
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    while (client := await EngineClient.open(workspace)) is None:
+        await asyncio.sleep(0.1)
+
+    async def ask(agent: str, command: dict[str, Any]) -> None:
+        await client.ask("submit", command={**command, "agent": agent})
+
+    await _worked(ask, ["first"])
+    await _ended(lambda: client.ask("agents"))
+    before, head = _cpu_s(process.pid), (await client.ask("head"))["seq"]
+    await _worked(ask, [f"agent-{number}" for number in range(AGENTS)])
+    await _ended(lambda: client.ask("agents"))
+    events = (await client.ask("head"))["seq"] - head
+    cost = (_cpu_s(process.pid) - before) / events * 1_000
+    await client.close()
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+    return {"name": "one embedded engine", "cpu_s": round(cost, 3), "events": events}
+
+
+async def _fleet(room: Path, shards: int) -> dict[str, Any]:
+    server = PostgresServer("max_connections=200", "fsync=off")
+    flight = FleetFlight(room, server.start(), shards, AGENTS * shards)
+    try:
+        await flight.start()
+        client: FleetClient = flight.client
+
+        async def ask(agent: str, command: dict[str, Any]) -> None:
+            await client.ask(client.shard_of(agent), "submit", command={**command, "agent": agent})
+
+        async def rows() -> list[dict[str, Any]]:
+            return [row for answer in await client.ask_all("agents") for row in answer]
+
+        firsts = {shard_of(f"first-{number}", shards): f"first-{number}" for number in range(100)}
+        await _worked(ask, list(firsts.values()))
+        await _ended(rows)
+        before = sum(_cpu_s(shard.pid) for shard in client.shards)
+        heads = sum(head["seq"] for head in await client.ask_all("head"))
+        await _worked(ask, flight.agents)
+        await _ended(rows)
+        events = sum(head["seq"] for head in await client.ask_all("head")) - heads
+        cost = (sum(_cpu_s(shard.pid) for shard in client.shards) - before) / events * 1_000
+        return {"name": f"{shards} shards", "cpu_s": round(cost, 3), "events": events}
+    finally:
+        await flight.stop()
+        server.remove()
+
+
+class _Recorded:
+    """What engines answered, for as many agents as are wanted; of some something is new each time."""
+
+    def __init__(self, agents: int, shards: int) -> None:
+        row = {"fault": "", "mode": "RUNNING", "goal": "write the report of the day", "actions": 12}
+        self._rows = [
+            {**row, "agent": f"agent-{number}", "run": "running" if number % 3 else "paused", "cost_usd": 0.0}
+            for number in range(agents)
+        ]
+        self._shards, self._looks = shards, 0
+
+    async def views(self) -> list[ShardView]:
+        self._looks += 1
+        for number in range(self._looks % 10, len(self._rows), 10):
+            self._rows[number] = {**self._rows[number], "cost_usd": self._looks / 100}
+        text = [json.dumps(self._rows[shard :: self._shards]) for shard in range(self._shards)]
+        need = {"agent": "agent-7", "kind": "approval", "what": "may it write?"}
+        return [
+            ShardView(number + 1, f"shard-{number + 1}", json.loads(part), [need] if number == 1 else [])
+            for number, part in enumerate(text)
+        ]
+
+    async def stop_all(self) -> tuple[bool, list[str]]:
+        return True, []
+
+    async def give(self, key: str, goal: str) -> str:
+        return f"{key}: {goal}"
+
+
+async def _board() -> dict[str, Any]:
+    began, cpu = time.perf_counter(), time.process_time()
+    app = ShardBoardApp(_Recorded(BOARD, 3))
+    times, costs = [], []
+    async with app.run_test(size=(160, 48)) as pilot:
+        while len(app.dialog.grid.agents) < BOARD:
+            await pilot.pause(0.01)
+        await pilot.pause()
+        first, cpu = time.perf_counter() - began, time.process_time() - cpu
+        for number in range(KEYS):
+            at, spent = time.perf_counter(), time.process_time()
+            await pilot.press("down" if number % 4 else "pagedown")
+            await pilot.pause()
+            times.append((time.perf_counter() - at) * 1_000)
+            costs.append((time.process_time() - spent) * 1_000)
+    return {
+        "name": f"board of {BOARD:,} agents",
+        "first_screen_s": round(first, 2),
+        "first_screen_cpu_s": round(cpu, 2),
+        "key_p50_ms": round(statistics.median(times), 1),
+        "key_p99_ms": round(sorted(times)[int(KEYS * 0.99) - 1], 1),
+        "key_p99_cpu_ms": round(sorted(costs)[int(KEYS * 0.99) - 1], 1),
+    }
+
+
+async def _main() -> None:
+    print(json.dumps(await _board()), flush=True)
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        room = Path(name)
+        os.environ |= {"PILOTHOUSE_HOME": str(room / "home"), "XDG_RUNTIME_DIR": str(room / "nowhere")}
+        base = await _embedded(room)
+        print(json.dumps(base), flush=True)
+        for shards in (1, 2, 3):
+            (room / str(shards)).mkdir()
+            row = await _fleet(room / str(shards), shards)
+            print(json.dumps({**row, "ratio": round(row["cpu_s"] / base["cpu_s"], 2)}), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())
