@@ -12,7 +12,7 @@ import pytest
 
 from engine.core.store.verify import verify
 from tests.engine.memory.memory_desk import MemoryDesk
-from tests.engine.memory.test_memory_projection import every_row, read
+from tests.engine.memory.test_memory_projection import every_row
 
 WRITER = """
 import asyncio, sys
@@ -66,13 +66,13 @@ async def test_every_acknowledged_memory_outlives_kill_9(tmp_path: Path) -> None
                 acknowledged[ident] = content
 
         await desk.open()
-        kept = {row[3]: row[5] for row in read(desk, every_row)["memories"] if row[2] is None}
+        kept = {row[3]: row[5] for row in desk.read(every_row)["memories"] if row[2] is None}
         verdict = await verify(desk.store)
-        tables = read(desk, every_row)
+        tables = desk.read(every_row)
         await desk.close()
         desk.database.unlink()
         await desk.open()
-        rebuilt = read(desk, every_row)
+        rebuilt = desk.read(every_row)
         await desk.close()
 
         assert verdict.ok, verdict.reason
