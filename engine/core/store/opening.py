@@ -18,7 +18,7 @@ from engine.core.store.blobs import BlobStore
 from engine.core.store.places import clear, read_plain
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.sqlite import SqliteJournal, claim
-from engine.core.store.stored import StoredJournal
+from engine.core.store.stored import StoredJournal, not_in_a_file
 from engine.core.text import clean_line
 
 if TYPE_CHECKING:
@@ -88,6 +88,18 @@ def address_of(workspace: Path) -> Address | None:
     from engine.core.store.postgres_schema import read_address
 
     return read_address(url, workspace)
+
+
+def journal_file(workspace: Path) -> Path:
+    """The file of a workspace's journal, for what works on a file; it may not be there.
+
+    Raises:
+        JournalError: the journal is in PostgreSQL.
+    """
+    address = address_of(workspace)
+    if place := address.place if address is not None else _noted(workspace):
+        raise not_in_a_file(place, workspace)
+    return workspace / DATA_DIRECTORY / DATABASE
 
 
 def note_place(workspace: Path, place: str) -> None:

@@ -27,6 +27,7 @@ from engine.core.journal import (
     JournalWriteError,
 )
 from engine.core.ports import Clock
+from engine.core.store.database import Dialect
 from engine.core.store.port import Row
 from engine.core.store.postgres_schema import (
     Address,
@@ -41,7 +42,7 @@ from engine.core.store.postgres_schema import (
     writer_name,
 )
 from engine.core.store.schema import COLUMNS, placed, to_event
-from engine.core.store.stored import Dialect, StoredJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.store.writer import Overtaken, Statement, WriterLock
 
 T = TypeVar("T")

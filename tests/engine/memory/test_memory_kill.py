@@ -18,13 +18,13 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from engine.core.ports import SystemClock
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
 from engine.memory.memory import Memory
 from engine.memory.requests import named
 
 async def main():
     clock = SystemClock()
-    store = await SqliteJournal.open(Path(sys.argv[1]), clock=clock)
+    store = await open_journal(Path(sys.argv[1]), clock=clock)
     memory = Memory(Path(sys.argv[1]), store, clock=clock)
     await memory.ready()
 

@@ -10,6 +10,7 @@ import pytest
 
 from engine.core.journal import JournalClosed, JournalWriteError
 from engine.core.memory import MemoryItem
+from engine.core.store.opening import open_journal
 from engine.core.store.verify import verify
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.memories import CreateMemoryLink, StoreMemory
@@ -193,7 +194,7 @@ async def test_a_journal_that_is_closed_first_is_named(desk: MemoryDesk) -> None
 
 
 async def open_reading(desk: MemoryDesk) -> None:
-    store = await type(desk.store).open(desk.directory, clock=desk.clock, read_only=True)
+    store = await open_journal(desk.directory, clock=desk.clock, read_only=True)
     try:
         await Memory(desk.directory, store, clock=desk.clock).ready()
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.core.ports import SystemClock
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
 from engine.memory import embedding_endpoint, open_memory, vector_upkeep
 from engine.memory.database import database_of
 from engine.memory.embedding import unit
@@ -207,7 +207,7 @@ async def test_a_text_that_a_model_refuses_does_not_hold_up_the_others(
 
 async def test_a_reader_beside_the_engine_sees_new_vectors(desk: MemoryDesk, server: EmbeddingServer) -> None:
     car, _, _ = await filled(desk)
-    store = await SqliteJournal.open(desk.directory, clock=desk.clock, read_only=True)
+    store = await open_journal(desk.directory, clock=desk.clock, read_only=True)
     reader = await MemoryReader.look(desk.directory, store, clock=desk.clock, embedder=server.choice())
     try:
 
