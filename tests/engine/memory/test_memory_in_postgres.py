@@ -36,6 +36,7 @@ WORDS = [
     "dust",
     "night",
 ]
+OTHERS = [*WORDS, *(f"word{number}" for number in range(150))]
 QUERIES = (
     *("pump", "pumps leak", "the seal of a pump that is leaking", '"pump seal"', "moon -dust", "batery"),
     *("orbit orbit rover", "night level:semantic", "crater survey moon orbit rover battery dust night"),
