@@ -6,13 +6,9 @@ is here: rows that get a number, transactions, the index of words, and the candi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from engine.memory.database import Projection
-    from engine.memory.vectors import StoredLikeness, VectorWriter
+from typing import Any, Protocol
 
 
 class TablesError(Exception):
@@ -108,40 +104,3 @@ def roll_back(connection: Connection) -> None:
     """Roll back the transaction, if one is open."""
     if connection.in_transaction:
         connection.run("rollback")
-
-
-class MemoryDatabase(Protocol):
-    """Where the tables of a workspace's memory are, and the vectors beside them."""
-
-    name: str
-    """In words."""
-
-    def open(self, known: Callable[[int], str]) -> Projection:
-        """Open the tables to write to them, or make them anew where they cannot be used. Blocking.
-
-        Args:
-            known: the hash of the event with this version in the memory's stream; empty where there is none.
-
-        Raises:
-            MemoryUnavailable: there is no space, or they may not be written.
-        """
-
-    def reader(self) -> Connection:
-        """A connection for reading. Blocking.
-
-        Raises:
-            TablesError: that cannot be had.
-        """
-
-    def readable(self) -> tuple[Connection, tuple[int, str]] | None:
-        """A connection for reading, and the last event that the tables have; None where there are none."""
-
-    def vectors(self, embedder: str) -> VectorWriter:
-        """Keeps the vectors of an embedder. Blocking.
-
-        Raises:
-            TablesError, OSError: they cannot be kept.
-        """
-
-    def likeness(self, embedder: str) -> StoredLikeness:
-        """The vectors of an embedder, as searches use them; it connects when it is first asked."""

@@ -7,31 +7,13 @@ format or of another journal are built again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from engine.core.events import payload_of
 from engine.core.journal import GENESIS, Event
-from engine.core.ports import Clock
-from engine.core.store.opening import address_of
 from engine.memory import fold
-from engine.memory.connection import Connection, MemoryDatabase, roll_back, transaction
+from engine.memory.connection import Connection, roll_back, transaction
 
 NOTE_ABOUT = "insert into meta values(?, ?) on conflict(key) do update set value = excluded.value"
-
-
-def database_of(workspace: Path, clock: Clock) -> MemoryDatabase:
-    """Where a workspace's memory is: beside its journal.
-
-    Raises:
-        JournalError: the URL of the journal is none.
-    """
-    if (address := address_of(workspace)) is not None:
-        from engine.memory.postgres import PostgresMemory  # late: most journals are in a file
-
-        return PostgresMemory(address, clock)
-    from engine.memory.sqlite import FileMemory
-
-    return FileMemory(workspace)
 
 
 class Projection:

@@ -20,8 +20,9 @@ from engine.core.store.blobs import BlobStore
 from engine.core.store.opening import blobs_of
 from engine.core.store.port import JournalStore
 from engine.memory import fold, judgements, memories, note_writer, upkeep
-from engine.memory.connection import Connection, MemoryDatabase, TablesError, roll_back
-from engine.memory.database import Projection, database_of
+from engine.memory.connection import Connection, TablesError, roll_back
+from engine.memory.database import Projection
+from engine.memory.databases import MemoryDatabase, database_of
 from engine.memory.embedder_choice import EmbedderChoice
 from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError, Vector
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable

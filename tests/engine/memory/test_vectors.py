@@ -15,7 +15,7 @@ import pytest
 from engine.core.ports import SystemClock
 from engine.core.store.opening import open_journal
 from engine.memory import embedding_endpoint, open_memory, vector_upkeep
-from engine.memory.database import database_of
+from engine.memory.databases import database_of
 from engine.memory.embedding import unit
 from engine.memory.open_memory import MemoryReader
 from engine.memory.requests import named
