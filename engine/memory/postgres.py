@@ -94,6 +94,9 @@ class PostgresConnection:
         if place is not None:
             await connection.execute(f'set search_path = {self.address.schema}, "{place}"')
             await connection.execute(f"set hnsw.ef_search = {HNSW_MOST}")
+        await connection.set_type_codec(
+            "text", schema="pg_catalog", encoder=_kept, decoder=_read, format="text"
+        )
         if not self._writing:
             await connection.execute("set default_transaction_read_only = on")
 
@@ -117,18 +120,17 @@ class PostgresConnection:
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Sequence[MemoryRow]:
         """All rows that a query answers; see `Connection`."""
-        return self.do(lambda connection: connection.fetch(numbered(sql), *map(_kept, parameters)))
+        return self.do(lambda connection: connection.fetch(numbered(sql), *parameters))
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Do something; see `Connection`."""
-        self.do(lambda connection: connection.execute(numbered(sql), *map(_kept, parameters)))
+        self.do(lambda connection: connection.execute(numbered(sql), *parameters))
         if sql in ("commit", "rollback"):
             self.in_transaction = False
 
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         """Do something for each of these; see `Connection`."""
-        every = [[*map(_kept, each)] for each in parameters]
-        self.do(lambda connection: connection.executemany(numbered(sql), every))
+        self.do(lambda connection: connection.executemany(numbered(sql), parameters))
 
     def add(self, sql: str, parameters: Sequence[Any], key: str = "row") -> int:
         """Insert a row and answer its number; see `Connection`."""
@@ -163,9 +165,15 @@ class PostgresConnection:
         self.words.close()
 
 
-def _kept(value: Any) -> Any:
-    """A value as PostgreSQL keeps it, which has no sign for NUL."""
-    return value.replace("\0", "\u2400") if isinstance(value, str) and "\0" in value else value
+def _kept(text: str) -> str:
+    """A text as PostgreSQL keeps it, which has no NUL."""
+    if "\0" in text or "\x1a" in text:
+        return text.replace("\x1a", "\x1a1").replace("\0", "\x1a0")
+    return text
+
+
+def _read(text: str) -> str:
+    return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if "\x1a" in text else text
 
 
 class PostgresWords:

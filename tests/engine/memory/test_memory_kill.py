@@ -70,7 +70,7 @@ async def test_every_acknowledged_memory_outlives_kill_9(tmp_path: Path) -> None
         verdict = await verify(desk.store)
         tables = desk.read(every_row)
         await desk.close()
-        desk.database.unlink()
+        desk.lose()
         await desk.open()
         rebuilt = desk.read(every_row)
         await desk.close()
