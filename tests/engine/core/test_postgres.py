@@ -27,7 +27,7 @@ from engine.core.journal import (
 from engine.core.ports import SystemClock
 from engine.core.store import JOURNAL
 from engine.core.store.blobs import BlobStore
-from engine.core.store.opening import blobs_of, open_journal
+from engine.core.store.opening import blobs_of, journal_file, open_journal
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.postgres_schema import MIGRATIONS, Address, read_address
 from engine.core.store.verify import verify, workspace_head
@@ -406,3 +406,20 @@ async def test_another_machine_has_the_blobs(tmp_path, postgres, monkeypatch) ->
     assert Path(there / DATA_DIRECTORY / "blobs" / ".pilothouse" / "blobs" / digest[:2] / digest).is_file()
     with pytest.raises(BlobMissing):
         await blobs_of(there, CLOCK).get("0" * 64)
+
+
+@pytest.mark.postgres
+async def test_what_works_on_a_file_says_where_the_journal_is_and_how_to_have_it_in_one(
+    opened, tmp_path, postgres, monkeypatch
+) -> None:
+    store = await opened()
+    with pytest.raises(JournalError, match="pilothouse journal copy URL"):
+        store.path  # noqa: B018 - archives ask for it
+    await store.close()
+    monkeypatch.setenv(JOURNAL, postgres.url)
+    await (await open_journal(tmp_path, clock=CLOCK)).close()
+
+    for url in (postgres.url, ""):
+        monkeypatch.setenv(JOURNAL, url)
+        with pytest.raises(JournalError, match=rf"is at postgresql://pilot@.* copy URL {tmp_path}"):
+            journal_file(tmp_path)
