@@ -82,7 +82,7 @@ test-fast: setup-test
 
 # The server is Debian's `postgresql` or another on the path; where there is none, the tests skip and say so.
 test-extras: setup-extras
-	PILOTHOUSE_TEST_POSTGRES=1 $(BIN)/python -m pytest -rs -n 2 --dist loadfile $$(grep -rlE 'both_journals|needs_server' tests --include='test_*.py')
+	PILOTHOUSE_TEST_POSTGRES=1 $(BIN)/python -m pytest -rs -n 2 --dist loadfile -m postgres
 	$(BIN)/python -m tests.benchmarks.postgres
 
 endurance-fleet: setup-extras

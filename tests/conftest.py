@@ -62,11 +62,23 @@ FAST = tuple(
 """Directories that make the fast part (`make test-fast`), without their slow tests."""
 
 
+BOTH_JOURNALS = tuple(
+    TESTS / name
+    for name in (
+        *("engine/core", "engine/memory", "engine/agent/test_fold.py", "engine/agent/test_replay.py"),
+        *("engine/agent/test_memory_of_the_engine.py", "engine/agent/test_memory_in_plans.py"),
+        *("engine/agent/test_rewinding.py", "engine/agent/test_forking.py", "engine/crew/test_fold.py"),
+    )
+)
+"""What runs on a journal in a file and, where it was asked for, on one in PostgreSQL."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The fast part does not even import the other directories."""
-    if config.option.markexpr != "fast" or not collection_path.is_dir():
+    """A part of the suite does not even import the other directories."""
+    parts = {"fast": FAST, "postgres": BOTH_JOURNALS}.get(config.option.markexpr, ())
+    if not parts or not collection_path.is_dir():
         return None
-    near = any(fast.is_relative_to(collection_path) or collection_path.is_relative_to(fast) for fast in FAST)
+    near = any(part.is_relative_to(collection_path) or collection_path.is_relative_to(part) for part in parts)
     return None if near or collection_path == TESTS else True
 
 
@@ -74,6 +86,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that no worker begins one when the others are done."""
     fast = {path for path in {item.path for item in items} if any(path.is_relative_to(top) for top in FAST)}
     for item in items:
+        if item.get_closest_marker("postgres") and (why := left_out()):
+            item.add_marker(pytest.mark.skip(reason=why))
         if item.path in fast and not item.get_closest_marker("slow"):
             item.add_marker("fast")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
@@ -122,10 +136,12 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests marked `both_journals` run on each kind of journal, where the other was asked for."""
-    marks = {mark.name for mark in metafunc.definition.iter_markers()}
-    if "both_journals" in marks and "only_in_a_file" not in marks and not left_out():
-        metafunc.parametrize("journal_place", ["file", "postgres"], indirect=True)
+    """What runs on both kinds of journal has a second run for PostgreSQL, where that was asked for."""
+    path = metafunc.definition.path
+    both = any(path.is_relative_to(place) for place in BOTH_JOURNALS)
+    if both and not metafunc.definition.get_closest_marker("only_in_a_file") and not left_out():
+        places = ["file", pytest.param("postgres", marks=pytest.mark.postgres)]
+        metafunc.parametrize("journal_place", places, indirect=True)
 
 
 @pytest.fixture(scope="session")

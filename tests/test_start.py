@@ -25,6 +25,8 @@ RARELY_NEEDED = frozenset(
         "engine.planning.thinkers.claude",
         "engine.tools.mcp.server",
         "engine.tools.mcp.settings",
+        "engine.core.store.postgres",
+        "engine.memory.postgres",
         "anthropic",
         "asyncpg",
         "mcp",
@@ -32,7 +34,7 @@ RARELY_NEEDED = frozenset(
         "ray",
     }
 )
-"""Models, the reasoner, generation of plans, crews, improvement and MCP servers."""
+"""Models, the reasoner, generation of plans, crews, improvement, MCP servers and PostgreSQL."""
 NOT_OF_THE_COCKPIT = RARELY_NEEDED | {
     "app.commands.crew_runner",
     "app.commands.improve_runner",
@@ -56,3 +58,9 @@ def test_a_start_imports_nothing_that_only_some_sessions_need(module: str, close
     script = f"import sys, {module}; print(*sorted({set(closed)!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not done.stdout.split()
+
+
+def test_agents_and_memory_in_files_import_nothing_of_postgresql() -> None:
+    script = "import sys, engine.api.engine, engine.memory.open_memory; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if "postgres" in name or name == "asyncpg"]

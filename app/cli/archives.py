@@ -22,6 +22,7 @@ from engine.api.closed_workspace import recorded
 from engine.api.portable import import_session
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
+from engine.core.store.opening import journal_file
 from engine.core.store.origin import first_hash
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.repair import check_rows, connect_rows, write_journal
@@ -50,7 +51,7 @@ def write_backup(workspace: Path, target: Path, trust: FolderTrust | None = None
         ExportError: the journal is not sound, or the file cannot be written, or it exists.
     """
     data = workspace / DATA_DIRECTORY
-    if not (data / DATABASE).is_file():
+    if not journal_file(workspace).is_file():
         raise ExportError(f"{workspace}: there is no journal here")
     try:
         with tempfile.TemporaryDirectory() as room, target.open("xb") as file:

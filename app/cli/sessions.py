@@ -21,8 +21,8 @@ from engine.core.goals import GoalStatus
 from engine.core.journal import WORKSPACE, BlobError, of_agent
 from engine.core.ports import Ports
 from engine.core.store.blobs import ARCHIVES, BlobStore
-from engine.core.store.opening import blobs_of, open_journal
-from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
+from engine.core.store.opening import blobs_of, journal_file, open_journal
+from engine.core.store.port import DATA_DIRECTORY, Head
 from engine.core.store.repair import look, repair
 from engine.core.store.stored import StoredJournal
 from engine.core.store.verify import read_seals, verify, workspace_head
@@ -261,9 +261,9 @@ async def repair_journal(workspace: Path, *, restore: bool, accept: bool) -> Ans
     Raises:
         JournalError: there is none, an engine has it open, or the disk refused.
     """
-    at = Ports().clock.now()
+    at, path = Ports().clock.now(), await asyncio.to_thread(journal_file, workspace)
     if not restore and not accept:
-        check = await asyncio.to_thread(look, workspace / DATA_DIRECTORY / DATABASE)
+        check = await asyncio.to_thread(look, path)
         answer = {"ok": check.ok, "events": check.events, "first_bad": check.first_bad}
         if check.ok:
             return 0, answer, f"sound: {check.events} events; there is nothing to repair"

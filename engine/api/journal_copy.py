@@ -13,7 +13,7 @@ from engine.core.store.opening import note_place, shared_blobs
 from engine.core.store.places import lost_journal
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.postgres import open_postgres
-from engine.core.store.postgres_schema import read_address
+from engine.core.store.postgres_schema import Address, read_address
 from engine.core.store.schema import prepare
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.stored import StoredJournal
@@ -47,7 +47,7 @@ async def copy_to_postgres(workspace: Path, url: str, clock: Clock) -> Copied:
     try:
         target = await open_postgres(address, clock)
         try:
-            blobs = await asyncio.to_thread(_give, workspace, url, clock)
+            blobs = await asyncio.to_thread(_give, workspace, address, clock)
             copied = await _copy(source, target, blobs, address.place)
             note_place(workspace, address.place)
         finally:
@@ -71,7 +71,7 @@ async def copy_to_file(url: str, workspace: Path, clock: Clock) -> Copied:
             await asyncio.to_thread(prepare, path, clock.now())
         target = await SqliteJournal.open(workspace, clock=clock)
         try:
-            blobs = await asyncio.to_thread(_take, workspace, url, clock)
+            blobs = await asyncio.to_thread(_take, workspace, address, clock)
             copied = await _copy(source, target, blobs, str(path))
             note_place(workspace, "")
         finally:
@@ -100,9 +100,9 @@ async def _copy(source: StoredJournal, target: StoredJournal, blobs: int, place:
     return Copied(check.events, check.events - first, blobs, check.head, place)
 
 
-def _give(workspace: Path, url: str, clock: Clock) -> int:
+def _give(workspace: Path, address: Address, clock: Clock) -> int:
     """Copy the blobs of a workspace to where others have them."""
-    own, shared = BlobStore(workspace / DATA_DIRECTORY / "blobs"), shared_blobs(url, workspace, clock)
+    own, shared = BlobStore(workspace / DATA_DIRECTORY / "blobs"), shared_blobs(address, clock)
     count = 0
     for path in own.files():
         shared.keep(path.name, own.read(path.name))
@@ -110,9 +110,9 @@ def _give(workspace: Path, url: str, clock: Clock) -> int:
     return count
 
 
-def _take(workspace: Path, url: str, clock: Clock) -> int:
+def _take(workspace: Path, address: Address, clock: Clock) -> int:
     """Copy the blobs that others have into a workspace."""
-    shared = shared_blobs(url, workspace, clock)
+    shared = shared_blobs(address, clock)
     own = BlobStore(workspace / DATA_DIRECTORY / "blobs", shared)
     digests = shared.digests()
     for digest in digests:

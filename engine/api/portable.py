@@ -27,6 +27,7 @@ from engine.api.redaction import Pattern, RedactionError, redact
 from engine.core.journal import WORKSPACE, BlobError, canonical
 from engine.core.soundness import BreakAccepted
 from engine.core.store.blobs import BlobStore
+from engine.core.store.opening import journal_file
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Row, parse_ref
 from engine.core.store.repair import check_rows, connect_rows, write_journal
 from engine.core.store.schema import COLUMNS, to_event
@@ -68,7 +69,7 @@ def export_session(
         ArchiveError: there is no journal or it is not sound, a pattern is none, or the file is there already.
     """
     source = workspace / DATA_DIRECTORY
-    if not (source / DATABASE).is_file():
+    if not journal_file(workspace).is_file():
         raise ArchiveError(f"{workspace}: there is no journal here")
     if os.path.lexists(target):
         raise ArchiveError(f"{target} exists already: choose another name")

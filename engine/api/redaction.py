@@ -27,6 +27,7 @@ from engine.core.journal import JournalError, canonical
 from engine.core.sandbox import JobOutput
 from engine.core.soundness import ContentsRedacted
 from engine.core.store.blobs import ARCHIVES, SIZE_LIMIT, ZIP_ERRORS, BlobStore
+from engine.core.store.opening import journal_file
 from engine.core.store.places import note_closed, remove_cache
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Row
 from engine.core.store.repair import CACHES, Appender, connect_rows, look, write_journal
@@ -140,7 +141,7 @@ def redact(workspace: Path, pattern: Pattern, *, operator: str, at: str, dry: bo
         JournalError: the journal is not sound, is open elsewhere, or the disk refused.
     """
     data = workspace / DATA_DIRECTORY
-    path = data / DATABASE
+    path = journal_file(workspace)
     lock = WriterLock.acquire(data / "lock", at)
     try:
         check = look(path)

@@ -1,8 +1,7 @@
-"""Memory as a fold of events: the only module that inserts and ends rows of `memory.db`."""
+"""Memory as a fold of events: the only module that inserts and ends rows of its tables."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -14,6 +13,7 @@ from engine.core import memory_events as ev
 from engine.core.journal import Event, Payload
 from engine.core.memory import CognitiveState, MemoryItem, Tagging, Usage
 from engine.memory import tables
+from engine.memory.connection import Connection
 from engine.memory.errors import MemoryUnavailable
 from engine.memory.scoring import expiry, scope_words, text_digest
 from engine.memory.words import indexed
@@ -22,7 +22,7 @@ from engine.memory.words import indexed
 class Rows:
     """Inserts and ends rows at one event."""
 
-    def __init__(self, connection: sqlite3.Connection, number: int, at: float) -> None:
+    def __init__(self, connection: Connection, number: int, at: float) -> None:
         self.connection = connection
         self.number = number
         self.at = at
@@ -43,9 +43,8 @@ class Rows:
         Raises:
             MemoryUnavailable: there is none; the events do not fit together.
         """
-        row = self.connection.execute(
-            f"select * from {table.name} where {table.key[0]} = ? and died is null", (key,)
-        ).fetchone()
+        sql = f"select * from {table.name} where {table.key[0]} = ? and died is null"
+        row = next(iter(self.connection.rows(sql, (key,))), None)
         if row is None:
             raise MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
         self.end(table, [key])
@@ -54,10 +53,10 @@ class Rows:
 
     def end(self, table: tables.Table[Any], key: Iterable[Any]) -> None:
         """End a value."""
-        self.connection.execute(table.death, (self.number, *key))
+        self.connection.run(table.death, (self.number, *key))
 
     def _insert(self, table: tables.Table[Any], row: Iterable[Any]) -> int:
-        return int(self.connection.execute(table.birth, (self.number, *row)).lastrowid or 0)
+        return self.connection.add(table.birth, (self.number, *row))
 
     def tag(self, owner: str, tags: Iterable[str]) -> None:
         """These are all tags of something now."""
@@ -73,7 +72,7 @@ class Rows:
         """Insert a memory with its words and tags; its id is new."""
         self._index(self.insert(tables.MEMORIES, memory), memory)
         tags = [(self.number, memory.id, tag) for tag in dict.fromkeys(memory.tags)]
-        self.connection.executemany(tables.TAGGINGS.birth, tags)
+        self.connection.run_many(tables.TAGGINGS.birth, tags)
 
     def alter(self, ident: str, changes: Mapping[str, Any]) -> None:
         """A memory gets other fields; its words are indexed anew with it."""
@@ -84,10 +83,9 @@ class Rows:
             self.tag(ident, memory.tags)
 
     def _index(self, row: int, memory: MemoryItem) -> None:
-        self.connection.execute(
-            "insert into words(rowid, content, description, reasoning, tags, scope) values(?, ?, ?, ?, ?, ?)",
+        self.connection.words.add(
+            row,
             (
-                row,
                 *map(indexed, (memory.content, memory.description, memory.reasoning, " ".join(memory.tags))),
                 " ".join(scope_words(memory.workflow, memory.level, memory.type)),
             ),
@@ -110,7 +108,7 @@ def seconds(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
 
 
-def apply(connection: sqlite3.Connection, event: Event, payload: Payload) -> None:
+def apply(connection: Connection, event: Event, payload: Payload) -> None:
     """Update the tables by one event of the memory's stream.
 
     Raises:
@@ -127,7 +125,7 @@ def apply(connection: sqlite3.Connection, event: Event, payload: Payload) -> Non
     else:
         raise MemoryUnavailable(f"Event {event.ref} ({event.kind}) is none of memory's.")
     about = (workflow, subject or workflow, getattr(payload, "key", ""))
-    connection.execute(
+    connection.run(
         "insert into operations values(?, ?, ?, ?, ?, ?, ?, ?)",
         (event.version, event.seq or None, rows.at, event.actor, event.kind, *about),
     )

@@ -7,7 +7,6 @@ journal another process writes is only read.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,26 +17,27 @@ from engine.core.journal import MEMORY
 from engine.core.memory import Content, MemoryStatus
 from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
-from engine.core.store.places import is_untouched
-from engine.core.store.port import DATA_DIRECTORY, JournalStore
+from engine.core.store.opening import blobs_of
+from engine.core.store.port import JournalStore
 from engine.memory import fold, judgements, memories, note_writer, upkeep
-from engine.memory.database import Projection, connect, usable
+from engine.memory.connection import Connection, TablesError, roll_back
+from engine.memory.database import Projection
+from engine.memory.databases import MemoryDatabase, database_of
 from engine.memory.embedder_choice import EmbedderChoice
 from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError, Vector
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.notes import Noted
 from engine.memory.requests import Request, View, named
 from engine.memory.search import MemorySearcher
+from engine.memory.sqlite import temporary_tables
 from engine.memory.tables import Reading
 from engine.memory.vector_upkeep import VectorUpkeep
-from engine.memory.vectors import VECTORS, StoredLikeness
+from engine.memory.vectors import StoredLikeness
 from engine.memory.writer import CATCH_UP_PAGE, Writer, WriteResult
 from engine.value import replace
 
 R = TypeVar("R")
 
-DATABASE = "memory.db"
-"""The tables, in the data directory."""
 SPILL_BYTES = 16_384
 """Bytes from which a result or an artifact becomes a blob."""
 HEAD_CHARACTERS = 2_000
@@ -55,13 +55,13 @@ class MemoryReader:
 
     def __init__(
         self,
-        directory: Path,
+        database: MemoryDatabase,
         store: JournalStore,
         clock: Clock,
         thread: ThreadPoolExecutor,
-        connection: sqlite3.Connection,
+        connection: Connection,
     ) -> None:
-        self._data = directory / DATA_DIRECTORY
+        self._database = database
         self._store = store
         self._clock = clock
         self._reading_thread = thread
@@ -99,22 +99,22 @@ class MemoryReader:
         loop = asyncio.get_running_loop()
         try:
             last = (await store.head(MEMORY)).version
-            path = directory / DATA_DIRECTORY / DATABASE
-            tables = await loop.run_in_executor(thread, _readable, path)
+            database = database_of(directory, clock)
+            tables = await loop.run_in_executor(thread, database.readable)
             note = ""
             if tables is not None and tables[1][1] == await _event_hash(store, tables[1][0]):
                 connection, (version, _) = tables
                 if version < last:
-                    note = f"the newest {last - version} writes are not in {DATABASE} yet"
+                    note = f"the newest {last - version} writes are not in {database.name} yet"
             else:
-                projection = await loop.run_in_executor(thread, Projection.temporary)
+                projection = await loop.run_in_executor(thread, temporary_tables)
                 connection = projection.connection
                 for first in range(1, last + 1, CATCH_UP_PAGE):
                     page = await store.read(MEMORY, first, min(last, first + CATCH_UP_PAGE - 1))
                     await loop.run_in_executor(thread, projection.apply, page)
                 if last:
-                    note = f"there is no {DATABASE} to be read, so this was folded from the journal"
-            memory = cls(directory, store, clock, thread, connection)
+                    note = f"there is no {database.name} to be read, so this was folded from the journal"
+            memory = cls(database, store, clock, thread, connection)
             memory.note = note
             await memory.use_embedder(embedder)
             await memory._read(lambda reading: None)
@@ -143,7 +143,7 @@ class MemoryReader:
         if choice is not None and not choice.missing:
             self._embedder = choice.open()
         embedder = self._embedder
-        fresh = StoredLikeness(self._data / VECTORS, embedder.id) if embedder is not None else None
+        fresh = self._database.likeness(embedder.id) if embedder is not None else None
 
         def replaced() -> None:
             if self._likeness is not None:
@@ -215,27 +215,22 @@ class MemoryReader:
     def _at_once(self, work: Callable[[Reading], R], now: float, seq: int | None) -> R:
         connection = self._connection
         try:
-            connection.execute("begin")
+            connection.begin()
             try:
                 return work(Reading(connection, now, None if seq is None else _version_at(connection, seq)))
             finally:
-                connection.execute("rollback")
-        except sqlite3.Error as error:
+                roll_back(connection)
+        except TablesError as error:
             raise MemoryUnavailable(
                 f"Memory cannot be read just now ({error}): open the workspace again, and what is damaged is "
                 "built again from the journal."
             ) from error
 
 
-def _readable(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]] | None:
-    """As `usable`, for reading; None where it was changed since it was closed."""
-    return usable(path, writing=False) if is_untouched(path) is not False else None
-
-
-def _version_at(connection: sqlite3.Connection, seq: int) -> int:
+def _version_at(connection: Connection, seq: int) -> int:
     """The last event of memory's stream up to a place in the journal."""
-    rows = connection.execute("select coalesce(max(number), 0) from operations where seq <= ?", (seq,))
-    return int(rows.fetchone()[0])
+    ((version,),) = connection.rows("select coalesce(max(number), 0) from operations where seq <= ?", (seq,))
+    return int(version)
 
 
 async def _event_hash(store: JournalStore, version: int) -> str:
@@ -251,15 +246,15 @@ class OpenedMemory(MemoryReader):
 
     def __init__(
         self,
-        directory: Path,
+        database: MemoryDatabase,
         store: JournalStore,
         blobs: BlobStore,
         clock: Clock,
         threads: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
         projection: Projection,
-        reader: sqlite3.Connection,
+        reader: Connection,
     ) -> None:
-        super().__init__(directory, store, clock, threads[1], reader)
+        super().__init__(database, store, clock, threads[1], reader)
         self._upkeep: VectorUpkeep | None = None
         self._blobs = blobs
         self._writing_thread = threads[0]
@@ -279,8 +274,7 @@ class OpenedMemory(MemoryReader):
         if store.read_only:
             raise MemoryUnavailable("Memory needs a journal that is open for writing: open the workspace so.")
         loop = asyncio.get_running_loop()
-        path = directory / DATA_DIRECTORY / DATABASE
-        blobs = BlobStore(directory / DATA_DIRECTORY / "blobs")
+        database, blobs = database_of(directory, clock), blobs_of(directory, clock)
         threads = (ThreadPoolExecutor(1, "memory-write"), ThreadPoolExecutor(1, "memory-read"))
 
         def known(version: int) -> str:
@@ -288,9 +282,9 @@ class OpenedMemory(MemoryReader):
 
         memory: Self | None = None
         try:
-            projection = await _finished(loop.run_in_executor(threads[0], Projection.open, path, known))
-            reader = await loop.run_in_executor(threads[1], partial(connect, path, writing=False))
-            memory = cls(directory, store, blobs, clock, threads, projection, reader)
+            projection = await _finished(loop.run_in_executor(threads[0], database.open, known))
+            reader = await loop.run_in_executor(threads[1], database.reader)
+            memory = cls(database, store, blobs, clock, threads, projection, reader)
             await memory.writer.catch_up()
             await memory._read(lambda reading: None)
         except BaseException:
@@ -321,7 +315,7 @@ class OpenedMemory(MemoryReader):
             self._upkeep = None
         await super()._use_embedder(choice)
         if self._embedder is not None and not self._closed:
-            self._upkeep = VectorUpkeep(self._data / VECTORS, self._data / DATABASE, self._embedder)
+            self._upkeep = VectorUpkeep(self._database.vectors, self._embedder)
 
     @property
     def status(self) -> MemoryStatus:

@@ -58,6 +58,11 @@ def scope_words(workflow: str, level: str | None, kind: str | None) -> tuple[str
     return tuple(f"{name}{value}" for name, value in words.items() if value)
 
 
+def rarity(total: int, count: int) -> float:
+    """As BM25 weighs a word that stands in `count` of `total` texts."""
+    return max(1e-6, math.log((max(total, count) - count + 0.5) / (count + 0.5)))
+
+
 def expiry(at: float, ttl: int) -> float | None:
     """When a memory's time is over; None for never."""
     return at + ttl if ttl else None

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType
 from engine.memory.commands import owner_tag
+from engine.memory.connection import MemoryRow
 from engine.memory.embedding import Vector
 from engine.memory.query import Query, Span, parsed
-from engine.memory.scoring import Candidate, embedded_text, relevance, scope_words
+from engine.memory.scoring import Candidate, embedded_text, rarity, relevance, scope_words
 from engine.memory.tables import LINKS, Reading
 from engine.memory.vectors import StoredLikeness
 from engine.memory.words import STOP_WORDS, Tokens, beginnings, nearest_words, phrase
@@ -104,7 +105,7 @@ class Filters:
             first: whether the filters may be what memories are looked up by; otherwise they are only checked,
                 as where candidates are known already.
         """
-        free = "" if first else "+"
+        free = "" if first else reading.connection.unindexed
         parts: list[str] = []
         values: list[object] = []
         for column, value in (("workflow", self.workflow), ("level", self.level), ("type", self.type)):
@@ -127,7 +128,7 @@ class Filters:
         for tag in self.tags:
             parts.append(reading.tagged("m"))
             values.append(tag)
-        return " and ".join(parts) or "1", values
+        return " and ".join(parts) or "true", values
 
     def few(self, reading: Reading) -> set[str] | None:
         """The texts of the memories that pass, if these are few; None if they are many or all.
@@ -135,15 +136,15 @@ class Filters:
         Among the texts nearest to a query, few that pass might be missing; of many, enough will be there.
         """
         condition, values = self.condition(reading)
-        if condition == "1":
+        if condition == "true":
             return None
         source = "memories m"
         if self.tags:
-            source = "taggings t cross join memories m on m.id = t.owner"
-            condition = f"t.tag = ? and {reading.live('t')} and {condition}"
+            source = "taggings t cross join memories m"
+            condition = f"m.id = t.owner and t.tag = ? and {reading.live('t')} and {condition}"
             values = [self.tags[0], *values]
         passing = f"from {source} where {reading.live('m')} and {condition} limit {SCAN + 1}"
-        ((count,),) = reading.rows(f"select count(*) from (select 1 {passing})", *values)
+        ((count,),) = reading.rows(f"select count(*) from (select 1 {passing}) passing", *values)
         if count > SCAN:
             return None
         return {row[0] for row in reading.rows(f"select m.digest {passing}", *values)}
@@ -311,7 +312,7 @@ class MemorySearcher:
         phrases = " OR ".join(filter(None, map(phrase, texts)))
         if not phrases:
             return set()
-        return {row[0] for row in reading.rows("select rowid from words where words match ?", phrases)}
+        return set(reading.connection.words.matching(phrases))
 
     def semantic(
         self,
@@ -363,7 +364,7 @@ class MemorySearcher:
             return {}
         total = _total(reading)
         counts = self._counts(reading, terms, total)
-        weights = {term: _forms(terms[term]) * _idf(total, counts[term]) for term in terms}
+        weights = {term: _forms(terms[term]) * rarity(total, counts[term]) for term in terms}
         best = BM25_BEST * sum(weights.values())
         terms, counts = dict(terms), dict(counts)
         for term in [term for term in terms if not counts[term]][:MISSPELT]:
@@ -383,17 +384,11 @@ class MemorySearcher:
         condition, values = filters.condition(reading, first=False)
         size = limit * CANDIDATE_FACTOR if frequent else limit
         while True:
-            hits = reading.rows(
-                "select rowid, rank from words where words match ? and rank match "
-                "'bm25(1.0, 1.0, 1.0, 1.0, 0.0)' order by rank limit ?",
-                text,
-                size,
-            )
-            ranks = {int(hit[0]): -float(hit[1]) for hit in hits}
+            hits = reading.connection.words.ranked(text, size)
+            ranks = dict(hits)
             for term in frequent:
                 # As one occurrence counts in a text of mean length.
-                sql = "select rowid from words where words match ?"
-                for (row,) in reading.rows(sql, f"({terms[term]}) AND {text}"):
+                for row in reading.connection.words.matching(f"({terms[term]}) AND {text}"):
                     if row in ranks:
                         ranks[row] += weights[term]
             found = {
@@ -407,7 +402,7 @@ class MemorySearcher:
     def _expression(
         self, reading: Reading, words: Iterable[str], asked: Query, filters: Filters, total: int
     ) -> str:
-        """What FTS5 is asked: any of the words, all phrases, none of what shall not be there.
+        """What the index is asked: any of the words, all phrases, none of what shall not be there.
 
         It holds the search to the filters as well, as far as that spares it work.
         """
@@ -423,7 +418,7 @@ class MemorySearcher:
         """Stems that a word may stand for that stands nowhere, and in how many texts they stand."""
         if len(term) < SHORT:
             return {}
-        rows = []
+        rows: list[MemoryRow] = []
         for start in [""] if total <= SMALL else beginnings(term):
             sql = "select term, doc from vocabulary where term >= ? and term < ?"
             rows += reading.rows(sql, start, start + "\U0010ffff")
@@ -549,11 +544,6 @@ def _first(text: str) -> str:
 def _forms(text: str) -> int:
     """How many forms of a word are asked for."""
     return 1 + text.count(" OR ")
-
-
-def _idf(total: int, count: int) -> float:
-    """As FTS5 weighs a word that stands in `count` of `total` texts."""
-    return max(1e-6, math.log((max(total, count) - count + 0.5) / (count + 0.5)))
 
 
 def _candidates(

@@ -1,4 +1,4 @@
-"""The tables of `memory.db`, one for each value, and reading them as they are or as they were at an event.
+"""The tables of memory, one for each value, and reading them as they are or as they were at an event.
 
 Each row has the events at which it was born and died. A row is never changed: its successor is born where it
 dies. So what was true at any event is a condition on two columns, and the rows that are true now have an
@@ -8,23 +8,42 @@ index of their own.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from enum import StrEnum
 from operator import attrgetter
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from engine.core import memory as values
 from engine.core.journal import canonical
 from engine.core.memory import CognitiveState, MemoryItem, ThoughtChain, Workflow
+from engine.memory.connection import Connection, MemoryRow
 from engine.memory.errors import MemoryNotFound
 
 FORMAT = 3
 """Raised whenever a table changes; a database of another format is built again from the journal."""
 
 V = TypeVar("V")
+
+
+class Columns(NamedTuple):
+    """What a database calls the types of columns."""
+
+    number: str
+    """The number that a row gets when it is inserted."""
+    integer: str
+    real: str
+    text: str
+    blob: str
+    bits: str
+    """The signs of a vector."""
+    behind: str
+    """Behind a table."""
+
+    def written(self, statements: Iterable[str]) -> Iterable[str]:
+        """Statements with these words for `{number}`, `{text}` and so on."""
+        return (statement.format(**self._asdict()) for statement in statements)
 
 
 class Table(Generic[V]):
@@ -44,7 +63,8 @@ class Table(Generic[V]):
         self._as_json = [
             place for place, column in enumerate(self.columns) if not _is_plain(self._kinds[column])
         ]
-        names, marks = ", ".join(self.columns), ", ?" * len(self.columns)
+        # In quotes, as some are words of SQL.
+        names, marks = ", ".join(f'"{name}"' for name in self.columns), ", ?" * len(self.columns)
         self.birth = f"insert into {name}(born, {names}) values(?{marks})"
         """Takes the event at which a row is born, and then its columns."""
         same = " and ".join(f"{column} = ?" for column in key)
@@ -53,11 +73,11 @@ class Table(Generic[V]):
 
     def ddl(self) -> Iterable[str]:
         """The statements that make the table."""
-        columns = "".join(f", {name} {_affinity(self._kinds[name])}" for name in self.columns)
+        columns = "".join(f', "{name}" {_affinity(self._kinds[name])}' for name in self.columns)
         key = ", ".join(self.key)
         yield (
             f"create table {self.name}"
-            f"(row integer primary key, born integer not null, died integer{columns}) strict"
+            f"(row {{number}}, born {{integer}} not null, died {{integer}}{columns}){{behind}}"
         )
         yield f"create unique index {self.name}_now on {self.name}({key}) where died is null"
         yield f"create index {self.name}_ever on {self.name}({key}, born)"
@@ -65,13 +85,13 @@ class Table(Generic[V]):
             yield f"create index {self.name}_{number} on {self.name}({index}) where died is null"
 
     def row_of(self, value: V) -> list[Any]:
-        """A value's columns as SQLite keeps them; a word of an enumeration is a text to it."""
+        """A value's columns as a database keeps them; a word of an enumeration is a text to it."""
         row = list(self._values(value))
         for place in self._as_json:
             row[place] = encoded(row[place])
         return row
 
-    def decode(self, row: sqlite3.Row) -> V:
+    def decode(self, row: MemoryRow) -> V:
         """The value that a row keeps; columns that are no fields are passed over."""
         stored = {
             name: self._readers[name](row[name])
@@ -82,7 +102,7 @@ class Table(Generic[V]):
 
 
 def encoded(value: Any) -> Any:
-    """A field's value as SQLite keeps it."""
+    """A field's value as a database keeps it."""
     if value is None or isinstance(value, (str, int, float)):
         return str(value) if isinstance(value, StrEnum) else value
     if value == ():
@@ -98,12 +118,12 @@ def _plain(hint: Any) -> Any:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether SQLite takes values of the type as they are."""
+    """Whether a database takes values of the type as they are."""
     return isinstance(kind, type) and issubclass(kind, (str, int, float))
 
 
 def _affinity(kind: Any) -> str:
-    return {int: "integer", bool: "integer", float: "real"}.get(kind, "text")
+    return {int: "{integer}", bool: "{integer}", float: "{real}"}.get(kind, "{text}")
 
 
 def _reader(kind: Any) -> Callable[[Any], Any]:
@@ -153,32 +173,32 @@ TABLES: tuple[Table[Any], ...] = (
     *(REFLECTIONS, JUDGEMENTS, TAGGINGS),
 )
 
-TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
-
 _OTHERS = (
-    "create table meta(key text primary key, value text not null) strict",
+    "create table meta(key {text} primary key, value {text} not null){behind}",
     """create table operations(
-        number integer primary key, seq integer, at real not null, actor text not null, kind text not null,
-        workflow text not null, subject text not null, key text not null
-    ) strict""",
+        number {integer} primary key, seq {integer}, at {real} not null, actor {text} not null,
+        kind {text} not null, workflow {text} not null, subject {text} not null, key {text} not null
+    ){behind}""",
     "create index operations_by_seq on operations(seq)",
     "create index operations_by_workflow on operations(workflow, number)",
     "create index operations_by_key on operations(kind, key, workflow) where key <> ''",
-    # Old texts stay, so that a search as of an earlier event finds them; a dead row is passed over.
-    f"""create virtual table words using fts5(
-        content, description, reasoning, tags, scope, content = '', tokenize = "{TOKENIZER}"
-    )""",
-    "create virtual table vocabulary using fts5vocab(words, 'row')",
 )
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Make all tables in an empty database."""
+def create(connection: Connection, columns: Columns, words: Iterable[str]) -> None:
+    """Make all tables in an empty database.
+
+    Args:
+        connection: to it.
+        columns: its words for types.
+        words: the statements that make its index of words. Old texts stay there, so that a search as of an
+            earlier event finds them; a dead row is passed over.
+    """
     for table in TABLES:
-        for statement in table.ddl():
-            connection.execute(statement)
-    for statement in _OTHERS:
-        connection.execute(statement)
+        for statement in columns.written(table.ddl()):
+            connection.run(statement)
+    for statement in (*columns.written(_OTHERS), *words):
+        connection.run(statement)
 
 
 RowValue = TypeVar("RowValue")
@@ -187,11 +207,11 @@ RowValue = TypeVar("RowValue")
 class Reading:
     """A view of memory at one event and one moment; used in one thread only."""
 
-    def __init__(self, connection: sqlite3.Connection, now: float, as_of: int | None = None) -> None:
+    def __init__(self, connection: Connection, now: float, as_of: int | None = None) -> None:
         """Look at memory.
 
         Args:
-            connection: a connection whose rows have names.
+            connection: to its tables.
             now: seconds since 1970; memories whose time is over then are passed over.
             as_of: version in the memory's stream of the last event that counts; None for all.
         """
@@ -205,14 +225,14 @@ class Reading:
             return f"{alias}.died is null"
         return f"{alias}.born <= {self.as_of} and ({alias}.died is null or {alias}.died > {self.as_of})"
 
-    def rows(self, sql: str, *parameters: Any) -> list[sqlite3.Row]:
+    def rows(self, sql: str, *parameters: Any) -> Sequence[MemoryRow]:
         """All rows that a query answers."""
-        return self.connection.execute(sql, parameters).fetchall()
+        return self.connection.rows(sql, parameters)
 
     def where(self, tag: str = "", **columns: Any) -> tuple[str, list[Any]]:
         """A condition on `t` and its values: columns that are not None, and a tag if any."""
         given = {name: value for name, value in columns.items() if value is not None}
-        parts = ["1", *(f"t.{name} = ?" for name in given)]
+        parts = ["true", *(f"t.{name} = ?" for name in given)]
         if tag:
             parts.append(self.tagged("t"))
         return " and ".join(parts), [*map(encoded, given.values()), *([tag.strip().lower()] if tag else [])]
@@ -230,18 +250,16 @@ class Reading:
     def many(
         self,
         table: Table[RowValue],
-        condition: str = "1",
+        condition: str = "true",
         parameters: Sequence[Any] = (),
         *,
         order: str = "t.row",
-        limit: int = -1,
+        limit: int | None = None,
         offset: int = 0,
     ) -> list[RowValue]:
-        """Values that fit a condition on `t`, in an order; a limit of -1 is none."""
+        """Values that fit a condition on `t`, in an order."""
         sql = f"select t.* from {table.name} t where {self.live('t')} and {condition}"
-        rows = self.connection.execute(
-            f"{sql} order by {order} limit ? offset ?", (*parameters, limit, offset)
-        )
+        rows = self.rows(f"{sql} order by {order} limit ? offset ?", *parameters, _limit(limit), offset)
         return [table.decode(row) for row in rows]
 
     # -------------------------------------------------------------- memories
@@ -253,11 +271,11 @@ class Reading:
 
     def memories(
         self,
-        condition: str = "1",
+        condition: str = "true",
         parameters: Sequence[Any] = (),
         *,
         order: str = "m.row",
-        limit: int = -1,
+        limit: int | None = None,
         offset: int = 0,
         expired: bool = False,
     ) -> list[MemoryItem]:
@@ -267,16 +285,16 @@ class Reading:
             condition: of memories `m` and usages `u`.
             parameters: what its question marks stand for.
             order: by which the result is sorted.
-            limit: how many at most; -1 for all.
+            limit: how many at most; None for all.
             offset: how many are passed over.
             expired: whether those whose time is over count as well.
         """
-        alive, now = ("1", ()) if expired else (self.alive, (self.now,))
-        rows = self.connection.execute(
+        alive, now = ("true", ()) if expired else (self.alive, (self.now,))
+        rows = self.rows(
             f"""select m.*, coalesce(u.count, 0) as access_count, u.at as accessed_at
             from memories m left join usages u on u.memory = m.id and {self.live("u")}
             where {self.live("m")} and {alive} and {condition} order by {order} limit ? offset ?""",
-            (*now, *parameters, limit, offset),
+            *(*now, *parameters, _limit(limit), offset),
         )
         return [MEMORIES.decode(row) for row in rows]
 
@@ -351,6 +369,11 @@ class Reading:
     def first_chain(self, workflow: str) -> ThoughtChain:
         """The workflow's main line of thought; every workflow has one from its beginning."""
         return self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
+
+
+def _limit(limit: int | None) -> int:
+    """A number that is never reached for none."""
+    return 2**63 - 1 if limit is None else limit
 
 
 def _noun(table: Table[Any]) -> str:

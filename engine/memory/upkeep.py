@@ -194,7 +194,7 @@ class DeleteExpiredMemories(Request[int]):
         return len(over)
 
     @staticmethod
-    def _until(unit: Unit, time: float, which: str = "1") -> list[core.MemoryItem]:
+    def _until(unit: Unit, time: float, which: str = "true") -> list[core.MemoryItem]:
         return unit.reading.memories(
             f"m.expires_at <= ? and {which}", (time,), order="m.expires_at, m.row", limit=SWEEP, expired=True
         )

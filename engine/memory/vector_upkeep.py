@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
+from engine.memory.connection import TablesError
 from engine.memory.embedding import OTHER_SIZE, Embedder, EmbedderError, Vector
 from engine.memory.vectors import VectorWriter
 
@@ -24,15 +23,14 @@ class VectorUpkeep:
     """Gives each text that memory has a vector; `close` it.
 
     Args:
-        vectors: where they are kept.
-        memories: the database of the memories.
+        make: opens what keeps them.
         embedder: who makes them.
     """
 
-    def __init__(self, vectors: Path, memories: Path, embedder: Embedder) -> None:
+    def __init__(self, make: Callable[[str], VectorWriter], embedder: Embedder) -> None:
         self._embedder = embedder
         self._thread = ThreadPoolExecutor(1, "memory-vectors")
-        self._make = partial(VectorWriter, vectors, memories, embedder.id)
+        self._make = partial(make, embedder.id)
         self._writer: VectorWriter | None = None
         """Set, used and closed in the thread."""
         self._woken = asyncio.Event()
@@ -75,7 +73,7 @@ class VectorUpkeep:
             self._woken.clear()
             try:
                 embedded = await self._page(await self._do(self._opened))
-            except (EmbedderError, sqlite3.Error, OSError, ImportError) as error:
+            except (EmbedderError, TablesError, OSError, ImportError) as error:
                 self.fault = str(error)
                 self._settled.set()
                 await asyncio.sleep(pause)

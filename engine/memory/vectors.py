@@ -1,25 +1,20 @@
-"""`vectors.db`: the vectors of texts that memories ever had, by their digests and who made them.
+"""The vectors of texts that memories ever had, by their digests and who made them.
 
-It is a cache beside the journal and beside `memory.db`: a vector depends on its text alone, so that tables
-which are built again find theirs. The signs of a vector's numbers choose candidates, 48 bytes each in memory
-for MiniLM; the candidates' likeness is that of the whole vectors, which stay on the disk.
+They are a cache beside the journal and beside the tables of memory. The signs of a vector's numbers choose
+candidates; the candidates' likeness is that of the whole vectors, which stay in the database. Where that does
+not compare signs itself they are in memory, 48 bytes each for MiniLM.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
 
-from engine.core.store.places import is_plain, is_untouched, note_closed, note_open, remove_cache
-from engine.memory.database import connect
+from engine.memory.connection import Connection, TablesError, transaction
 from engine.memory.embedding import Vector
 from engine.memory.scoring import embedded_text
 
-VECTORS = "vectors.db"
-FORMAT = 1
 PAGE = 64
 """Texts that are looked up at a time."""
 CHUNK = 65_536
@@ -30,15 +25,14 @@ CANDIDATES, CANDIDATES_LEAST, CANDIDATES_MOST = 5, 500, 2_000
 Among a hundred of 4,000 sentences were 0.975 of the nearest ten.
 """
 
-_TABLES = (
-    "create table embedders(number integer primary key, id text not null unique, dim integer) strict",
+VECTOR_TABLES = (
+    "create table embedders(number {number}, id {text} not null unique, dim {integer}){behind}",
     # A text without signs cannot be embedded.
     """create table signs(
-        number integer primary key, embedder integer not null, digest text not null, signs blob,
+        number {number}, embedder {integer} not null, digest {text} not null, signs {bits},
         unique(embedder, digest)
-    ) strict""",
-    "create table vectors(number integer primary key, numbers blob not null) strict",
-    f"pragma user_version = {FORMAT}",
+    ){behind}""",
+    "create table vectors(number {integer} primary key, numbers {blob} not null){behind}",
 )
 
 
@@ -46,102 +40,79 @@ class VectorWriter:
     """Keeps the vectors of one embedder; used in one thread only.
 
     Args:
-        path: the database, which is made anew where it cannot be used.
-        memories: that of the memories.
+        connection: to the vectors.
+        memories: a connection to the memories, which may be the same.
+        table: what these are called there.
         embedder: whose vectors these are.
-
-    Raises:
-        sqlite3.Error, OSError: it cannot be made.
+        closed: called when the connection was closed in good order.
     """
 
-    def __init__(self, path: Path, memories: Path, embedder: str) -> None:
-        self._path = path
-        if is_untouched(path) is False or not is_plain(path):
-            remove_cache(path)
-        try:
-            self._connection = self._opened()
-        except sqlite3.DatabaseError:
-            remove_cache(path)
-            self._connection = self._opened()
-        # Attached to the connection that writes, memories would be locked by each of its transactions.
-        self._memories = connect(path, writing=False)
-        self._memories.execute("attach ? as memory", (str(memories),))
-        self._embedder = embedder
+    def __init__(
+        self,
+        connection: Connection,
+        memories: Connection,
+        table: str,
+        embedder: str,
+        closed: Callable[[], object],
+    ) -> None:
+        self._connection, self._memories, self._table = connection, memories, table
+        self._embedder, self._closed = embedder, closed
         self._number = _number_of(self._connection, embedder)[0]
         self.row = 0
         """Memories up to this row have a vector, or cannot have one."""
         counted = "select count(signs) from signs where embedder = ?"
-        self.count = int(self._connection.execute(counted, (self._number,)).fetchone()[0])
+        self.count = int(self._connection.rows(counted, (self._number,))[0][0])
         """Texts that have a vector."""
-
-    def _opened(self) -> sqlite3.Connection:
-        note_open(self._path)
-        connection = connect(self._path, writing=True)
-        try:
-            if _format(connection) == 0:
-                connection.execute("begin immediate")
-                for statement in _TABLES:
-                    connection.execute(statement)
-                connection.execute("commit")
-            checked = connection.execute("pragma quick_check(1)").fetchone()[0]
-            if _format(connection) != FORMAT or checked != "ok":
-                raise sqlite3.DatabaseError("it is damaged, or of another format")  # noqa: TRY301 - closes below
-        except BaseException:
-            connection.close()  # which ends what it began, and what it has locked
-            raise
-        return connection
 
     def lacking(self) -> dict[str, str]:
         """Texts of memories that have no vector, by digest, the oldest first; none where all have one."""
-        rows = self._memories.execute(
-            """select m.row, m.digest, m.description, m.content from memory.memories m
+        rows = self._memories.rows(
+            f"""select m.row, m.digest, m.description, m.content from {self._table} m
             where m.row > ? and not exists(select 1 from signs s where s.embedder = ? and s.digest = m.digest)
             order by m.row limit ?""",
             (self.row, self._number, PAGE),
-        ).fetchall()
+        )
         self.row = rows[0][0] - 1 if rows else self.rows
         return {row[1]: embedded_text(row[2], row[3]) for row in rows}
 
     @property
     def rows(self) -> int:
         """The last row of a memory."""
-        return int(self._memories.execute("select coalesce(max(row), 0) from memory.memories").fetchone()[0])
+        ((last,),) = self._memories.rows(f"select coalesce(max(m.row), 0) from {self._table} m")
+        return int(last)
 
     def keep(self, dim: int, vectors: dict[str, Vector | None]) -> None:
         """Keep vectors by the digests of their texts; None of a text that cannot be embedded."""
         import numpy as np  # late: it takes a while, and is there with an embedder only
 
         connection = self._connection
-        connection.execute("begin immediate")
-        try:
+        with transaction(connection):
             if not self._number:
-                row = connection.execute("insert into embedders(id, dim) values(?, ?)", (self._embedder, dim))
-                self._number = int(row.lastrowid or 0)
+                self._number = connection.add(
+                    "insert into embedders(id, dim) values(?, ?)", (self._embedder, dim), "number"
+                )
+                connection.expect_signs(self._number, -(-dim // 64) * 64)
             for digest, vector in vectors.items():
                 signs = None if vector is None else _signs(np.frombuffer(vector, np.float32)).tobytes()
-                row = connection.execute(
-                    "insert or ignore into signs(embedder, digest, signs) values(?, ?, ?)",
-                    (self._number, digest, signs),
+                number = connection.add(
+                    "insert into signs(embedder, digest, signs) values(?, ?, ?) on conflict do nothing",
+                    (self._number, digest, signs and connection.bits(signs)),
+                    "number",
                 )
-                if vector is not None and row.rowcount:
+                if vector is not None and number:
                     halves = np.frombuffer(vector, np.float32).astype(np.float16).tobytes()
-                    connection.execute("insert into vectors values(?, ?)", (row.lastrowid, halves))
-            connection.execute("commit")
-            self.count += sum(vector is not None for vector in vectors.values())
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("rollback")
-            raise
+                    connection.run("insert into vectors values(?, ?)", (number, halves))
+        self.count += sum(vector is not None for vector in vectors.values())
 
     def drop_others(self) -> None:
         """Let go of the vectors of other embedders."""
-        if self._connection.execute("select 1 from embedders where number <> ?", (self._number,)).fetchone():
+        if self._connection.rows("select 1 from embedders where number <> ?", (self._number,)):
             for statement in (
                 "delete from vectors where number in (select number from signs where embedder <> ?)",
                 "delete from signs where embedder <> ?",
                 "delete from embedders where number <> ?",
             ):
-                self._connection.execute(statement, (self._number,))
+                self._connection.run(statement, (self._number,))
 
     @property
     def dim(self) -> int:
@@ -150,22 +121,17 @@ class VectorWriter:
 
     def close(self) -> None:
         """Close the database, and note that this was in good order."""
-        self._memories.close()
         self._connection.close()
-        note_closed(self._path)
+        self._closed()
 
 
 _BY_NUMBER = "s.number"
 
 
-def _format(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("pragma user_version").fetchone()[0])
-
-
-def _number_of(connection: sqlite3.Connection, embedder: str) -> tuple[int, int]:
+def _number_of(connection: Connection, embedder: str) -> tuple[int, int]:
     """Number and dimension of an embedder; zeros where it has no vectors."""
-    row = connection.execute("select number, dim from embedders where id = ?", (embedder,)).fetchone()
-    return (int(row[0]), int(row[1])) if row is not None else (0, 0)
+    rows = connection.rows("select number, dim from embedders where id = ?", (embedder,))
+    return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
 
 
 def _signs(numbers: Any) -> Any:
@@ -177,19 +143,34 @@ def _signs(numbers: Any) -> Any:
     return np.packbits(bits)
 
 
+class VectorSource(Protocol):
+    """Where the vectors are read."""
+
+    name: str
+    compares: bool
+    """Whether signs are compared there."""
+
+    def opened(self) -> tuple[Connection | None, bool]:
+        """The connection, None where there is nothing to read, and whether it is another than before."""
+
+    def candidates(self, embedder: int, signs: bytes, count: int) -> list[int]:
+        """The vectors of an embedder whose signs are most like these, by their numbers, where it compares."""
+
+    def close(self) -> None:
+        """Close what it opened."""
+
+
 class StoredLikeness:
     """The vectors of one embedder, as searches use them; used in the reading thread only.
 
     A database that is missing, damaged or of another embedder brings up nothing.
     """
 
-    def __init__(self, path: Path, embedder: str) -> None:
+    def __init__(self, source: VectorSource, embedder: str) -> None:
         self.embedder = embedder
         self.note = ""
-        self._path = path
-        self._connection: sqlite3.Connection | None = None
-        self._place = 0
-        """The inode of the file that is open; one that takes its place is opened instead."""
+        self._source = source
+        self._connection: Connection | None = None
         self._of = self._last = self._count = 0
         self.dim = 0
         """Numbers of a vector; 0 where there is none yet."""
@@ -204,36 +185,39 @@ class StoredLikeness:
     def refresh(self) -> bool:
         """Take in vectors that were written since; whether there are any."""
         try:
-            place = self._path.lstat().st_ino
-            if place != self._place:
-                self.close()
-                if not is_plain(self._path) or is_untouched(self._path) is False:
-                    return False
-                self._connection, self._place = connect(self._path, writing=False), place
+            self._connection, other = self._source.opened()
+            if other or self._connection is None:
                 self._of = self._last = self._count = 0
-            assert self._connection is not None
-            if not self._of and _format(self._connection) == FORMAT:
-                self._of, self.dim = _number_of(self._connection, self.embedder)
-            if self._of:
-                self._load(self._connection)
+            if self._connection is not None:
+                if not self._of:
+                    self._of, self.dim = _number_of(self._connection, self.embedder)
+                if self._of:
+                    (self._recount if self._source.compares else self._load)(self._connection)
             self.note = ""
-        except FileNotFoundError:
-            self._count = 0
-        except (sqlite3.Error, OSError, ImportError, ValueError) as error:
-            self.note = f"{self._path.name} cannot be read ({error}); words alone count"
-            self._count = 0
+        except (TablesError, OSError, ImportError, ValueError) as error:
+            self._trouble(error)
         return self._count > 0
 
-    def _load(self, connection: sqlite3.Connection) -> None:
+    def _trouble(self, error: Exception) -> None:
+        self.note = f"{self._source.name} cannot be read ({error}); words alone count"
+        self._count = 0
+
+    def _recount(self, connection: Connection) -> None:
+        ((count, last),) = connection.rows(
+            "select count(signs), coalesce(max(number), 0) from signs where number > ? and embedder = ?",
+            (self._last, self._of),
+        )
+        self._count, self._last = self._count + count, max(self._last, last)
+
+    def _load(self, connection: Connection) -> None:
         import numpy as np
 
         width = -(-self.dim // 64)
-        fresh = connection.execute(
+        while rows := connection.rows(
             "select number, signs from signs where number > ? and +embedder = ? and length(signs) = ? "
-            "order by number",
+            "order by number limit 10000",
             (self._last, self._of, width * 8),
-        )
-        while rows := fresh.fetchmany(10_000):
+        ):
             end = self._count + len(rows)
             if self._numbers is None or end > len(self._numbers):
                 numbers: Any = np.zeros(end * 5 // 4, np.int64)
@@ -284,13 +268,15 @@ class StoredLikeness:
         import numpy as np
 
         wanted = max(CANDIDATES * count, CANDIDATES_LEAST, min(self._count // 100, CANDIDATES_MOST))
+        signs = _signs(np.frombuffer(query, np.float32))
+        if self._source.compares:
+            return _BY_NUMBER, self._source.candidates(self._of, signs.tobytes(), wanted)
         if wanted >= self._count:
             return _BY_NUMBER, [int(number) for number in self._numbers[: self._count]]
-        signs = _signs(np.frombuffer(query, np.float32)).view(np.uint64)
         apart: Any = np.zeros(self._count, np.uint16)
         for at in range(0, self._count, CHUNK):
             part = slice(at, min(at + CHUNK, self._count))
-            for column, sign in zip(self._signs, signs, strict=True):
+            for column, sign in zip(self._signs, signs.view(np.uint64), strict=True):
                 apart[part] += np.bitwise_count(column[part] ^ sign)
         near = np.flatnonzero(apart <= np.partition(apart, wanted)[wanted])[: 4 * wanted]
         return _BY_NUMBER, [int(number) for number in self._numbers[near]]
@@ -306,27 +292,25 @@ class StoredLikeness:
         return dict(zip((row[0] for row in rows), cosines.tolist(), strict=True))
 
     def _rows(self, column: str, keys: Sequence[object]) -> list[Any]:
-        assert self._connection is not None
-        rows: list[Any] = []
+        connection, rows = self._connection, list[Any]()
+        assert connection is not None
         # The planner would go through all of the embedder, where numbers are known already.
-        of = "+s.embedder" if column == _BY_NUMBER else "s.embedder"
+        free = connection.unindexed if column == _BY_NUMBER else ""
         try:
             for at in range(0, len(keys), 5_000):
                 some = keys[at : at + 5_000]
                 marks = ", ".join("?" * len(some))
-                rows += self._connection.execute(
-                    "select s.digest, v.numbers from signs s cross join vectors v on v.number = s.number "
-                    f"where {of} = ? and {column} in ({marks}) and length(v.numbers) = ?",
+                rows += connection.rows(
+                    "select s.digest, v.numbers from signs s cross join vectors v where v.number = s.number "
+                    f"and {free}s.embedder = ? and {column} in ({marks}) and length(v.numbers) = ?",
                     (self._of, *some, 2 * self.dim),
                 )
-        except sqlite3.Error as error:
-            self.note = f"{self._path.name} cannot be read ({error}); words alone count"
+        except TablesError as error:
+            self._trouble(error)
             return []
         return rows
 
     def close(self) -> None:
         """Close its connection."""
-        self._place = 0
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection = None
+        self._source.close()

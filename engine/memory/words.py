@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
-from engine.memory.tables import TOKENIZER
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 
 _STOP_WORDS = """
     a about after all also an and any are as at be because been but by can could did do does for from had
@@ -107,10 +107,14 @@ class Tokens:
 
     def _cut(self, texts: Sequence[str]) -> list[tuple[str, int]]:
         """All words of texts by their stem, each with the place of its text."""
+        return [(term, at) for term, at, _ in self.places_of(texts)]
+
+    def places_of(self, texts: Sequence[str]) -> list[tuple[str, int, int]]:
+        """All words of texts by their stem, each with the place of its text and its own place there."""
         self._scratch.executemany("insert into q(rowid, x) values(?, ?)", list(enumerate(texts)))
-        rows = self._scratch.execute("select term, doc from qv order by doc").fetchall()
+        rows = self._scratch.execute("select term, doc, offset from qv order by doc, offset").fetchall()
         self._scratch.rollback()
-        return [(str(term), int(at)) for term, at in rows]
+        return [(str(term), int(at), int(place)) for term, at, place in rows]
 
     def close(self) -> None:
         """Close the scratch database."""

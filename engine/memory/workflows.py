@@ -384,12 +384,13 @@ def _reaches(reading: Reading, source: str, target: str) -> bool:
     live = reading.live("d")
     rows = reading.rows(
         f"""with recursive reached(id) as (
-            values(?) union select d.target from dependencies d join reached r on d.source = r.id and {live}
+            select d.target from dependencies d where d.source = ? and {live}
+            union select d.target from dependencies d join reached r on d.source = r.id and {live}
         ) select 1 from reached where id = ?""",
         source,
         target,
     )
-    return bool(rows)
+    return source == target or bool(rows)
 
 
 class RecordArtifact(Request[core.Artifact]):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from engine.core.journal import MEMORY, Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore, parse_ref
 from engine.memory import fold, scoring
+from engine.memory.connection import Connection, TablesError, ValueRefused
 from engine.memory.database import Projection
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
 from engine.memory.tables import Reading
@@ -47,7 +47,7 @@ CATCH_UP_PAGE = 1_000
 class Unit:
     """A unit of work: all that it emits is written, or nothing."""
 
-    def __init__(self, connection: sqlite3.Connection, head: tuple[int, str], job: _Job) -> None:
+    def __init__(self, connection: Connection, head: tuple[int, str], job: _Job) -> None:
         self._connection = connection
         self._head = head
         self._job = job
@@ -91,19 +91,19 @@ class Unit:
             MemoryUnavailable: the database refused, which concerns the whole.
         """
         unit = Unit(self._connection, self._head, replace(self._job, **other))
-        self._connection.execute("savepoint part")
+        self._connection.run("savepoint part")
         error = None
         try:
             work(unit)
         except Exception as fault:  # whatever it is, it is handed back
             error = _as_fault(fault)
-            self._connection.execute("rollback to part")
+            self._connection.run("rollback to part")
             if isinstance(error, MemoryUnavailable):
                 raise error from fault
         else:
             self.events += unit.events
             self._head = unit._head
-        self._connection.execute("release part")
+        self._connection.run("release part")
         return error
 
     def made_before(self, kind: type[Payload], key: str, workflow: str = "") -> str:
@@ -207,7 +207,7 @@ class Writer:
             page = await self._store.read(MEMORY, version + 1, version + CATCH_UP_PAGE)
             try:
                 await loop.run_in_executor(self._thread, self._projection.apply, page)
-            except sqlite3.Error as error:
+            except TablesError as error:
                 raise _refused(error) from error
             version, digest = page[-1].version, page[-1].hash
         self._head = (version, digest)
@@ -231,7 +231,7 @@ class Writer:
             head = await loop.run_in_executor(self._thread, self._decide, group)
             await self._make_durable(group, head)
         except (MemoryFault, JournalError) as error:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(TablesError):
                 await loop.run_in_executor(self._thread, self._projection.roll_back)
             for job in group:
                 job.error = job.error or error
@@ -247,21 +247,21 @@ class Writer:
         """Run every write within one open transaction; those that fail are taken back alone."""
         connection, head = self._projection.connection, self._head
         try:
-            connection.execute("begin immediate")
+            connection.begin()
             for job in group:
-                connection.execute("savepoint job")
+                connection.run("savepoint job")
                 unit = Unit(connection, head, job)
                 try:
                     job.answer = job.work(unit)
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
                     job.error = _as_fault(error)
-                    connection.execute("rollback to job")
+                    connection.run("rollback to job")
                 else:
                     job.events = unit.events
                     if unit.events:
                         head = (unit.events[-1].version, unit.events[-1].hash)
-                connection.execute("release job")
-        except sqlite3.Error as error:
+                connection.run("release job")
+        except TablesError as error:
             raise _refused(error) from error
         return head
 
@@ -273,8 +273,8 @@ class Writer:
         self._head = head
         try:
             await loop.run_in_executor(self._thread, self._show, placed)
-        except sqlite3.Error as error:
-            with contextlib.suppress(sqlite3.Error):
+        except TablesError as error:
+            with contextlib.suppress(TablesError):
                 await loop.run_in_executor(self._thread, self._projection.roll_back)
             if not placed:
                 raise _refused(error) from error
@@ -285,24 +285,22 @@ class Writer:
         connection = self._projection.connection
         if placed:
             places = [(event.seq, event.version) for event in placed]
-            connection.executemany("update operations set seq = ? where number = ?", places)
+            connection.run_many("update operations set seq = ? where number = ?", places)
             self._projection.note_head(placed[-1])
-        connection.execute("commit")
+        connection.run("commit")
 
 
-def _refused(error: sqlite3.Error) -> MemoryUnavailable:
+def _refused(error: TablesError) -> MemoryUnavailable:
     return MemoryUnavailable(
         f"Memory cannot be written just now ({error}): check the space on the disk, then try again."
     )
 
 
 def _as_fault(error: Exception) -> Exception:
-    """SQLite's and Python's words about a value as memory's own."""
-    if isinstance(error, sqlite3.OperationalError):
-        return _refused(error)
-    if isinstance(error, (sqlite3.Error, UnicodeError, OverflowError)):
+    """The database's and Python's words about a value as memory's own."""
+    if isinstance(error, (ValueRefused, UnicodeError, OverflowError)):
         return MemoryInputError("", f"The request holds a value that cannot be kept: {error}.")
-    return error
+    return _refused(error) if isinstance(error, TablesError) else error
 
 
 def remember(

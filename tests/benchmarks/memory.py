@@ -30,7 +30,7 @@ from engine.memory.embedder_choice import MINILM, EmbedderChoice
 from engine.memory.memories import HybridSearch, StoreMemory
 from engine.memory.memory import Memory
 from engine.memory.scoring import text_digest
-from engine.memory.vectors import VECTORS, VectorWriter
+from engine.memory.sqlite import FileMemory
 from engine.memory.workflows import CreateWorkflow
 
 MEMORIES = int(os.environ.get("PILOTHOUSE_BENCH_MEMORIES", "100000"))
@@ -84,7 +84,7 @@ def _embed(directory: Path, texts: list[str]) -> None:
 
     dice = np.random.default_rng(3)
     groups = dice.standard_normal((2_000, minilm.DIMENSION), np.float32)
-    writer = VectorWriter(directory / VECTORS, directory / "memory.db", minilm.ID)
+    writer = FileMemory(directory.parent).vectors(minilm.ID)
     for at in range(0, len(texts), 10_000):
         some = texts[at : at + 10_000]
         rows = groups[dice.integers(0, len(groups), len(some))] * np.float32(0.7)

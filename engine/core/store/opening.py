@@ -18,11 +18,12 @@ from engine.core.store.blobs import BlobStore
 from engine.core.store.places import clear, read_plain
 from engine.core.store.port import DATA_DIRECTORY, DATABASE
 from engine.core.store.sqlite import SqliteJournal, claim
-from engine.core.store.stored import StoredJournal
+from engine.core.store.stored import StoredJournal, not_in_a_file
 from engine.core.text import clean_line
 
 if TYPE_CHECKING:
     from engine.core.store.postgres_blobs import PostgresBlobs
+    from engine.core.store.postgres_schema import Address
 
 NOTE = "journal.url"
 """In the data directory: where the journal is that is not in it, without any password."""
@@ -45,7 +46,7 @@ async def open_journal(
         JournalError: it cannot be opened; see `SqliteJournal.open` and `open_postgres`.
     """
     noted = _noted(workspace)
-    if not (url := os.environ.get(JOURNAL, "")):
+    if (address := address_of(workspace)) is None:
         if noted:
             raise JournalError(
                 f"The journal of {workspace} is in PostgreSQL ({noted}): name it with --journal URL or in "
@@ -53,9 +54,7 @@ async def open_journal(
             )
         return await SqliteJournal.open(workspace, clock=clock, create=create, read_only=read_only)
     from engine.core.store.postgres import is_empty, open_postgres
-    from engine.core.store.postgres_schema import read_address
 
-    address = read_address(url, workspace)
     if noted not in ("", address.place):
         raise JournalError(
             f"The journal of {workspace} is at {noted}, and {address.place} was named: name the one it "
@@ -76,6 +75,31 @@ async def open_journal(
         await store.close()
         raise
     return store
+
+
+def address_of(workspace: Path) -> Address | None:
+    """Where in PostgreSQL the journal of a workspace is said to be; None for its own file.
+
+    Raises:
+        JournalError: the URL is none.
+    """
+    if not (url := os.environ.get(JOURNAL, "")):
+        return None
+    from engine.core.store.postgres_schema import read_address
+
+    return read_address(url, workspace)
+
+
+def journal_file(workspace: Path) -> Path:
+    """The file of a workspace's journal, for what works on a file; it may not be there.
+
+    Raises:
+        JournalError: the journal is in PostgreSQL.
+    """
+    address = address_of(workspace)
+    if place := address.place if address is not None else _noted(workspace):
+        raise not_in_a_file(place, workspace)
+    return workspace / DATA_DIRECTORY / DATABASE
 
 
 def note_place(workspace: Path, place: str) -> None:
@@ -108,22 +132,16 @@ def blobs_of(workspace: Path, clock: Clock) -> BlobStore:
     Raises:
         JournalError: the URL of the journal is none.
     """
-    url = os.environ.get(JOURNAL, "")
-    return BlobStore(
-        workspace / DATA_DIRECTORY / "blobs", shared_blobs(url, workspace, clock) if url else None
-    )
+    address = address_of(workspace)
+    shared = shared_blobs(address, clock) if address is not None else None
+    return BlobStore(workspace / DATA_DIRECTORY / "blobs", shared)
 
 
-def shared_blobs(url: str, workspace: Path, clock: Clock) -> PostgresBlobs:
-    """The blobs beside a journal in PostgreSQL.
-
-    Raises:
-        JournalError: it is no URL of one.
-    """
+def shared_blobs(address: Address, clock: Clock) -> PostgresBlobs:
+    """The blobs beside a journal in PostgreSQL."""
     from engine.core.store.postgres_blobs import PostgresBlobs
-    from engine.core.store.postgres_schema import read_address
 
-    return PostgresBlobs(read_address(url, workspace), clock)
+    return PostgresBlobs(address, clock)
 
 
 async def open_store(workspace: Path, clock: Clock, *, create: bool) -> StoredJournal:

@@ -84,13 +84,17 @@ class JournalStore(Protocol):
         """The place of the last durable event of a journal that is open for writing."""
 
     async def close(self) -> None:
-        """Commit what waits, let followers finish, and let others write. May be called again."""
+        """Commit what waits, let followers finish, and let others write.
+
+        May be called again, and finishes even when its caller is cancelled.
+        """
 
     async def commit(self, events: Sequence[Event]) -> list[Event]:
         """Make events durable, all or none, and answer them with their place in the workspace.
 
-        They must follow the heads of their streams. Calls made at the same time do not affect one another.
-        Once called the events are written even if the caller is cancelled.
+        They must follow the heads of their streams. Calls made at the same time share a transaction and do
+        not affect one another. Once called the events are written even if the caller is cancelled. That each
+        hash continues its chain is not checked here but by `engine.core.store.verify`.
 
         Raises:
             JournalConflict: a version does not follow its stream's head.
@@ -143,7 +147,11 @@ class JournalStore(Protocol):
         Args:
             since: the place (`seq`) of the last event already known.
             stream: only this stream's.
-            follow: continue with new events as they become durable, until the store is closed.
+            follow: continue with new events as they become durable, until the store is closed. A slow
+                follower costs no memory: what it has not taken it reads from the database later.
+
+        Raises:
+            JournalClosed: the store was closed before everything was handed on.
         """
 
     def pages(

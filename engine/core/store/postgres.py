@@ -11,9 +11,10 @@ import asyncio
 import os
 import re
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
 
 from engine.core.journal import (
@@ -26,6 +27,7 @@ from engine.core.journal import (
     JournalWriteError,
 )
 from engine.core.ports import Clock
+from engine.core.store.database import Dialect
 from engine.core.store.leases import require
 from engine.core.store.port import Row
 from engine.core.store.postgres_schema import (
@@ -41,7 +43,7 @@ from engine.core.store.postgres_schema import (
     writer_name,
 )
 from engine.core.store.schema import COLUMNS, placed, to_event
-from engine.core.store.stored import Dialect, StoredJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.store.writer import Overtaken, Statement, WriterLock
 
 T = TypeVar("T")
@@ -144,6 +146,32 @@ class Link:
                     await connection.close(timeout=5)
                 except asyncpg_errors(OSError, TimeoutError):
                     connection.terminate()
+
+
+class BlockingLink:
+    """A link for threads that may wait; its connection has a loop in a thread of its own. See `Link`."""
+
+    def __init__(self, address: Address, clock: Clock, begin: Callable[[Any], Awaitable[None]]) -> None:
+        self._make = partial(Link, address, clock, begin)
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._link: Link
+
+    def use(self, work: Callable[[Any], Awaitable[T]], *, again: bool = True) -> T:
+        """Do something with the connection; see `Link.use`."""
+        with self._starting:
+            if self._loop is None:
+                self._loop, self._link = asyncio.new_event_loop(), self._make()
+                threading.Thread(target=self._loop.run_forever, name="postgresql", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(self._link.use(work, again=again), self._loop).result()
+
+    def close(self) -> None:
+        """End connection and thread; it begins anew where it is used again."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+            if loop is not None:
+                asyncio.run_coroutine_threadsafe(self._link.close(), loop).result()
+                loop.call_soon_threadsafe(loop.stop)
 
 
 class PostgresLedger:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from engine.core.journal import BlobWriteError, JournalError
 from engine.core.ports import Clock
-from engine.core.store.postgres import Link
+from engine.core.store.postgres import BlockingLink
 from engine.core.store.postgres_schema import Address, asyncpg_errors, check_version, missing, sentence
 
 T = TypeVar("T")
 
 
 class PostgresBlobs:
-    """Keeps and fetches blobs for threads that may wait; its connection has a loop in a thread of its own."""
+    """Keeps and fetches blobs, for threads that may wait."""
 
     def __init__(self, address: Address, clock: Clock) -> None:
-        self._address, self._clock = address, clock
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._link: Link
-        self._starting = threading.Lock()
+        self._address = address
+        self._link = BlockingLink(address, clock, self._begin)
 
     def keep(self, digest: str, content: bytes) -> None:
         """Keep a blob durably.
@@ -56,13 +52,8 @@ class PostgresBlobs:
         return [str(digest) for (digest,) in rows]
 
     def _run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._link = Link(self._address, self._clock, self._begin)
-                threading.Thread(target=self._loop.run_forever, name="journal blobs", daemon=True).start()
         try:
-            return asyncio.run_coroutine_threadsafe(self._link.use(work), self._loop).result()
+            return self._link.use(work)
         except asyncpg_errors() as error:
             raise JournalError(sentence(error, self._address)) from error
 

@@ -129,7 +129,8 @@ def asyncpg_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
     """What asyncpg raises, and others."""
     import asyncpg
 
-    return (asyncpg.PostgresError, asyncpg.InterfaceError, *others)
+    # The last is what it raises where the server ended a connection at rest.
+    return (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, *others)
 
 
 def lost(error: Exception) -> bool:

@@ -29,6 +29,7 @@ from engine.core.journal import (
     JournalWriteError,
 )
 from engine.core.ports import Clock
+from engine.core.store.database import Dialect
 from engine.core.store.places import (
     clear,
     is_regular,
@@ -39,7 +40,7 @@ from engine.core.store.places import (
 )
 from engine.core.store.port import DATA_DIRECTORY, DATABASE, Row
 from engine.core.store.schema import insert, read_only_uri, require_journal, torn_end
-from engine.core.store.stored import Dialect, StoredJournal
+from engine.core.store.stored import StoredJournal
 from engine.core.store.writer import GROUP_LIMIT, Statement, WriterLock
 
 T = TypeVar("T")

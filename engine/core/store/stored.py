@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, cast
 
 from engine import __version__
 from engine.core.journal import Event, JournalClosed, JournalCorrupt, JournalError, JournalReadError
+from engine.core.store.database import Database, Tail
 from engine.core.store.port import START, Head, Row, StoredSnapshot, parse_ref
 from engine.core.store.schema import COLUMNS, to_event
 from engine.core.store.writer import GroupWriter, Ledger
@@ -55,76 +53,6 @@ SNAPSHOT_DISTANCE = 500
 sessions leave one from which the state before the newest events is soon had."""
 
 
-class Dialect(NamedTuple):
-    """The SQL that databases have different words for; `?` is a parameter in all of them."""
-
-    names: str
-    """The values of a JSON list, as rows `names(value)`."""
-    places: str
-    """The members of a JSON object, as rows `places(key, value)`."""
-    kind: str
-    """The column `kind`, so that its index is not used."""
-    state: str
-    """A kept state `s.state`, however damaged it is."""
-
-
-class Database(Protocol):
-    """Where a journal is kept."""
-
-    dialect: Dialect
-    resources: AsyncExitStack
-    """What is let go with it, the last of it first."""
-
-    @property
-    def place(self) -> str:
-        """Where that is, in words."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None where it is none of this machine."""
-
-    async def fetch(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """All rows of a query.
-
-        Raises:
-            JournalCorrupt: the data are damaged.
-            JournalReadError: they cannot be read just now.
-            JournalClosed: the journal was closed.
-        """
-
-    async def news(self, told: asyncio.Event) -> None:
-        """Wait until another process may have written, or until this is told so."""
-
-    async def last_given_seq(self) -> int:
-        """The last place ever given out, as remembered apart from the events; 0 when it is not."""
-
-    async def damage(self) -> str:
-        """What is wrong beside the events; empty when all is sound."""
-
-
-class Tail:
-    """A ring of the last committed events, shared by all who follow; each keeps only its own place."""
-
-    def __init__(self, last_seq: int, size: int) -> None:
-        """Begin after `last_seq`, with room for `size` events."""
-        self._ring: deque[Event] = deque(maxlen=size)
-        self._last = last_seq
-
-    def extend(self, events: Iterable[Event]) -> None:
-        """Add events that follow the last one without a gap."""
-        self._ring.extend(events)
-        if self._ring:
-            self._last = self._ring[-1].seq
-
-    def after(self, seq: int, limit: int) -> list[Event] | None:
-        """Up to `limit` events that follow `seq`, or None when some of them are only on disk."""
-        first = self._last - len(self._ring) + 1
-        if seq + 1 < first:
-            return None
-        start = seq + 1 - first
-        return list(islice(self._ring, start, start + limit))
-
-
 class StoredJournal:
     """The one durable record of a workspace; always `close` it.
 
@@ -134,11 +62,8 @@ class StoredJournal:
 
     def __init__(self, database: Database) -> None:
         self.torn = 0
-        """Bytes of the journal's end that this opening found torn, and that are no part of it."""
         self.notes: tuple[str, ...] = ()
-        """What this opening put right, in sentences."""
         self.writers: tuple[str, ...] = ()
-        """The versions of Pilothouse that wrote to it, oldest first."""
         self._database = database
         self._writer: GroupWriter | None = None
         self._tail = Tail(0, TAIL)
@@ -154,10 +79,7 @@ class StoredJournal:
             JournalError: it is in no file.
         """
         if self._database.path is None:
-            raise JournalError(
-                f"This works on a journal in a file, and this one is at {self._database.place}: copy it to "
-                "a file first: pilothouse journal copy"
-            )
+            raise not_in_a_file(self._database.place)
         return self._database.path
 
     async def fetch(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -296,10 +218,7 @@ class StoredJournal:
         at_or_before: int | None,
         format: int,  # noqa: A002
     ) -> tuple[int, str] | None:
-        """Version and state of the newest snapshot up to a version whose event is in the journal.
-
-        What is kept beside a stream is named after it and a word: `pilot@mind`.
-        """
+        """Version and state of the newest snapshot up to a version; see `JournalStore`."""
         rows = await self._fetch_kept(
             f"""select version, {self._database.dialect.state} from snapshots s
             where stream = ? and version <= ? and format = ?
@@ -362,10 +281,7 @@ class StoredJournal:
         return self._writer is None
 
     async def close(self) -> None:
-        """Commit what waits, let followers finish, end every thread, and give up the lock.
-
-        May be called again, and finishes even when its caller is cancelled.
-        """
+        """Commit what waits, end every thread, and give up the lock; see `JournalStore`."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="journal close")
         try:
@@ -386,33 +302,12 @@ class StoredJournal:
     # -------------------------------------------------------------- writing
 
     async def commit(self, events: Sequence[Event]) -> list[Event]:
-        """Make events durable, all or none, and answer them with their place in the workspace.
-
-        They must follow the heads of their streams. Calls made at the same time share a transaction and
-        do not affect one another. Once called the events are written even if the caller is cancelled.
-        That each hash continues its chain is not checked here but by `engine.core.store.verify`.
-
-        Raises:
-            JournalConflict: a version does not follow its stream's head.
-            JournalRefused: an event holds what cannot be stored, such as half a surrogate pair.
-            JournalWriteError: the disk refused; the same events can be committed again.
-            JournalClosed: the journal is closed or was opened for reading only.
-        """
+        """Make events durable, all or none; see `JournalStore`."""
         writer = self._writing()
         return await writer.append(tuple(events)) if events else []
 
     async def save_snapshot(self, stream: str, version: int, format: int, state: str) -> None:  # noqa: A002
-        """Keep the state of a stream after an event, and only the newest few of its snapshots.
-
-        Args:
-            stream: the stream.
-            version: the last event that went into the state.
-            format: what the state looks like, so that another format's snapshot is not taken for it.
-            state: any text; it is a cache and never the only copy of anything.
-
-        Raises:
-            JournalError: as `commit`; a caller may well continue without a snapshot.
-        """
+        """Keep the state of a stream after an event; see `JournalStore`."""
         await self._writing().write(
             (
                 (
@@ -436,14 +331,7 @@ class StoredJournal:
         )
 
     async def replace_bodies(self, bodies: Mapping[int, str]) -> None:
-        """Put others in the place of bodies that an event seals, or back; all or none.
-
-        Args:
-            bodies: by the places of their events.
-
-        Raises:
-            JournalError: as `commit`.
-        """
+        """Put others in the place of bodies that an event seals; see `JournalStore`."""
         if bodies:
             places = self._database.dialect.places
             sql = (
@@ -485,19 +373,7 @@ class StoredJournal:
     async def events(
         self, since: int = 0, *, stream: str | None = None, follow: bool = False
     ) -> AsyncIterator[Event]:
-        """Events behind a place, in order, each once.
-
-        Args:
-            since: the place (`seq`) of the last event already known.
-            stream: only this stream's.
-            follow: continue with new events as they become durable, until the store is closed. A slow
-                follower costs no memory: what it has not taken it reads from disk later. A read-only
-                store looks for another process's events four times a second.
-
-        Raises:
-            JournalClosed: the store was closed before everything was handed on.
-            JournalReadError, JournalCorrupt: the file could not be read.
-        """
+        """Events behind a place, in order, each once; see `JournalStore`."""
         async for page in self.pages(since, stream=stream, follow=follow):
             for event in page:
                 yield event
@@ -505,7 +381,7 @@ class StoredJournal:
     async def pages(
         self, since: int = 0, *, stream: str | None = None, follow: bool = False
     ) -> AsyncIterator[list[Event]]:
-        """The same, as many at a time as are at hand; see `events`."""
+        """The same, as many at a time as are at hand; see `JournalStore`."""
         place = since
         until = None if follow else await self.head_seq()
         while until is None or place < until:
@@ -545,21 +421,21 @@ class StoredJournal:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The streams of a journal that is open for writing, sorted.
-
-        Raises:
-            JournalClosed: it was opened for reading only.
-        """
+        """The streams of a journal that is open for writing, sorted; see `JournalStore`."""
         return tuple(sorted(self._writing().heads))
 
     @property
     def last_seq(self) -> int:
-        """The place of the last durable event of a journal that is open for writing.
-
-        Raises:
-            JournalClosed: it was opened for reading only.
-        """
+        """The place of the last durable event; see `JournalStore`."""
         return self._writing().last_seq
+
+
+def not_in_a_file(place: str, workspace: Path | None = None) -> JournalError:
+    """What works on files is not to be had for a journal that is in none."""
+    return JournalError(
+        f"This works on a journal in a file, and this one is at {place}: copy it to a file first, with: "
+        f"pilothouse journal copy URL {workspace or 'WORKSPACE'}"
+    )
 
 
 def _text(state: bytes | str) -> str:

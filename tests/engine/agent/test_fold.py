@@ -53,8 +53,6 @@ from engine.core.sandbox import ItemKind, OfferedBelief, StopGrade, StopItem, St
 from engine.core.state import AgentState
 from engine.core.thinking import Decision, DecisionKind, RecentAction
 
-pytestmark = pytest.mark.both_journals
-
 TEXTS = st.text(max_size=8) | st.sampled_from(["\ud800", "\x1b[31m", "a\0b", "\U0001f6f0"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,

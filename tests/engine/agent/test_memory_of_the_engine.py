@@ -62,13 +62,14 @@ async def test_recall_only_reads(flight: Flight) -> None:
         await flight.engine.recall("search", {"query": "x"}, as_of=10**6)
 
 
+@pytest.mark.only_in_a_file
 async def test_a_memory_that_cannot_be_opened_keeps_nobody_from_flying(
     tmp_path: Path, open_flight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("engine.memory.database.remove_cache", full)
+    monkeypatch.setattr("engine.memory.sqlite.remove_cache", full)
     (tmp_path / ".pilothouse" / "memory.db").mkdir(parents=True)
     flight = await open_flight(tmp_path)
     with pytest.raises(MemoryUnavailable, match="could not be opened"):

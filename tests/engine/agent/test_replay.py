@@ -15,8 +15,6 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.journal import GENESIS, Event, canonical, chain_hash
 
-pytestmark = pytest.mark.both_journals
-
 
 def _rechained(events: list[Event]) -> list[Event]:
     """The events with hashes that follow from what they say now, as a forger would make them."""

@@ -17,6 +17,7 @@ async def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.only_in_a_file
 async def test_a_flipped_bit_in_any_column_or_anywhere_is_named_or_is_no_part_of_the_record(
     workspace: Path,
 ) -> None:
@@ -28,6 +29,7 @@ async def test_a_flipped_bit_in_any_column_or_anywhere_is_named_or_is_no_part_of
     assert (await query_sessions(workspace, "verify", ""))[0] == 0
 
 
+@pytest.mark.only_in_a_file
 async def test_an_event_whose_blob_is_gone_or_changed_is_named(workspace: Path) -> None:
     (blob,) = [path for path in (workspace / ".pilothouse/blobs").rglob("*") if path.is_file()]
     content = blob.read_bytes()

@@ -22,6 +22,7 @@ DATABASE = Path(".pilothouse/journal.db")
 LOG = Path(".pilothouse/journal.db-wal")
 
 
+@pytest.mark.only_in_a_file
 async def test_a_log_that_was_cut_off_anywhere_opens_to_the_last_good_event(
     tmp_path: Path, new_chain, open_store
 ) -> None:
@@ -56,6 +57,7 @@ async def test_a_log_that_was_cut_off_anywhere_opens_to_the_last_good_event(
     assert sum(torn > 0 for _, torn in told) >= 10, "a log that ends in the middle of something says so"
 
 
+@pytest.mark.only_in_a_file
 async def test_a_log_with_a_damaged_frame_says_how_much_of_it_is_lost(
     tmp_path: Path, new_chain, open_store
 ) -> None:
@@ -81,6 +83,7 @@ def _next(new_chain, kept):
     return chain.next()
 
 
+@pytest.mark.only_in_a_file
 async def test_a_journal_that_was_cut_short_says_so_and_is_left_as_it_is(
     tmp_path: Path, new_chain, open_store
 ) -> None:
@@ -128,6 +131,7 @@ async def test_a_clock_that_jumps_changes_no_order_and_breaks_no_chain(tmp_path:
         await SqliteJournal.open(tmp_path, clock=clock)
 
 
+@pytest.mark.only_in_a_file
 def test_a_journal_grows_as_its_events_do_and_each_takes_little(tmp_path: Path) -> None:
     sizes = []
     for count in (600, 3_000):

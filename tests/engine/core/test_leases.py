@@ -7,10 +7,8 @@ import asyncio
 import pytest
 
 from engine.core.store.leases import TABLE, LeaseLost, acquire, holder_of, release, renew, require
-from tests.postgres_server import left_out
 
-needs_server = pytest.mark.skipif(bool(left_out()), reason=left_out())
-pytestmark = needs_server
+pytestmark = [pytest.mark.only_in_a_file, pytest.mark.postgres]
 LONG, OVER = 600, 0
 
 

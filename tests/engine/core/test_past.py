@@ -29,8 +29,6 @@ from engine.core.streams import (
     mark_at_offset,
 )
 
-pytestmark = pytest.mark.both_journals
-
 
 async def recorded(store: SqliteJournal, count: int, stream: str = "pilot-1") -> list[Event]:
     """A stream of so many events: a goal each hundred, beliefs that change and go between them."""

@@ -27,13 +27,13 @@ from engine.core.journal import (
 from engine.core.ports import SystemClock
 from engine.core.store import JOURNAL
 from engine.core.store.blobs import BlobStore
-from engine.core.store.opening import blobs_of, open_journal
+from engine.core.store.opening import blobs_of, journal_file, open_journal
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.postgres_schema import MIGRATIONS, Address, read_address
 from engine.core.store.verify import verify, workspace_head
-from tests.postgres_server import PostgresServer, left_out
+from tests.postgres_server import PostgresServer
 
-needs_server = pytest.mark.skipif(bool(left_out()), reason=left_out())
+pytestmark = pytest.mark.only_in_a_file  # each has its own journals there
 CLOCK = SystemClock()
 LIMIT_S = 60
 
@@ -115,7 +115,7 @@ def test_each_workspace_has_a_schema_of_its_own(tmp_path) -> None:
 # ------------------------------------------------------------------ several writers
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_one_engine_writes_and_another_hears_who_it_is(opened) -> None:
     await opened()
 
@@ -123,7 +123,7 @@ async def test_one_engine_writes_and_another_hears_who_it_is(opened) -> None:
         await opened()
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_writers_that_share_a_journal_give_places_without_gaps(opened, new_chain) -> None:
     stores = [await opened(shared=True) for _ in range(3)]
     chains = [new_chain(f"agent-{number}") for number in range(3)]
@@ -138,7 +138,7 @@ async def test_writers_that_share_a_journal_give_places_without_gaps(opened, new
     assert (await verify(stores[0])).events == 180
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_writer_follows_what_another_one_writes(opened, new_chain) -> None:
     mine, other = await opened(shared=True), await opened(shared=True)
     kept = await other.commit(new_chain().take(2))
@@ -155,7 +155,7 @@ async def _first(events, count):
         yield await anext(events)
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_two_writers_of_one_stream_conflict(opened, new_chain) -> None:
     mine, other = await opened(shared=True), await opened(shared=True)
     await other.commit(new_chain().take(1))
@@ -164,7 +164,7 @@ async def test_two_writers_of_one_stream_conflict(opened, new_chain) -> None:
         await mine.commit([new_chain().next(body='"mine"')])
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_the_same_events_again_are_kept_once(opened, new_chain) -> None:
     store, events = await opened(), new_chain().take(3)
     kept = await store.commit(events)
@@ -176,7 +176,7 @@ async def test_the_same_events_again_are_kept_once(opened, new_chain) -> None:
 # ------------------------------------------------------------------ lost servers
 
 
-@needs_server
+@pytest.mark.postgres
 @pytest.mark.slow
 async def test_no_acknowledged_event_is_lost_when_the_server_is_killed(
     own_server, tmp_path, new_chain
@@ -213,7 +213,7 @@ async def test_no_acknowledged_event_is_lost_when_the_server_is_killed(
         await store.close()
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_connection_that_is_cut_is_made_again(opened, new_chain, postgres, address) -> None:
     store, chain = await opened(), new_chain()
     reader = await opened(read_only=True)
@@ -232,7 +232,7 @@ async def test_a_connection_that_is_cut_is_made_again(opened, new_chain, postgre
     assert await store.count() == 2
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_cut_connection_that_the_server_still_holds_gives_way(opened, new_chain) -> None:
     store, chain_ = await opened(), new_chain()
     await store.commit(chain_.take(1))
@@ -246,7 +246,7 @@ async def test_a_cut_connection_that_the_server_still_holds_gives_way(opened, ne
     cut.terminate()
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_server_that_stays_away_is_said_and_the_same_events_can_be_tried_again(
     own_server, tmp_path, new_chain, monkeypatch
 ) -> None:
@@ -269,7 +269,7 @@ async def test_a_server_that_stays_away_is_said_and_the_same_events_can_be_tried
 # ------------------------------------------------------------------ refusals
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_newer_schema_is_refused_and_an_older_one_brought_forward(
     opened, postgres, address, new_chain
 ) -> None:
@@ -291,7 +291,7 @@ async def test_a_newer_schema_is_refused_and_an_older_one_brought_forward(
             await opened(**how)
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_what_is_not_there_is_said(opened, postgres, tmp_path) -> None:
     with pytest.raises(JournalMissing, match="There is no journal at postgresql://"):
         await opened(read_only=True)
@@ -301,7 +301,7 @@ async def test_what_is_not_there_is_said(opened, postgres, tmp_path) -> None:
         await opened(read_address("postgresql://pilot:tiger@127.0.0.1:1/postgres", tmp_path))
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_who_has_no_rights_is_told_how_to_get_them(opened, postgres, tmp_path) -> None:
     postgres.sql("drop role if exists guest", "create role guest login")
 
@@ -309,7 +309,7 @@ async def test_who_has_no_rights_is_told_how_to_get_them(opened, postgres, tmp_p
         await opened(read_address(postgres.url.replace("pilot@", "guest@"), tmp_path))
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_full_disk_of_the_server_is_said_and_the_same_events_can_be_tried_again(
     opened, postgres, tmp_path, new_chain
 ) -> None:
@@ -342,7 +342,7 @@ async def test_a_full_disk_of_the_server_is_said_and_the_same_events_can_be_trie
         subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_workspace_knows_where_its_journal_is(tmp_path, postgres, monkeypatch) -> None:
     monkeypatch.setenv(JOURNAL, f"{postgres.url}&password=tiger")
     await (await open_journal(tmp_path, clock=CLOCK)).close()
@@ -358,7 +358,7 @@ async def test_a_workspace_knows_where_its_journal_is(tmp_path, postgres, monkey
 # ------------------------------------------------------------------ copies and blobs
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_a_journal_is_copied_there_and_back_with_the_same_heads(
     tmp_path, open_store, postgres, new_chain
 ) -> None:
@@ -381,7 +381,7 @@ async def test_a_journal_is_copied_there_and_back_with_the_same_heads(
     assert await BlobStore(other / DATA_DIRECTORY / "blobs").get(digest) == b"large"
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_another_journal_is_not_copied_over(tmp_path, open_store, postgres, new_chain) -> None:
     url = f"{postgres.url}&schema=taken"
     for name in ("a", "b"):
@@ -395,7 +395,7 @@ async def test_another_journal_is_not_copied_over(tmp_path, open_store, postgres
         await copy_to_postgres(tmp_path / "b", url, CLOCK)
 
 
-@needs_server
+@pytest.mark.postgres
 async def test_another_machine_has_the_blobs(tmp_path, postgres, monkeypatch) -> None:
     monkeypatch.setenv(JOURNAL, f"{postgres.url}&schema=shared_blobs")
     here, there = tmp_path / "here", tmp_path / "there"
@@ -406,3 +406,20 @@ async def test_another_machine_has_the_blobs(tmp_path, postgres, monkeypatch) ->
     assert Path(there / DATA_DIRECTORY / "blobs" / ".pilothouse" / "blobs" / digest[:2] / digest).is_file()
     with pytest.raises(BlobMissing):
         await blobs_of(there, CLOCK).get("0" * 64)
+
+
+@pytest.mark.postgres
+async def test_what_works_on_a_file_says_where_the_journal_is_and_how_to_have_it_in_one(
+    opened, tmp_path, postgres, monkeypatch
+) -> None:
+    store = await opened()
+    with pytest.raises(JournalError, match="pilothouse journal copy URL"):
+        store.path  # noqa: B018 - archives ask for it
+    await store.close()
+    monkeypatch.setenv(JOURNAL, postgres.url)
+    await (await open_journal(tmp_path, clock=CLOCK)).close()
+
+    for url in (postgres.url, ""):
+        monkeypatch.setenv(JOURNAL, url)
+        with pytest.raises(JournalError, match=rf"is at postgresql://pilot@.* copy URL {tmp_path}"):
+            journal_file(tmp_path)

@@ -28,8 +28,6 @@ from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.stored import KEEP_SNAPSHOTS, SNAPSHOT_DISTANCE
 from engine.core.store.verify import verify
 
-pytestmark = pytest.mark.both_journals
-
 
 async def everything(store: SqliteJournal, since: int = 0, stream: str | None = None) -> list[Event]:
     return [event async for event in store.events(since, stream=stream)]

@@ -11,8 +11,6 @@ from engine.core.ports import SystemClock
 from engine.core.store import sqlite as store_module
 from engine.core.store.stored import TAIL, Tail
 
-pytestmark = pytest.mark.both_journals
-
 LIMIT_S = 120
 
 

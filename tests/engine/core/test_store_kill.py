@@ -43,6 +43,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.only_in_a_file
 @pytest.mark.slow
 async def test_every_acknowledged_event_outlives_kill_9_at_random_moments(tmp_path, open_store):
     dice = random.Random(20261122)

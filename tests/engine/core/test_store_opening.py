@@ -81,6 +81,7 @@ async def test_a_workspace_that_is_a_file_is_refused(tmp_path):
     await refused(tmp_path / "file", JournalError, "choose a workspace directory")
 
 
+@pytest.mark.only_in_a_file
 async def test_the_database_is_set_up_to_lose_nothing(store):
     async def pragma(connection, name):
         return (await connection.execute_fetchall(f"pragma {name}"))[0][0]
@@ -135,6 +136,7 @@ async def test_reading_goes_on_beside_a_writer_and_sees_each_commit(tmp_path, st
     assert not store.read_only
 
 
+@pytest.mark.only_in_a_file
 async def test_opening_for_reading_changes_no_file(tmp_path, new_chain, open_store):
     await write(tmp_path, new_chain().take(20))
     before = files(tmp_path)
@@ -161,6 +163,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.only_in_a_file
 async def test_the_lock_ends_with_a_process_that_is_killed(tmp_path, open_store):
     holder = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, tmp_path, stdout=asyncio.subprocess.PIPE
@@ -291,6 +294,7 @@ def older_journal(directory: Path, events) -> None:
         connection.commit()
 
 
+@pytest.mark.only_in_a_file
 async def test_a_journal_that_lacks_a_table_is_built_again_and_kept_aside(tmp_path, new_chain, open_store):
     chain = new_chain()
     older_journal(tmp_path, chain.take(5))
@@ -309,6 +313,7 @@ async def test_a_journal_that_lacks_a_table_is_built_again_and_kept_aside(tmp_pa
         assert copy.execute("select count(*) from events").fetchone() == (5,)
 
 
+@pytest.mark.only_in_a_file
 async def test_a_current_journal_is_left_as_it_is(tmp_path, new_chain, open_store):
     await write(tmp_path, new_chain().take(1))
     before = files(tmp_path)

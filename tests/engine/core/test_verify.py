@@ -15,8 +15,6 @@ from engine.core.store.schema import COLUMNS
 from engine.core.store.sqlite import SqliteJournal
 from engine.core.store.verify import Verification, verify, workspace_head
 
-pytestmark = pytest.mark.both_journals
-
 COUNT = 600
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from engine.core.memory import MemoryItem
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
+from engine.core.store.stored import StoredJournal
+from engine.memory.connection import Connection
+from engine.memory.databases import database_of
 from engine.memory.memory import Memory
 from engine.memory.open_memory import OpenedMemory
 from engine.memory.requests import named
+from engine.memory.sqlite import SqliteConnection
 
+T = TypeVar("T")
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
 
@@ -37,12 +44,12 @@ class MemoryDesk:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.clock = ToldClock()
-        self.store: SqliteJournal
+        self.store: StoredJournal
         self.memory: Memory
         self.workflow = ""
 
     async def open(self) -> Self:
-        self.store = await SqliteJournal.open(self.directory, clock=self.clock)
+        self.store = await open_journal(self.directory, clock=self.clock)
         try:
             self.memory = Memory(self.directory, self.store, clock=self.clock)
             await self.memory.begin()
@@ -65,6 +72,26 @@ class MemoryDesk:
     def inside(self) -> OpenedMemory:
         """What stands behind the door, for tests that break it."""
         return self.memory._opening.result()
+
+    def read(self, how: Callable[..., T], *arguments: Any) -> T:
+        """What something reads from the tables."""
+        with closing(database_of(self.directory, self.clock).reader()) as connection:
+            return how(connection, *arguments)
+
+    def poke(self, sql: str) -> None:
+        """Change the tables behind memory's back, which is closed."""
+
+        def change(connection: Connection) -> None:
+            in_file = isinstance(connection, SqliteConnection)
+            setting = "pragma query_only = off" if in_file else "set default_transaction_read_only = off"
+            connection.run(setting)
+            connection.run(sql)
+
+        self.read(change)
+
+    def lose(self) -> None:
+        """Let the tables be gone, memory being closed."""
+        self.poke("drop table meta")
 
     @property
     def database(self) -> Path:

@@ -18,7 +18,7 @@ async def test_a_judgement_is_kept_in_the_journal_and_a_later_one_replaces_it(de
     await desk.ask("judge_memory", **asked, right=True)
     await desk.ask("judge_memory", **asked | {"query": "proxy", "workflow_id": ""}, right=True)
     await desk.close()
-    desk.database.unlink()
+    desk.lose()
     await desk.open()
     judged = await desk.ask("list_judgements")
     assert [(one.query, one.workflow, one.right) for one in judged] == [

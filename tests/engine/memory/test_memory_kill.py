@@ -12,19 +12,19 @@ import pytest
 
 from engine.core.store.verify import verify
 from tests.engine.memory.memory_desk import MemoryDesk
-from tests.engine.memory.test_memory_projection import every_row, read
+from tests.engine.memory.test_memory_projection import every_row
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
 from engine.core.ports import SystemClock
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.opening import open_journal
 from engine.memory.memory import Memory
 from engine.memory.requests import named
 
 async def main():
     clock = SystemClock()
-    store = await SqliteJournal.open(Path(sys.argv[1]), clock=clock)
+    store = await open_journal(Path(sys.argv[1]), clock=clock)
     memory = Memory(Path(sys.argv[1]), store, clock=clock)
     await memory.ready()
 
@@ -66,13 +66,13 @@ async def test_every_acknowledged_memory_outlives_kill_9(tmp_path: Path) -> None
                 acknowledged[ident] = content
 
         await desk.open()
-        kept = {row[3]: row[5] for row in read(desk, every_row)["memories"] if row[2] is None}
+        kept = {row[3]: row[5] for row in desk.read(every_row)["memories"] if row[2] is None}
         verdict = await verify(desk.store)
-        tables = read(desk, every_row)
+        tables = desk.read(every_row)
         await desk.close()
-        desk.database.unlink()
+        desk.lose()
         await desk.open()
-        rebuilt = read(desk, every_row)
+        rebuilt = desk.read(every_row)
         await desk.close()
 
         assert verdict.ok, verdict.reason

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.core.events import payload_of
 from engine.core.recovery import ThoughtRecorded
 from engine.core.streams import StreamLog
-from engine.memory import fold
-from engine.memory.database import connect
+from engine.memory.connection import Connection
+from engine.memory.database import Projection
 from engine.memory.errors import MemoryFault
-from engine.memory.tables import TABLES, Reading, create
+from engine.memory.sqlite import temporary_tables
+from engine.memory.tables import TABLES, Reading
 from tests.engine.memory.memory_desk import DAY, MINUTE, MemoryDesk
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -27,39 +27,31 @@ Rows = dict[str, list[tuple[Any, ...]]]
 OPERATIONS = "select number, seq, at, actor, kind, workflow, subject, key from operations order by number"
 
 
-def every_row(connection: sqlite3.Connection) -> Rows:
+def every_row(connection: Connection) -> Rows:
     """All tables whole, dead rows and row numbers included."""
     names = [table.name for table in TABLES]
-    found = {name: connection.execute(f"select * from {name} order by row").fetchall() for name in names}
-    found["operations"] = connection.execute(OPERATIONS).fetchall()
-    found["vocabulary"] = connection.execute("select * from vocabulary").fetchall()
+    found = {name: connection.rows(f"select * from {name} order by row") for name in names}
+    found["operations"] = connection.rows(OPERATIONS)
+    found["vocabulary"] = connection.rows("select term, doc from vocabulary order by term")
     return {name: [tuple(row) for row in rows] for name, rows in found.items()}
 
 
-def rows_at(connection: sqlite3.Connection, version: int | None) -> Rows:
+def rows_at(connection: Connection, version: int | None) -> Rows:
     """What was true at an event, without births, deaths and row numbers."""
     live = Reading(connection, 0.0, version).live("t")
     found = {}
     for table in TABLES:
-        columns = ", ".join(table.columns)
-        rows = connection.execute(f"select {columns} from {table.name} t where {live}").fetchall()
+        columns = ", ".join(f"t.{name}" for name in table.columns)
+        rows = connection.rows(f"select {columns} from {table.name} t where {live}")
         found[table.name] = sorted(repr(tuple(row)) for row in rows)
     return found  # type: ignore[return-value]
 
 
-def read(desk: MemoryDesk, how: Any, *arguments: Any) -> Any:
-    with closing(connect(desk.database, writing=False)) as connection:
-        return how(connection, *arguments)
-
-
-def folded(events: list[Any]) -> sqlite3.Connection:
+def folded(events: list[Any]) -> Projection:
     """The tables of these events alone, in memory."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    create(connection)
-    for event in events:
-        fold.apply(connection, event, payload_of(event))
-    return connection
+    tables = temporary_tables()
+    tables.apply(events)
+    return tables
 
 
 places = st.integers(0, 5)
@@ -130,20 +122,20 @@ async def play(directory: Path, script: list[tuple[str, Any, Any]]) -> None:
                 await make(desk, ids, move)
             except MemoryFault:
                 continue
-        written = read(desk, every_row)
+        written = desk.read(every_row)
         events = await desk.store.read("workspace@memory")
 
         # Built again from the journal, the tables are the same to the last row number.
         await desk.memory.close()
         await desk.store.close()
-        desk.database.unlink()
+        desk.lose()
         await desk.open()
-        assert read(desk, every_row) == written
+        assert desk.read(every_row) == written
 
         # Read as of any event, they are what the events up to it come to.
         for version in {1, len(events) // 3, len(events) // 2, len(events) - 1, len(events)}:
             with closing(folded(events[:version])) as prefix:
-                assert read(desk, rows_at, version) == rows_at(prefix, None), version
+                assert desk.read(rows_at, version) == rows_at(prefix.connection, None), version
     finally:
         await desk.close()
 
@@ -157,6 +149,7 @@ def test_built_again_the_tables_are_the_same_and_the_past_is_a_fold_of_its_prefi
         asyncio.run(play(Path(directory), script))
 
 
+@pytest.mark.only_in_a_file
 async def test_what_is_missing_is_folded_on_opening(desk: MemoryDesk) -> None:
     first = await desk.store_memory("a giraffe")
     await desk.close()
@@ -205,14 +198,15 @@ DAMAGE = {
 }
 
 
+@pytest.mark.only_in_a_file
 @pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_database_that_cannot_be_used_is_built_again(desk: MemoryDesk, damage: str) -> None:
     memory = await desk.store_memory("a giraffe on the moon", tags=["tall"])
-    before = read(desk, every_row)
+    before = desk.read(every_row)
     await desk.close()
     DAMAGE[damage](desk)
     await desk.open()
-    assert read(desk, every_row) == before
+    assert desk.read(every_row) == before
     assert await desk.found("giraffe") == [memory.id]
     left = {path.name for path in desk.database.parent.iterdir() if path.name.startswith("memory")}
     assert left <= {"memory.db", "memory.db-wal", "memory.db-shm"}

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.memory.database import connect
 from engine.memory.errors import MemoryInputError
 from engine.memory.search import Weights
 from tests.engine.memory.memory_desk import MemoryDesk
@@ -133,19 +132,15 @@ async def hostile_desk(desk: MemoryDesk) -> MemoryDesk:
 
 
 def plan_of(desk: MemoryDesk, sql: str, *parameters: object) -> str:
-    connection = connect(desk.database, writing=False)
-    try:
-        rows = connection.execute(f"explain query plan {sql}", parameters).fetchall()
-        return "\n".join(str(row["detail"]) for row in rows)
-    finally:
-        connection.close()
+    rows = desk.read(lambda connection: connection.rows(f"explain query plan {sql}", parameters))
+    return "\n".join(str(row["detail"]) for row in rows)
 
 
 class Watched:
     """Notes every statement that the reading connection runs, with its parameters filled in."""
 
     def __init__(self, desk: MemoryDesk) -> None:
-        self._connection = desk.inside._connection
+        self._connection = desk.inside._connection.inner
         self.seen: list[str] = []
 
     def __enter__(self) -> list[str]:
@@ -168,6 +163,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.only_in_a_file
 @pytest.mark.parametrize("search", SEARCHES)
 async def test_no_search_reads_a_whole_table(desk: MemoryDesk, search: str) -> None:
     """What stays quick at 100,000 memories: every table is entered by an index."""
@@ -196,12 +192,13 @@ async def steps_of_a_search(desk: MemoryDesk, **arguments: object) -> int:
         taken += 1
         return 0
 
-    desk.inside._connection.set_progress_handler(count, 100)
+    desk.inside._connection.inner.set_progress_handler(count, 100)
     assert await desk.found("seal", **arguments)
-    desk.inside._connection.set_progress_handler(None, 100)
+    desk.inside._connection.inner.set_progress_handler(None, 100)
     return taken
 
 
+@pytest.mark.only_in_a_file
 async def test_eight_times_the_memories_do_not_take_more_steps(desk: MemoryDesk) -> None:
     """Whatever else is remembered, a search goes through what matches."""
     for n in range(20):

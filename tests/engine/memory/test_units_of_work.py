@@ -10,6 +10,7 @@ import pytest
 
 from engine.core.journal import JournalClosed, JournalWriteError
 from engine.core.memory import MemoryItem
+from engine.core.store.opening import open_journal
 from engine.core.store.verify import verify
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.memories import CreateMemoryLink, StoreMemory
@@ -109,6 +110,7 @@ async def test_forty_writers_and_readers_at_once(desk: MemoryDesk) -> None:
     assert (await verify(desk.store)).ok
 
 
+@pytest.mark.only_in_a_file
 async def test_a_full_disk_of_the_journal_writes_nothing_anywhere(desk: MemoryDesk) -> None:
     connection = desk.store._writer.ledger.connection
     ((pages,),) = await connection.execute_fetchall("pragma page_count")
@@ -124,8 +126,9 @@ async def test_a_full_disk_of_the_journal_writes_nothing_anywhere(desk: MemoryDe
     assert (await verify(desk.store)).ok
 
 
+@pytest.mark.only_in_a_file
 async def test_a_full_disk_of_the_tables_loses_nothing(desk: MemoryDesk) -> None:
-    connection = desk.inside._projection.connection
+    connection = desk.inside._projection.connection.inner
     pages = connection.execute("pragma page_count").fetchone()[0]
     connection.execute(f"pragma max_page_count = {pages}")
     with pytest.raises(MemoryUnavailable, match="cannot be written just now"):
@@ -136,17 +139,18 @@ async def test_a_full_disk_of_the_tables_loses_nothing(desk: MemoryDesk) -> None
     assert await count(desk) == sum(one.kind == "memory.stored" for one in events)
 
 
+@pytest.mark.only_in_a_file
 async def test_tables_that_could_not_be_shown_are_brought_forward(desk: MemoryDesk) -> None:
     """The journal took the events and the tables' commit failed: the write was done, and shows later."""
-    projection = desk.inside._projection
+    connection = desk.inside._projection.connection.inner
 
     def refuse(action: int, *_: object) -> int:
         # `update` comes only after the journal has committed, when each event is told its place.
         return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_UPDATE and _[0] == "operations" else 0
 
-    projection.connection.set_authorizer(refuse)
+    connection.set_authorizer(refuse)
     memory = await desk.store_memory("durable and not shown")
-    projection.connection.set_authorizer(None)
+    connection.set_authorizer(None)
     assert await desk.found("durable") == []
     await desk.store_memory("the next one")
     assert await desk.found("durable") == [memory.id]
@@ -190,7 +194,7 @@ async def test_a_journal_that_is_closed_first_is_named(desk: MemoryDesk) -> None
 
 
 async def open_reading(desk: MemoryDesk) -> None:
-    store = await type(desk.store).open(desk.directory, clock=desk.clock, read_only=True)
+    store = await open_journal(desk.directory, clock=desk.clock, read_only=True)
     try:
         await Memory(desk.directory, store, clock=desk.clock).ready()
     finally:

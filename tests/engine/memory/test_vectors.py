@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from engine.core.store.sqlite import SqliteJournal
+from engine.core.ports import SystemClock
+from engine.core.store.opening import open_journal
 from engine.memory import embedding_endpoint, open_memory, vector_upkeep
+from engine.memory.databases import database_of
 from engine.memory.embedding import unit
 from engine.memory.open_memory import MemoryReader
 from engine.memory.requests import named
-from engine.memory.vectors import VECTORS, StoredLikeness, VectorWriter
+from engine.memory.sqlite import VECTORS, FileMemory
 from tests.engine.memory.embedding_server import EmbeddingServer, embedding, vector_of
 from tests.engine.memory.memory_desk import MemoryDesk
 from tests.patience import PATIENCE_S
@@ -75,8 +77,7 @@ async def test_no_event_and_no_row_of_memory_is_made_for_a_vector(
     await desk.memory.use_embedder(server.choice())
     await embedded(desk)
     assert await desk.store.head_seq() == head
-    with sqlite3.connect(desk.database) as connection:
-        assert "vectors" not in {row[0] for row in connection.execute("select name from sqlite_schema")}
+    assert len(await desk.ask("query_memories", workflow_id=desk.workflow)) == 3
 
 
 async def test_search_as_of_an_earlier_event_goes_by_likeness_too(
@@ -102,7 +103,7 @@ async def test_vectors_outlast_the_tables_and_texts_are_not_embedded_twice(
     await embedded(desk)
     asked = sum(len(request["input"]) for request in server.requests)
     await desk.close()
-    desk.database.unlink()
+    desk.lose()
     await desk.open()
     await desk.memory.use_embedder(server.choice())
     await embedded(desk)
@@ -110,6 +111,7 @@ async def test_vectors_outlast_the_tables_and_texts_are_not_embedded_twice(
     assert (await desk.found("automobile"))[0] == car
 
 
+@pytest.mark.only_in_a_file
 @pytest.mark.parametrize("how", ["missing", "damaged", "link", "foreign", "format"])
 async def test_a_database_of_vectors_that_cannot_be_used_is_made_again(
     desk: MemoryDesk, server: EmbeddingServer, how: str, tmp_path: Path
@@ -152,9 +154,9 @@ async def test_vectors_of_two_models_are_never_compared(desk: MemoryDesk, server
     server.mode = "good"
     await until(lambda: desk.memory.status.vectors == 3)
     assert (await desk.found("automobile"))[0] == car
-    with sqlite3.connect(desk.database.with_name(VECTORS)) as connection:
-        rows = connection.execute("select e.id, count(*) from embedders e join signs on embedder = e.number")
-        assert [tuple(row) for row in rows] == [(f"second@127.0.0.1:{server.port}", 3)]
+    connection, _ = desk.inside._likeness._source.opened()
+    rows = connection.rows("select e.id, (select count(*) from signs) from embedders e")
+    assert [tuple(row) for row in rows] == [(f"second@127.0.0.1:{server.port}", 3)]
 
 
 @pytest.mark.parametrize("mode", ["html", "nan", "few", "ragged", "words", "down", "hang", "model"])
@@ -205,7 +207,7 @@ async def test_a_text_that_a_model_refuses_does_not_hold_up_the_others(
 
 async def test_a_reader_beside_the_engine_sees_new_vectors(desk: MemoryDesk, server: EmbeddingServer) -> None:
     car, _, _ = await filled(desk)
-    store = await SqliteJournal.open(desk.directory, clock=desk.clock, read_only=True)
+    store = await open_journal(desk.directory, clock=desk.clock, read_only=True)
     reader = await MemoryReader.look(desk.directory, store, clock=desk.clock, embedder=server.choice())
     try:
 
@@ -247,13 +249,15 @@ async def test_closing_does_not_wait_for_an_endpoint_that_hangs(
 
 def test_the_nearest_of_many_are_those_that_comparing_all_brings_up(tmp_path: Path) -> None:
     dice = random.Random(5)
-    (tmp_path / "memory.db").touch()
-    writer = VectorWriter(tmp_path / VECTORS, tmp_path / "memory.db", "m")
+    database = database_of(tmp_path, SystemClock())
+    (tmp_path / ".pilothouse").mkdir()
+    database.open(lambda _: "").close()
+    writer = database.vectors("m")
     words = [f"w{n}" for n in range(400)]
     texts = {f"{n:032x}": " ".join(dice.choices(words, k=8)) for n in range(3_000)}
     vectors = {digest: unit(vector_of(text)) for digest, text in texts.items()}
     writer.keep(96, vectors)
-    liked = StoredLikeness(tmp_path / VECTORS, "m")
+    liked = database.likeness("m")
     hits = wanted = 0
     for digest in dice.sample(list(texts), 20):
         query = unit(vector_of(" ".join(texts[digest].split()[:5])))
@@ -273,13 +277,16 @@ def test_the_nearest_of_many_are_those_that_comparing_all_brings_up(tmp_path: Pa
     liked.close()
 
 
+@pytest.mark.only_in_a_file
 def test_vectors_are_kept_while_memories_are_being_written(tmp_path: Path) -> None:
-    memories = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+    (tmp_path / ".pilothouse").mkdir()
+    database = FileMemory(tmp_path)
+    memories = sqlite3.connect(database.path, isolation_level=None)
     memories.execute("pragma journal_mode = wal")
     memories.execute("create table memories(row integer primary key, digest, description, content)")
     memories.execute("insert into memories values(1, 'd1', '', 'hello')")
-    VectorWriter(tmp_path / VECTORS, tmp_path / "memory.db", "m@1").close()  # makes the database
-    writer = VectorWriter(tmp_path / VECTORS, tmp_path / "memory.db", "m@1")
+    database.vectors("m@1").close()  # makes the database
+    writer = database.vectors("m@1")
     assert writer.lacking() == {"d1": "hello"}
     memories.execute("begin immediate")
     memories.execute("insert into memories values(2, 'd2', '', 'more')")

@@ -109,6 +109,7 @@ async def keep_journal_alive(flown: MetaDesk) -> None:
                 flown.agent.wake()
 
 
+@pytest.mark.only_in_a_file
 @pytest.mark.slow
 async def test_many_loops_with_faults_end_well_and_leave_nothing_behind(tmp_path: Path) -> None:
     tasks_before, held_before = asyncio.all_tasks(), held()
