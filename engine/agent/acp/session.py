@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from engine.agent.acp.delegation import DelegationTool
 from engine.agent.acp.requests import DELEGATE, Ask, RequestReader, model_of, refusal, refusal_text
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
 from engine.agent.acp.terminals import read_terminal
@@ -68,6 +69,7 @@ class AcpSession:
         self._came = asyncio.Event()
         self.updates = Updates(hear, self._came.set)
         self._reader = RequestReader(coder, self.updates.take_call)
+        self._delegation = DelegationTool(coder, program.hands_to)
         self.id = ""
         """The program's own id of the session; empty where none is open."""
         self.label = program.name
@@ -109,6 +111,7 @@ class AcpSession:
         """
         await self.close()
         try:
+            await self._delegation.open(self._hand_on, self._refuse, MESSAGE_LIMIT)
             await self._start(observer)
             await self._greet(earlier)
         except BaseException as error:
@@ -205,6 +208,7 @@ class AcpSession:
         if job is not None and not job.over.is_set():
             job.stop()
             await job.over.wait()
+        await self._delegation.close()
         if self._connection is not None:
             await self._connection.close()
         self._answer_all()
@@ -250,7 +254,7 @@ class AcpSession:
 
     async def _open_session(self, method: str, earlier: Earlier) -> dict[str, Any]:
         """Open an earlier session where there is a method for it, or else one that is told what was done."""
-        where = {"cwd": str(self._coder().files.root), "mcpServers": []}
+        where = {"cwd": str(self._coder().files.root), "mcpServers": self._delegation.servers}
         opened: dict[str, Any] = {}
         if earlier.session and method:
             self._loading, self.id = True, "" if earlier.forked else earlier.session
@@ -336,22 +340,15 @@ class AcpSession:
             return TurnEnd("failed", self.trouble)
         except RequestError as error:
             return TurnEnd("failed", f"{self.label}: {refusal_text(error)}")
-        found = answer.get("stopReason") if isinstance(answer, dict) else None
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        if isinstance(usage, dict) and isinstance(total := usage.get("totalTokens"), int) and total >= 0:
-            self.updates.taken.tokens += total
-        if not isinstance(found, str):
-            return TurnEnd("failed", f"{self.label} ended its turn without a reason")
-        return TurnEnd(found, self.updates.said)
-
-    def _waits(self) -> bool:
-        return bool(self._asks) or self.updates.plan is not None
+        return self.updates.take_end(answer, self.label)
 
     async def next(self) -> Ask | TurnEnd | None:
         """What comes of the turn next: something that it asks for, its end, or a new plan (None)."""
         try:
             async with asyncio.timeout(self.program.settings.quiet_s):
-                while self._turn is not None and not self._turn.done() and not self._waits():
+                while (
+                    not (self._turn is None or self._turn.done() or self._asks) and self.updates.plan is None
+                ):
                     self._came.clear()
                     await self._came.wait()
         except TimeoutError:
@@ -385,7 +382,10 @@ class AcpSession:
                 if self._asks and await serve(self._asks[0]):
                     self._asks.popleft()
                     continue
+                # Work that it hands on is an action of its own, for which this one does not wait.
                 asks = bool(self._asks)
+                if asks and self._asks[0].method == DELEGATE:
+                    break
                 came = asyncio.ensure_future(self._came.wait())
                 left = until - asyncio.get_running_loop().time()
                 done, _ = await asyncio.wait(
@@ -455,6 +455,11 @@ class AcpSession:
             raise answer
         return answer
 
+    async def _hand_on(self, _method: str, params: Any, _notification: bool) -> Any:
+        """Answer the program's tool for handing work on, which can do nothing else."""
+        given = params if isinstance(params, dict) else {}
+        return await self._handle(DELEGATE, {**given, "sessionId": self.id}, False)
+
     def _update(self, update: Any) -> None:
         if self._loading or self.updates.count >= UPDATES_MOST:
             return
@@ -475,9 +480,6 @@ class AcpSession:
         self._came.set()
         return await answer
 
-    async def _read_terminal(self, method: str, given: dict[str, Any]) -> Any:
-        return await read_terminal(self.terminals, method, given)
-
 
 _Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]
 _METHODS: Mapping[str, _Read] = {
@@ -493,6 +495,6 @@ _METHODS: Mapping[str, _Read] = {
     ),
     **dict.fromkeys(
         ("terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
-        AcpSession._read_terminal,
+        lambda session, method, given: read_terminal(session.terminals, method, given),
     ),
 }

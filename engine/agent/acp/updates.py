@@ -144,6 +144,16 @@ class Updates:
                 if isinstance(amount, int | float) and 0 <= amount < 1e6:
                     self.taken.usd = float(amount)
 
+    def take_end(self, answer: Any, label: str) -> TurnEnd:
+        """How a turn ended by the program's answer to its prompt."""
+        known = answer if isinstance(answer, dict) else {}
+        usage, reason = known.get("usage"), known.get("stopReason")
+        if isinstance(usage, dict) and isinstance(total := usage.get("totalTokens"), int) and total >= 0:
+            self.taken.tokens += total
+        if not isinstance(reason, str):
+            return TurnEnd("failed", f"{label} ended its turn without a reason")
+        return TurnEnd(reason, self.said)
+
     def take_call(self, told: Mapping[str, Any]) -> ToolCall:
         """Take what the program tells of one of its tool calls."""
         ident = str(told.get("toolCallId"))[:200]
