@@ -67,7 +67,7 @@ class AcpSession:
     ) -> None:
         self._agent, self.program, self._coder = agent, program, coder
         self._came = asyncio.Event()
-        self.updates = Updates(hear, self._came.set)
+        self.updates = Updates(hear, self._came.set, lambda text: text.replace(f"{coder().files.root}/", ""))
         self._reader = RequestReader(coder, self.updates.take_call)
         self._delegation = DelegationTool(coder, program.hands_to)
         self.id = ""

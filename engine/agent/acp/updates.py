@@ -73,10 +73,15 @@ class Updates:
     Args:
         hear: takes pieces of what the program says and thinks.
         changed: called when there is a new plan.
+        shorten: takes what stands before the workspace's paths out of a text.
     """
 
-    def __init__(self, hear: Callable[[Piece], None], changed: Callable[[], None]) -> None:
-        self._hear, self._changed = hear, changed
+    def __init__(
+        self, hear: Callable[[Piece], None], changed: Callable[[], None], shorten: Callable[[str], str] = str
+    ) -> None:
+        self._hear, self._changed, self._shorten = hear, changed, shorten
+        self._speaking = ""
+        """What the last message was a piece of: `text` or `thinking`; empty where it is over."""
         self.options: dict[str, dict[str, Any]] = {}
         """What can be chosen, by id: `name`, `value`, `values`."""
         self.plan: tuple[tuple[str, str], ...] | None = None
@@ -120,15 +125,19 @@ class Updates:
                 if isinstance(text, str):
                     spoken = kind == "agent_message_chunk"
                     self.said = (self.said + text)[-SAID:] if spoken else self.said
-                    self._hear(Piece("text" if spoken else "thinking", text))
+                    self._speaking = "text" if spoken else "thinking"
+                    self._hear(Piece(self._speaking, text))
             case "tool_call" | "tool_call_update" as kind:
-                if kind == "tool_call" and self.said:
-                    self.said = f"{self.said.rstrip()}\n\n"  # what it says next is another message
+                if kind == "tool_call" and self._speaking:  # what it says next is another message
+                    self.said = f"{self.said.rstrip()}\n\n" if self.said else ""
+                    self._hear(Piece(self._speaking, "\n\n"))
+                    self._speaking = ""
                 self.take_call(update)
             case "plan":
                 entries = dicts(update.get("entries"))[:ENTRIES_MOST]
                 lines = (
-                    (clean_line(str(e.get("content", "")), limit=LINE), e.get("status")) for e in entries
+                    (clean_line(self._shorten(str(e.get("content", ""))), limit=LINE), e.get("status"))
+                    for e in entries
                 )
                 self.plan = tuple((text, str(status)) for text, status in lines if text)
                 self._changed()
@@ -163,7 +172,7 @@ class Updates:
             call = self.calls[ident] = ToolCall()  # the name is used once more
         for name in ("title", "kind", "status"):
             if isinstance(value := told.get(name), str):
-                setattr(call, name, value[:1_000])
+                setattr(call, name, self._shorten(value[:1_000]))
         self._take_details(call, told)
         texts = [part.get("content") for part in dicts(told.get("content")) if part.get("type") == "content"]
         if said := "\n".join(str(text.get("text", "")) for text in texts if isinstance(text, dict)):

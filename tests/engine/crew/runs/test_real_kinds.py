@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crew_desk import spec
 from test_kinds import argue, council, members
 from whole_crew import Answer, Whole, whole
 
@@ -44,7 +43,7 @@ async def crew(
 
 async def result_of(on: Whole, to: str, task: str) -> HandoffResult:
     async with asyncio.timeout(START_S):
-        return await on.crew.wait(await on.hand(to, task))
+        return await on.crew.wait(await on.hand(to, task, timeout_s=int(START_S)))
 
 
 def hands_on(seen: Seen) -> Reply:
@@ -87,7 +86,8 @@ async def test_a_program_hands_work_on(
     script = talks(hands_on, Reply(text="All is done."))
     async with crew(program, tmp_path, script, critic, members()) as (on, server):
         result = await result_of(on, "dev", "look")
-        assert (result.success, result.output) == (True, "All is done.")
+        assert result.success, result.error
+        assert result.output == "All is done."
         assert on.by("critic")[0].context.lineage == ("dev", "critic")
         assert "critic: sound" in server.requests[-1].said()
         await on.at_rest()
