@@ -121,10 +121,11 @@ def read_acp(meta: Mapping[str, Any]) -> Program:
         words = shlex.split(given.command or preset["command"])
     except ValueError as error:
         raise AcpError(f"command: {error}") from None
-    variables = {**preset.get("variables", {}), **_checked(words, given)}
     more: dict[str, Any] = {name: preset[name] for name in ("install", "reads") if name in preset}
     if HANDOFF in meta:
         more["hands_to"] = tuple(meta[SPEC]["handoff"]["routing"]["can_delegate_to"])
+    handing = preset.get("handing", {}) if more.get("hands_to") else {}
+    variables = {**preset.get("variables", {}), **handing, **_checked(words, given)}
     program = Program(tuple(words), given, variables, **more)
     policy_of(program, SandboxPolicy(), Tier.FULL)
     return program
