@@ -137,7 +137,7 @@ class AgentRecorder:
         self.log.commit_soon()
 
     async def commit_meanwhile(self) -> None:
-        """Make events durable beside what follows, which nobody sees before; waits where the journal refuses."""
+        """Make events durable beside what follows; waits where the journal refuses."""
         self.commit_soon()
         await asyncio.sleep(0)
         if self.log.trouble is not None:

@@ -157,8 +157,8 @@ def policy_of(program: Program, base: SandboxPolicy, tier: Tier) -> SandboxPolic
     Raises:
         PolicyError: a port or a path cannot be.
     """
-    given, own = program.settings, (OWN_PROCESS,) if tier is not Tier.FULL else ()
-    own += (str(DELEGATE_SERVER),) if program.hands_to else ()
+    given = program.settings
+    own = (OWN_PROCESS,) * (tier is not Tier.FULL) + (str(DELEGATE_SERVER),) * bool(program.hands_to)
     network = max(Network(given.network), base.network, key=list(Network).index)
     ports = tuple(given.ports) if given.network == "ports" else base.ports
     return replace(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.core.text import clean_line
-from engine.models.messages import Piece
+from engine.models.messages import Piece, PieceKind
 from engine.value import dataclass, field
 
 CALLS_KEPT, DIFFS_KEPT, ENTRIES_MOST = 500, 16, 100
@@ -80,8 +80,8 @@ class Updates:
         self, hear: Callable[[Piece], None], changed: Callable[[], None], shorten: Callable[[str], str] = str
     ) -> None:
         self._hear, self._changed, self._shorten = hear, changed, shorten
-        self._speaking = ""
-        """What the last message was a piece of: `text` or `thinking`; empty where it is over."""
+        self._speaking: PieceKind | None = None
+        """What the message is a piece of that is not over: `text` or `thinking`."""
         self.options: dict[str, dict[str, Any]] = {}
         """What can be chosen, by id: `name`, `value`, `values`."""
         self.plan: tuple[tuple[str, str], ...] | None = None
@@ -131,7 +131,7 @@ class Updates:
                 if kind == "tool_call" and self._speaking:  # what it says next is another message
                     self.said = f"{self.said.rstrip()}\n\n" if self.said else ""
                     self._hear(Piece(self._speaking, "\n\n"))
-                    self._speaking = ""
+                    self._speaking = None
                 self.take_call(update)
             case "plan":
                 entries = dicts(update.get("entries"))[:ENTRIES_MOST]
