@@ -28,8 +28,8 @@ _BATCH = 512
 """Objects that get their names together."""
 _EACH = 16
 """Up to so many, each is synced; beyond, the whole file system is, which is faster by far."""
-_THREADS = ThreadPoolExecutor(_EACH, "sync")
-"""So that the disk settles for all files together: one by one they take several times as long."""
+_THREADS = ThreadPoolExecutor(6, "sync")
+"""So that the disk settles for many files together: one by one they take several times as long."""
 _UNCHECKED = 16 * MIB
 """Bytes written between two looks at the free space."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
