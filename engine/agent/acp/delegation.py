@@ -1,6 +1,6 @@
 """Gives the program a tool for handing work on: an MCP server that it starts in the jail, and two pipes.
 
-What that server passes on is read as the request that a program may make itself, and so is an action.
+What that server passes on is an action as all is that the program asks for.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from engine.tools.acp_tool import TOOL, USE
 from engine.tools.simple_coder import SimpleCoder
 from engine.value import dataclass
 
-DELEGATE = "_pilothouse/delegate"
-"""A request beside the protocol's own: hand work to another agent of the crew, and be told its result."""
+DELEGATE = "delegate"
+"""What the tool for handing work on asks: have another agent of the crew do it, and be told its result."""
 TITLE = 120
 """Characters of what an action is called."""
 

@@ -224,7 +224,6 @@ class AcpSession:
 
     async def _greet(self, earlier: Earlier) -> None:
         about = {"fs": {"readTextFile": self.program.reads, "writeTextFile": True}, "terminal": True}
-        about["_meta"] = {"pilothouse": {"requests": [DELEGATE]}}
         hello = {"protocolVersion": VERSION, "clientInfo": {"name": "pilothouse", "version": "1"}}
         answer = await self._ask("initialize", {**hello, "clientCapabilities": about})
         if (version := answer.get("protocolVersion")) != VERSION:
@@ -446,6 +445,12 @@ class AcpSession:
             raise RequestError.method_not_found(method[:100])
         if given.get("sessionId") != self.id:
             raise RequestError(-32602, "there is no such session")
+        return await self._answer(read, method, given)
+
+    async def _answer(self, read: _Read, method: str, given: dict[str, Any]) -> Any:
+        """Answer a request that is of the protocol's form."""
+        from acp.exceptions import RequestError
+
         try:
             model_of(method).model_validate(given)
         except ValueError as error:
@@ -456,9 +461,8 @@ class AcpSession:
         return answer
 
     async def _hand_on(self, _method: str, params: Any, _notification: bool) -> Any:
-        """Answer the program's tool for handing work on, which can do nothing else."""
-        given = params if isinstance(params, dict) else {}
-        return await self._handle(DELEGATE, {**given, "sessionId": self.id}, False)
+        """Answer the program's tool for handing work on."""
+        return await self._answer(AcpSession._wait_for, DELEGATE, params)
 
     def _update(self, update: Any) -> None:
         if self._loading or self.updates.count >= UPDATES_MOST:
@@ -484,13 +488,7 @@ class AcpSession:
 _Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]
 _METHODS: Mapping[str, _Read] = {
     **dict.fromkeys(
-        (
-            "session/request_permission",
-            "fs/read_text_file",
-            "fs/write_text_file",
-            "terminal/create",
-            DELEGATE,
-        ),
+        ("session/request_permission", "fs/read_text_file", "fs/write_text_file", "terminal/create"),
         AcpSession._wait_for,
     ),
     **dict.fromkeys(

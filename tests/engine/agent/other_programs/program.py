@@ -256,14 +256,8 @@ def outside() -> None:
     say(" | ".join(told))
 
 
-def hands(to: str) -> None:
-    """Hands its work to another agent of the crew, and says what that one says."""
-    answer = ask("_pilothouse/delegate", to=to, task="judge what I found")
-    say(f"it said: {answer.get('result', {}).get('output') or answer.get('error', {}).get('message')}")
-
-
-def hands_by_tool(to: str) -> None:
-    """Hands its work on by the server that it was given, as programs do that know nothing of the request."""
+def hands(*names: str) -> None:
+    """Hands its work to other agents of the crew by the server that it was given, and says what they say."""
     (server,) = SERVERS
     words = [server["command"], *server["args"]]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tool:
@@ -281,11 +275,10 @@ def hands_by_tool(to: str) -> None:
         (offered,) = call("tools/list")["tools"]
         told = [
             call("tools/call", name=offered["name"], arguments={"to": name, "task": "judge what I found"})
-            for name in (to, "nobody")
+            for name in names
         ]
         tool.terminate()
-    say(f"may ask {offered['inputSchema']['properties']['to']['enum']}: ")
-    say(" | ".join(answer["content"][0]["text"] for answer in told))
+    say("it said: " + " | ".join(answer["content"][0]["text"] for answer in told))
 
 
 def argues() -> None:
