@@ -135,7 +135,7 @@ def refusal(ask: Ask, why: str, *, cancelled: bool = False, missing: bool = Fals
 
 
 class Delegation(BaseModel, metaclass=LateModel):
-    """What such a request holds."""
+    """What the tool for handing work on asks."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
     to: str = Field(min_length=1, max_length=64)
@@ -143,21 +143,20 @@ class Delegation(BaseModel, metaclass=LateModel):
 
 
 def model_of(method: str) -> Any:
-    """The protocol's own form of a request."""
-    if method == DELEGATE:
-        return Delegation
+    """The protocol's own form of a request; None where there is no such request."""
     from acp import schema
 
-    return {
-        "session/request_permission": schema.RequestPermissionRequest,
-        "fs/read_text_file": schema.ReadTextFileRequest,
-        "fs/write_text_file": schema.WriteTextFileRequest,
-        "terminal/create": schema.CreateTerminalRequest,
-        "terminal/output": schema.TerminalOutputRequest,
-        "terminal/wait_for_exit": schema.WaitForTerminalExitRequest,
-        "terminal/kill": schema.KillTerminalRequest,
-        "terminal/release": schema.ReleaseTerminalRequest,
-    }[method]
+    name = {
+        "session/request_permission": "RequestPermissionRequest",
+        "fs/read_text_file": "ReadTextFileRequest",
+        "fs/write_text_file": "WriteTextFileRequest",
+        "terminal/create": "CreateTerminalRequest",
+        "terminal/output": "TerminalOutputRequest",
+        "terminal/wait_for_exit": "WaitForTerminalExitRequest",
+        "terminal/kill": "KillTerminalRequest",
+        "terminal/release": "ReleaseTerminalRequest",
+    }.get(method, "")
+    return getattr(schema, name, None)
 
 
 def refusal_text(error: Any) -> str:

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.agent.acp.delegation import DelegationTool
-from engine.agent.acp.requests import DELEGATE, Ask, RequestReader, model_of, refusal, refusal_text
+from engine.agent.acp.requests import (
+    DELEGATE,
+    Ask,
+    Delegation,
+    RequestReader,
+    model_of,
+    refusal,
+    refusal_text,
+)
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
 from engine.agent.acp.terminals import read_terminal
 from engine.agent.acp.transport import InvalidLineError, LineTransport
@@ -440,29 +448,32 @@ class AcpSession:
             if method == "session/update" and given.get("sessionId") == self.id:
                 self._update(given.get("update"))
             return None
-        read = _METHODS.get(method)
-        if read is None:
+        model = model_of(method)
+        if model is None:
             raise RequestError.method_not_found(method[:100])
         if given.get("sessionId") != self.id:
             raise RequestError(-32602, "there is no such session")
-        return await self._answer(read, method, given)
+        return await self._answer(model, method, given)
 
-    async def _answer(self, read: _Read, method: str, given: dict[str, Any]) -> Any:
-        """Answer a request that is of the protocol's form."""
+    async def _answer(self, model: Any, method: str, given: dict[str, Any]) -> Any:
+        """Answer a request, where it has the form that it should have."""
         from acp.exceptions import RequestError
 
         try:
-            model_of(method).model_validate(given)
+            model.model_validate(given)
         except ValueError as error:
             raise RequestError(-32602, first_problem(error)) from None  # type: ignore[arg-type]
-        answer = await read(self, method, given)
+        if method.startswith("terminal/") and method != "terminal/create":
+            answer = await read_terminal(self.terminals, method, given)
+        else:
+            answer = await self._wait_for(method, given)
         if isinstance(answer, RequestError):
             raise answer
         return answer
 
     async def _hand_on(self, _method: str, params: Any, _notification: bool) -> Any:
         """Answer the program's tool for handing work on."""
-        return await self._answer(AcpSession._wait_for, DELEGATE, params)
+        return await self._answer(Delegation, DELEGATE, params)
 
     def _update(self, update: Any) -> None:
         if self._loading or self.updates.count >= UPDATES_MOST:
@@ -483,16 +494,3 @@ class AcpSession:
         self._asks.append(self._reader.read(method, given, answer))
         self._came.set()
         return await answer
-
-
-_Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]
-_METHODS: Mapping[str, _Read] = {
-    **dict.fromkeys(
-        ("session/request_permission", "fs/read_text_file", "fs/write_text_file", "terminal/create"),
-        AcpSession._wait_for,
-    ),
-    **dict.fromkeys(
-        ("terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
-        lambda session, method, given: read_terminal(session.terminals, method, given),
-    ),
-}
