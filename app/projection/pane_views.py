@@ -190,6 +190,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         clause=provenance.clause,
         clause_index=provenance.clause_index,
         attempts=step.attempts,
+        given_up=step.status is StepStatus.ABANDONED,
         course=_course(state, step),
         summary="" if failed else step.summary,
         error=step.summary if failed else "",

@@ -12,6 +12,7 @@ from typing import Any
 from app.projection.event_lines import call_text, line_of
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
+from engine.core.agents import ACP
 from engine.core.beliefs import BeliefSource
 from engine.core.fold import apply
 from engine.core.journal import Event, of_agent
@@ -93,7 +94,7 @@ class _Shown:
     saying: str = ""
     """The stream of a model's answer that the last line of the mind pane is part of."""
     said: str = ""
-    """What of the answer stands in that line."""
+    """What of the answer stands in that line, or is to begin one."""
     asked: str = ""
     """Since when a model is asked, ISO 8601 UTC; empty where none is."""
     heard: int = 0
@@ -349,11 +350,22 @@ def _hear(shown: _Shown, event: Event, payload: ev.ModelSaid) -> None:
         return
     shown.heard += len(payload.text)
     shown.waits = None
-    goes_on = shown.saying == payload.stream and bool(shown.mind) and len(shown.said) < SAID_LIMIT
-    first = shown.mind.pop() if goes_on else None
-    shown.said, shown.saying = (shown.said if goes_on else "") + payload.text, payload.stream
+    goes_on = shown.saying == payload.stream and len(shown.said) < SAID_LIMIT
+    first = shown.mind.pop() if goes_on and shown.said.strip() and shown.mind else None
     ref, at = (first.key, first.pieces[0].text.strip()) if first is not None else (event.ref, event.at[11:19])
-    shown.mind.append(mind_row(ref, _SAID_KINDS.get(payload.stream, "thought"), shown.said, at))
+    parts = _parts(shown.state, payload.stream, (shown.said if goes_on else "") + payload.text)
+    for number, text in enumerate(parts):
+        if text.strip():
+            key = f"{event.ref}/{number}" if number else ref
+            shown.mind.append(mind_row(key, _SAID_KINDS.get(payload.stream, "thought"), text, at))
+    shown.said, shown.saying = parts[-1], payload.stream
+
+
+def _parts(state: AgentState, stream: str, text: str) -> list[str]:
+    """What is shown apart of what was said: of another program each call and each message."""
+    if state.config.thinker != ACP:
+        return [text]
+    return text.split("\n" if stream == "tool input" else "\n\n")
 
 
 def _shown_elsewhere(payload: ev.Payload) -> bool:

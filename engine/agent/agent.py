@@ -225,7 +225,7 @@ class Agent:
             elif state.requests:
                 await self._calls.serve()
             elif self.reflector.notice_stuck() or self._gate.at_breakpoint() or self.reflector.reflect():
-                await recorder.commit()
+                await recorder.commit_meanwhile()
             elif deliberation.has_work() and not state.perceived:
                 await self._perceive()
             elif deliberation.finish_goal() or self._limits.goal_over():

@@ -330,7 +330,7 @@ class PlanDeliberation(Deliberation):
                 await self._decider.decide(goal, step)
             elif step is not None:
                 await self._executor.act(goal, step)
-        await self._recorder.commit()
+        await self._recorder.commit_meanwhile()
 
     def _choose_goal(self) -> Goal | None:
         """The most urgent, then oldest open root goal; of it the deepest open sub-goal."""

@@ -136,6 +136,13 @@ class AgentRecorder:
         """Make what is pending durable in the background."""
         self.log.commit_soon()
 
+    async def commit_meanwhile(self) -> None:
+        """Make events durable beside what follows; waits where the journal refuses."""
+        self.commit_soon()
+        await asyncio.sleep(0)
+        if self.log.trouble is not None:
+            await self.commit()
+
     async def commit(self) -> None:
         """Make events durable, however long the journal is in trouble."""
         while True:

@@ -186,6 +186,18 @@ async def test_the_cursor_goes_back_to_the_first_step_of_a_body_that_begins_anew
         assert app.plan.selected == "0"
 
 
+async def test_the_cursor_goes_to_a_step_that_the_agent_puts_before_the_next_one() -> None:
+    last = StepLine("s1", "decide what to do next", "next")
+    refused = StepLine("s2", "write a.txt", "failed", given_up=True)
+    app = Cockpit()
+    async with app.run_test(size=SIZE):
+        app.plan.show(PlanModel((last,)))
+        for before in ((), (refused,)):
+            asked = StepLine("s3", "write b.txt", "next", held=True)
+            app.plan.show(PlanModel((*before, asked, replace(last, status="planned"))))
+            assert app.plan.selected == "s3"
+
+
 async def test_the_cursor_goes_along_with_the_running_step_until_the_operator_moves_it() -> None:
     steps = tuple(StepLine(str(n), f"step {n}") for n in range(4))
 

@@ -69,6 +69,8 @@ _ASKED: dict[str, str] = {
     "deny": "Why not, as the agent is to see it (may be empty) — enter denies, esc goes back",
 }
 
+_NO_STEP = "It waits for your answer: a allows it once, and s, pressed again, until this session ends."
+
 
 class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
     """Gives an `ApprovalChoice`, or None: then the agents keep waiting."""
@@ -82,6 +84,8 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
         self._model = model
         self._scope_of = scope_of
         self._begin = begin
+        self._steps = unasked
+        """Whether `s` may be meant for the next step: it has not been said what it does here."""
         self._text = LongText()
         self._asked = Static(id="asked")
         self._scope = Static(id="scope")
@@ -110,7 +114,10 @@ class ApprovalDialog(BoxDialog[ApprovalChoice | None]):
         """Allow once at once; ask for the scope or the reason of every other answer first."""
         if self.writing:
             return
-        if how == "edit" and not self._model.editable:
+        if how == "session" and self._steps:
+            self._steps = False
+            self._asked.update(Content(_NO_STEP))
+        elif how == "edit" and not self._model.editable:
             self._asked.update(Content("The arguments of this cannot be changed here."))
         elif how == "edit" or (how == "once" and len(self._model.questions) == 1):
             self.dismiss(ApprovalChoice(how))

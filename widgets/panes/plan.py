@@ -68,6 +68,8 @@ class StepLine:
     clause_index: int = 0
     """From 1; 0 when it serves none."""
     attempts: int = 0
+    given_up: bool = False
+    """Whether the agent goes on without it, although it was tried."""
     course: str = ""
     """How it stands to the accepted plan, such as `off plan`; empty where none was accepted."""
     summary: str = ""
@@ -164,11 +166,10 @@ class PlanPane(Vertical):
         head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
         before, self._model = self._model, model
         self.steps.set_notice(model.notice)
-        # A step that was next and is not any more was moved, where the order is another; it keeps the cursor
-        # and may go further. In the same order the plan has begun anew, as a reasoner's does.
-        moved = _order(before) != _order(model) and (
-            (_status(before, followed), _status(model, followed)) == ("next", "planned")
-        )
+        # A step that was next and is behind another of before was moved; it keeps the cursor and may go
+        # further. In the same order the plan has begun anew, as a reasoner's does.
+        moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
+        moved = moved and _order(before) != _order(model) and bool(_status(before, _pending(model)))
         follow = not self.steps.cursor or (self.steps.cursor == followed and not moved)
         cells = max((len(step.id) for step in model.steps if _NAMED.fullmatch(step.id)), default=0)
         self.steps.set_rows([_row(step, cells) for step in model.steps])
@@ -199,9 +200,8 @@ class PlanPane(Vertical):
 
 def _pending(model: PlanModel) -> str:
     """The step that runs or would run next; the cursor follows it until the operator moves it."""
-    return next(
-        (step.id for step in model.steps if step.status in ("next", "running", "failed", "unknown")), ""
-    )
+    open_ = ("next", "running", "failed", "unknown")
+    return next((step.id for step in model.steps if step.status in open_ and not step.given_up), "")
 
 
 def _order(model: PlanModel) -> list[str]:

@@ -211,8 +211,8 @@ class Review:
         self._answer_why(what, way, opens=False)
 
     def on_mind_stream_why(self, entry: str) -> None:
-        """Answer why the mind moved so."""
-        self.answer(entry)
+        """Answer why the mind moved so; of what one event says each part has its number behind that."""
+        self.answer(entry.partition("/")[0])
 
     def on_why_dialog_mark(self, ref: str) -> None:
         """Mark the event under the cursor as wrong, or take its mark back."""

@@ -19,8 +19,8 @@ from engine.tools.acp_tool import TOOL, USE
 from engine.tools.simple_coder import SimpleCoder
 from engine.value import dataclass
 
-DELEGATE = "_pilothouse/delegate"
-"""A request beside the protocol's own: hand work to another agent of the crew, and be told its result."""
+DELEGATE = "delegate"
+"""What the tool for handing work on asks: have another agent of the crew do it, and be told its result."""
 TITLE = 120
 """Characters of what an action is called."""
 
@@ -135,7 +135,7 @@ def refusal(ask: Ask, why: str, *, cancelled: bool = False, missing: bool = Fals
 
 
 class Delegation(BaseModel, metaclass=LateModel):
-    """What such a request holds."""
+    """What the tool for handing work on asks."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
     to: str = Field(min_length=1, max_length=64)
@@ -143,21 +143,20 @@ class Delegation(BaseModel, metaclass=LateModel):
 
 
 def model_of(method: str) -> Any:
-    """The protocol's own form of a request."""
-    if method == DELEGATE:
-        return Delegation
+    """The protocol's own form of a request; None where there is no such request."""
     from acp import schema
 
-    return {
-        "session/request_permission": schema.RequestPermissionRequest,
-        "fs/read_text_file": schema.ReadTextFileRequest,
-        "fs/write_text_file": schema.WriteTextFileRequest,
-        "terminal/create": schema.CreateTerminalRequest,
-        "terminal/output": schema.TerminalOutputRequest,
-        "terminal/wait_for_exit": schema.WaitForTerminalExitRequest,
-        "terminal/kill": schema.KillTerminalRequest,
-        "terminal/release": schema.ReleaseTerminalRequest,
-    }[method]
+    name = {
+        "session/request_permission": "RequestPermissionRequest",
+        "fs/read_text_file": "ReadTextFileRequest",
+        "fs/write_text_file": "WriteTextFileRequest",
+        "terminal/create": "CreateTerminalRequest",
+        "terminal/output": "TerminalOutputRequest",
+        "terminal/wait_for_exit": "WaitForTerminalExitRequest",
+        "terminal/kill": "KillTerminalRequest",
+        "terminal/release": "ReleaseTerminalRequest",
+    }.get(method, "")
+    return getattr(schema, name, None)
 
 
 def refusal_text(error: Any) -> str:

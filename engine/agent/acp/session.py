@@ -15,7 +15,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from engine.agent.acp.requests import DELEGATE, Ask, RequestReader, model_of, refusal, refusal_text
+from engine.agent.acp.delegation import DelegationTool
+from engine.agent.acp.requests import (
+    DELEGATE,
+    Ask,
+    Delegation,
+    RequestReader,
+    model_of,
+    refusal,
+    refusal_text,
+)
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
 from engine.agent.acp.terminals import read_terminal
 from engine.agent.acp.transport import InvalidLineError, LineTransport
@@ -66,8 +75,9 @@ class AcpSession:
     ) -> None:
         self._agent, self.program, self._coder = agent, program, coder
         self._came = asyncio.Event()
-        self.updates = Updates(hear, self._came.set)
+        self.updates = Updates(hear, self._came.set, lambda text: text.replace(f"{coder().files.root}/", ""))
         self._reader = RequestReader(coder, self.updates.take_call)
+        self._delegation = DelegationTool(coder, program.hands_to)
         self.id = ""
         """The program's own id of the session; empty where none is open."""
         self.label = program.name
@@ -109,6 +119,7 @@ class AcpSession:
         """
         await self.close()
         try:
+            await self._delegation.open(self._hand_on, self._refuse, MESSAGE_LIMIT)
             await self._start(observer)
             await self._greet(earlier)
         except BaseException as error:
@@ -205,6 +216,7 @@ class AcpSession:
         if job is not None and not job.over.is_set():
             job.stop()
             await job.over.wait()
+        await self._delegation.close()
         if self._connection is not None:
             await self._connection.close()
         self._answer_all()
@@ -220,7 +232,6 @@ class AcpSession:
 
     async def _greet(self, earlier: Earlier) -> None:
         about = {"fs": {"readTextFile": self.program.reads, "writeTextFile": True}, "terminal": True}
-        about["_meta"] = {"pilothouse": {"requests": [DELEGATE]}}
         hello = {"protocolVersion": VERSION, "clientInfo": {"name": "pilothouse", "version": "1"}}
         answer = await self._ask("initialize", {**hello, "clientCapabilities": about})
         if (version := answer.get("protocolVersion")) != VERSION:
@@ -250,7 +261,7 @@ class AcpSession:
 
     async def _open_session(self, method: str, earlier: Earlier) -> dict[str, Any]:
         """Open an earlier session where there is a method for it, or else one that is told what was done."""
-        where = {"cwd": str(self._coder().files.root), "mcpServers": []}
+        where = {"cwd": str(self._coder().files.root), "mcpServers": self._delegation.servers}
         opened: dict[str, Any] = {}
         if earlier.session and method:
             self._loading, self.id = True, "" if earlier.forked else earlier.session
@@ -336,22 +347,15 @@ class AcpSession:
             return TurnEnd("failed", self.trouble)
         except RequestError as error:
             return TurnEnd("failed", f"{self.label}: {refusal_text(error)}")
-        found = answer.get("stopReason") if isinstance(answer, dict) else None
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        if isinstance(usage, dict) and isinstance(total := usage.get("totalTokens"), int) and total >= 0:
-            self.updates.taken.tokens += total
-        if not isinstance(found, str):
-            return TurnEnd("failed", f"{self.label} ended its turn without a reason")
-        return TurnEnd(found, self.updates.said)
-
-    def _waits(self) -> bool:
-        return bool(self._asks) or self.updates.plan is not None
+        return self.updates.take_end(answer, self.label)
 
     async def next(self) -> Ask | TurnEnd | None:
         """What comes of the turn next: something that it asks for, its end, or a new plan (None)."""
         try:
             async with asyncio.timeout(self.program.settings.quiet_s):
-                while self._turn is not None and not self._turn.done() and not self._waits():
+                while (
+                    not (self._turn is None or self._turn.done() or self._asks) and self.updates.plan is None
+                ):
                     self._came.clear()
                     await self._came.wait()
         except TimeoutError:
@@ -385,7 +389,10 @@ class AcpSession:
                 if self._asks and await serve(self._asks[0]):
                     self._asks.popleft()
                     continue
+                # Work that it hands on is an action of its own, for which this one does not wait.
                 asks = bool(self._asks)
+                if asks and self._asks[0].method == DELEGATE:
+                    break
                 came = asyncio.ensure_future(self._came.wait())
                 left = until - asyncio.get_running_loop().time()
                 done, _ = await asyncio.wait(
@@ -441,19 +448,32 @@ class AcpSession:
             if method == "session/update" and given.get("sessionId") == self.id:
                 self._update(given.get("update"))
             return None
-        read = _METHODS.get(method)
-        if read is None:
+        model = model_of(method)
+        if model is None:
             raise RequestError.method_not_found(method[:100])
         if given.get("sessionId") != self.id:
             raise RequestError(-32602, "there is no such session")
+        return await self._answer(model, method, given)
+
+    async def _answer(self, model: Any, method: str, given: dict[str, Any]) -> Any:
+        """Answer a request, where it has the form that it should have."""
+        from acp.exceptions import RequestError
+
         try:
-            model_of(method).model_validate(given)
+            model.model_validate(given)
         except ValueError as error:
             raise RequestError(-32602, first_problem(error)) from None  # type: ignore[arg-type]
-        answer = await read(self, method, given)
+        if method.startswith("terminal/") and method != "terminal/create":
+            answer = await read_terminal(self.terminals, method, given)
+        else:
+            answer = await self._wait_for(method, given)
         if isinstance(answer, RequestError):
             raise answer
         return answer
+
+    async def _hand_on(self, _method: str, params: Any, _notification: bool) -> Any:
+        """Answer the program's tool for handing work on."""
+        return await self._answer(Delegation, DELEGATE, params)
 
     def _update(self, update: Any) -> None:
         if self._loading or self.updates.count >= UPDATES_MOST:
@@ -474,25 +494,3 @@ class AcpSession:
         self._asks.append(self._reader.read(method, given, answer))
         self._came.set()
         return await answer
-
-    async def _read_terminal(self, method: str, given: dict[str, Any]) -> Any:
-        return await read_terminal(self.terminals, method, given)
-
-
-_Read = Callable[[AcpSession, str, dict[str, Any]], Awaitable[Any]]
-_METHODS: Mapping[str, _Read] = {
-    **dict.fromkeys(
-        (
-            "session/request_permission",
-            "fs/read_text_file",
-            "fs/write_text_file",
-            "terminal/create",
-            DELEGATE,
-        ),
-        AcpSession._wait_for,
-    ),
-    **dict.fromkeys(
-        ("terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
-        AcpSession._read_terminal,
-    ),
-}

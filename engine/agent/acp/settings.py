@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.core.agents import HANDOFF, SPEC
 from engine.core.text import first_problem
 from engine.model import LateModel
 from engine.sandbox.jail import Launch
@@ -28,7 +29,8 @@ from engine.value import dataclass, replace
 
 ADDRESS_BYTES = 256 * GIB
 """Address space of such a program: engines of JavaScript reserve far more than they use."""
-PLAYER = Path(__file__).with_name("player.py")
+PLAYER, DELEGATE_SERVER = (Path(__file__).with_name(name) for name in ("player.py", "delegate_server.py"))
+"""What is run in the jail in place of a program, and what a program starts there to hand work on."""
 OWN_PROCESS = "/proc/self"
 """What runtimes read of their own process, such as where its stack lies."""
 
@@ -76,6 +78,8 @@ class Program:
     install: str = ""
     reads: bool = True
     """Whether it can have Pilothouse read files for it."""
+    hands_to: tuple[str, ...] = ()
+    """To whom it may hand work, where it does that of a crew's member."""
 
     @property
     def name(self) -> str:
@@ -117,8 +121,11 @@ def read_acp(meta: Mapping[str, Any]) -> Program:
         words = shlex.split(given.command or preset["command"])
     except ValueError as error:
         raise AcpError(f"command: {error}") from None
-    variables = {**preset.get("variables", {}), **_checked(words, given)}
-    more = {name: preset[name] for name in ("install", "reads") if name in preset}
+    more: dict[str, Any] = {name: preset[name] for name in ("install", "reads") if name in preset}
+    if HANDOFF in meta:
+        more["hands_to"] = tuple(meta[SPEC]["handoff"]["routing"]["can_delegate_to"])
+    handing = preset.get("handing", {}) if more.get("hands_to") else {}
+    variables = {**preset.get("variables", {}), **handing, **_checked(words, given)}
     program = Program(tuple(words), given, variables, **more)
     policy_of(program, SandboxPolicy(), Tier.FULL)
     return program
@@ -150,7 +157,8 @@ def policy_of(program: Program, base: SandboxPolicy, tier: Tier) -> SandboxPolic
     Raises:
         PolicyError: a port or a path cannot be.
     """
-    given, own = program.settings, (OWN_PROCESS,) if tier is not Tier.FULL else ()
+    given = program.settings
+    own = (OWN_PROCESS,) * (tier is not Tier.FULL) + (str(DELEGATE_SERVER),) * bool(program.hands_to)
     network = max(Network(given.network), base.network, key=list(Network).index)
     ports = tuple(given.ports) if given.network == "ports" else base.ports
     return replace(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.core.text import clean_line
-from engine.models.messages import Piece
+from engine.models.messages import Piece, PieceKind
 from engine.value import dataclass, field
 
 CALLS_KEPT, DIFFS_KEPT, ENTRIES_MOST = 500, 16, 100
@@ -73,10 +73,15 @@ class Updates:
     Args:
         hear: takes pieces of what the program says and thinks.
         changed: called when there is a new plan.
+        shorten: takes what stands before the workspace's paths out of a text.
     """
 
-    def __init__(self, hear: Callable[[Piece], None], changed: Callable[[], None]) -> None:
-        self._hear, self._changed = hear, changed
+    def __init__(
+        self, hear: Callable[[Piece], None], changed: Callable[[], None], shorten: Callable[[str], str] = str
+    ) -> None:
+        self._hear, self._changed, self._shorten = hear, changed, shorten
+        self._speaking: PieceKind | None = None
+        """What the message is a piece of that is not over: `text` or `thinking`."""
         self.options: dict[str, dict[str, Any]] = {}
         """What can be chosen, by id: `name`, `value`, `values`."""
         self.plan: tuple[tuple[str, str], ...] | None = None
@@ -120,15 +125,19 @@ class Updates:
                 if isinstance(text, str):
                     spoken = kind == "agent_message_chunk"
                     self.said = (self.said + text)[-SAID:] if spoken else self.said
-                    self._hear(Piece("text" if spoken else "thinking", text))
+                    self._speaking = "text" if spoken else "thinking"
+                    self._hear(Piece(self._speaking, text))
             case "tool_call" | "tool_call_update" as kind:
-                if kind == "tool_call" and self.said:
-                    self.said = f"{self.said.rstrip()}\n\n"  # what it says next is another message
+                if kind == "tool_call" and self._speaking:  # what it says next is another message
+                    self.said = f"{self.said.rstrip()}\n\n" if self.said else ""
+                    self._hear(Piece(self._speaking, "\n\n"))
+                    self._speaking = None
                 self.take_call(update)
             case "plan":
                 entries = dicts(update.get("entries"))[:ENTRIES_MOST]
                 lines = (
-                    (clean_line(str(e.get("content", "")), limit=LINE), e.get("status")) for e in entries
+                    (clean_line(self._shorten(str(e.get("content", ""))), limit=LINE), e.get("status"))
+                    for e in entries
                 )
                 self.plan = tuple((text, str(status)) for text, status in lines if text)
                 self._changed()
@@ -144,6 +153,16 @@ class Updates:
                 if isinstance(amount, int | float) and 0 <= amount < 1e6:
                     self.taken.usd = float(amount)
 
+    def take_end(self, answer: Any, label: str) -> TurnEnd:
+        """How a turn ended by the program's answer to its prompt."""
+        known = answer if isinstance(answer, dict) else {}
+        usage, reason = known.get("usage"), known.get("stopReason")
+        if isinstance(usage, dict) and isinstance(total := usage.get("totalTokens"), int) and total >= 0:
+            self.taken.tokens += total
+        if not isinstance(reason, str):
+            return TurnEnd("failed", f"{label} ended its turn without a reason")
+        return TurnEnd(reason, self.said)
+
     def take_call(self, told: Mapping[str, Any]) -> ToolCall:
         """Take what the program tells of one of its tool calls."""
         ident = str(told.get("toolCallId"))[:200]
@@ -153,7 +172,7 @@ class Updates:
             call = self.calls[ident] = ToolCall()  # the name is used once more
         for name in ("title", "kind", "status"):
             if isinstance(value := told.get(name), str):
-                setattr(call, name, value[:1_000])
+                setattr(call, name, self._shorten(value[:1_000]))
         self._take_details(call, told)
         texts = [part.get("content") for part in dicts(told.get("content")) if part.get("type") == "content"]
         if said := "\n".join(str(text.get("text", "")) for text in texts if isinstance(text, dict)):

@@ -28,6 +28,8 @@ _BATCH = 512
 """Objects that get their names together."""
 _EACH = 16
 """Up to so many, each is synced; beyond, the whole file system is, which is faster by far."""
+_THREADS = ThreadPoolExecutor(6, "sync")
+"""So that the disk settles for many files together: one by one they take several times as long."""
 _UNCHECKED = 16 * MIB
 """Bytes written between two looks at the free space."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -128,12 +130,11 @@ class ObjectStore:
                 self._touched.add(place.parent)
             self._pending.clear()
 
-    def commit(self) -> None:
-        """Make everything put so far durable, names included."""
+    def commit(self, *beside: Path) -> None:
+        """Make everything put so far durable, names included, and so files beside the objects."""
         self.flush()
-        if self._touched:
-            with self._refusal("written"):
-                sync_all(sorted(self._touched), self._objects)
+        with self._refusal("written"):
+            sync_all([*sorted(self._touched), *beside], self._objects)
         self._touched.clear()
 
     def discard(self) -> None:
@@ -254,9 +255,7 @@ def sync_all(paths: list[Path], where: Path) -> None:
         with _opened(where) as descriptor:
             if sync_file_system(descriptor):
                 return
-    # At once, so that the disk settles for all of them together: one by one they take several times as long.
-    with ThreadPoolExecutor(_EACH) as threads:
-        list(threads.map(_sync, paths))
+    list(_THREADS.map(_sync, paths))
 
 
 def _sync(path: Path) -> None:

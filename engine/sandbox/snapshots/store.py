@@ -131,7 +131,7 @@ class SnapshotStore:
         return Record(stored.SnapshotInfo(snapshot, LOST, number, 0, directories, 0, 0), "")
 
     def keep(self, info: stored.SnapshotInfo, times: str) -> stored.SnapshotInfo:
-        """Make the snapshot exist, with the next number; its objects must be committed.
+        """Make the snapshot exist, with the next number, and its objects durable.
 
         Args:
             info: of the snapshot; its number counts for nothing.
@@ -156,7 +156,7 @@ class SnapshotStore:
         part = self.directory / "passing" / secrets.token_hex(8)
         try:
             part.write_bytes(_records().dump_json(record))
-            sync_all([part], self.directory)
+            self.objects.commit(part)
             part.replace(path)
             sync_all([self._snapshots], self.directory)
             if older is not None and older != path.name:

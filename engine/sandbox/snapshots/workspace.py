@@ -184,7 +184,7 @@ class Snapshots:
             snapshot = self._store.objects.put(manifest.encoded())
             times = self._store.put_times(walked.times)
             checkpoint()
-            self._store.objects.commit()
+            self._store.objects.flush()
             info = stored.SnapshotInfo(
                 id=snapshot,
                 label=label,

@@ -36,7 +36,11 @@ async def test_a_question_opens_by_itself_and_its_scope_stands_there_before_it_i
         await flight.dialog(ApprovalDialog)
         assert flight.state.mode is Mode.WAITING
         await flight.shows("pilot-1 asks", "mkdir", "made", "it changes something", "allow once", "deny")
-        await flight.press("g")
+        await flight.press("s")  # as it stepped until now
+        await flight.shows("a allows it once", "s, pressed again")
+        await flight.press("s")
+        await flight.shows("Until this session ends", "allows mkdir, only on made")
+        await flight.press("escape", "g")
         await flight.shows("From now on, unasked", "allows mkdir, only on made")
         assert not flight.state.approvals.grants, "nothing is given before it is confirmed"
         await flight.press("enter")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ NUMBERS = itertools.count(1000)
 SESSION = "session-1"
 BACKLOG: list[dict[str, Any]] = []
 OPENED: list[str] = []
+SERVERS: list[dict[str, Any]] = []
 
 
 def send(message: dict[str, Any]) -> None:
@@ -254,10 +256,29 @@ def outside() -> None:
     say(" | ".join(told))
 
 
-def hands(to: str) -> None:
-    """Hands its work to another agent of the crew, and says what that one says."""
-    answer = ask("_pilothouse/delegate", to=to, task="judge what I found")
-    say(f"it said: {answer.get('result', {}).get('output') or answer.get('error', {}).get('message')}")
+def hands(*names: str) -> None:
+    """Hands its work to other agents of the crew by the server that it was given, and says what they say."""
+    (server,) = SERVERS
+    words = [server["command"], *server["args"]]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tool:
+
+        def call(method: str, **params: Any) -> dict[str, Any]:
+            assert tool.stdin is not None
+            assert tool.stdout is not None
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            tool.stdin.write(json.dumps(message) + "\n")
+            tool.stdin.flush()
+            answer: dict[str, Any] = json.loads(tool.stdout.readline())["result"]
+            return answer
+
+        call("initialize", protocolVersion="2025-06-18")
+        (offered,) = call("tools/list")["tools"]
+        told = [
+            call("tools/call", name=offered["name"], arguments={"to": name, "task": "judge what I found"})
+            for name in names
+        ]
+        tool.terminate()
+    say("it said: " + " | ".join(answer["content"][0]["text"] for answer in told))
 
 
 def argues() -> None:
@@ -394,6 +415,7 @@ def main(deed: str, *args: str) -> None:
             )
         elif method in ("session/new", "session/load", "session/fork", "session/resume"):
             OPENED.append(f"{method} {params.get('sessionId')}")
+            SERVERS[:] = params["mcpServers"]
             modes = {
                 "currentModeId": "code",
                 "availableModes": [{"id": "code", "name": "Code"}, {"id": "ask", "name": "Ask"}],

@@ -137,10 +137,41 @@ PROGRAMS = (
 )
 
 
-def talks(*replies: Reply) -> Callable[[Seen], Reply]:
+Answer = Callable[[Seen], Reply]
+
+
+def talks(*replies: Reply | Answer) -> Answer:
     """Answers in turn, but for requests without tools, by which a title is asked for."""
     left = list(replies)
-    return lambda seen: left.pop(0) if seen.body.get("tools") and left else Reply(text="a title")
+
+    def answer(seen: Seen) -> Reply:
+        reply = left.pop(0) if seen.body.get("tools") and left else Reply(text="a title")
+        return reply if isinstance(reply, Reply) else reply(seen)
+
+    return answer
+
+
+each_program = pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(
+            program,
+            id=program.preset,
+            marks=pytest.mark.skipif(
+                not program.there, reason=f"{program.preset} is not installed; set ACP_PROGRAMS"
+            ),
+        )
+        for program in PROGRAMS
+    ],
+)
+START_S = 400.0
+"""Seconds that a crowded machine may take to start a program of 180 MB."""
+
+
+def set_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the programs be found, and have the key that they are configured with."""
+    monkeypatch.setenv("PATH", PLACES)
+    monkeypatch.setenv("SCRIPTED_KEY", "none")
 
 
 @asynccontextmanager
@@ -148,8 +179,7 @@ async def flown(
     program: RealProgram, place: Path, monkeypatch: pytest.MonkeyPatch, **config: Any
 ) -> AsyncIterator[tuple[Flight, MessagesServer]]:
     """An engine with the program as the agent `dev`, and the model that it asks."""
-    monkeypatch.setenv("PATH", PLACES)
-    monkeypatch.setenv("SCRIPTED_KEY", "none")
+    set_places(monkeypatch)
     flight = Flight(place, QuickClock())
     await flight.open()
     flight.agent = "dev"

@@ -12,26 +12,17 @@ from engine.core import events as ev
 from engine.core.agents import Mode, RunState
 from engine.core.state import AgentState
 from tests.engine.agent.other_programs.acp_flight import living
-from tests.engine.agent.other_programs.real_programs import PROGRAMS, RealProgram, flown
+from tests.engine.agent.other_programs.real_programs import (
+    PROGRAMS,
+    START_S,
+    RealProgram,
+    each_program,
+    flown,
+)
 
-START_S = 400.0
-"""Seconds that a crowded machine may take to start a program of 180 MB."""
 for missing in (program for program in PROGRAMS if not program.there):
     how = f"npm install {missing.package}, and name the directory in ACP_PROGRAMS"
     warnings.warn(f"{missing.preset} is not there: {how}", stacklevel=1)
-each_program = pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(
-            program,
-            id=program.preset,
-            marks=pytest.mark.skipif(
-                not program.there, reason=f"{program.preset} is not installed; set ACP_PROGRAMS"
-            ),
-        )
-        for program in PROGRAMS
-    ],
-)
 pytestmark = pytest.mark.slow
 
 

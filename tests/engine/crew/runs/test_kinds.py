@@ -109,6 +109,14 @@ async def test_each_kind_hands_work_to_another_and_gets_its_result(tmp_path: Pat
         assert all(run.handed_back for run in runs)
 
 
+async def test_a_program_is_told_whom_it_cannot_hand_work_to(tmp_path: Path) -> None:
+    async with crew(tmp_path, deed="hands critic nobody") as on:
+        result = await on.result(await on.hand("dev", "look"))
+        assert result.output.startswith("it said: critic: sound | ")
+        assert "nobody" in result.output.partition(" | ")[2]
+        await on.at_rest()
+
+
 async def test_a_budget_and_a_stop_reach_another_program(tmp_path: Path) -> None:
     async with crew(tmp_path, budget={"actions": 1}) as on:
         name = await on.hand("dev", "look")
@@ -134,25 +142,31 @@ async def test_what_is_missing_is_said(tmp_path: Path) -> None:
         spec("x", "role", done_by="dev")
 
 
-async def test_a_debate_with_another_program_on_one_side(tmp_path: Path) -> None:
-    def answer(seen: Seen) -> Reply:
-        if asker(seen) == "Judge":
-            verdict = {"winner": "A", "confidence": 0.8, "decisive_claim_ids": ["A1"], "reasons": {"x": "y"}}
-            return object_call("return_result", output="judged", data=verdict)
-        if asker(seen) == "Side B":
-            answers = [{"claim": "A1", "kind": "refute", "text": "by nobody"}]
-            turn: dict[str, Any] = {"claims": [{"text": "it is dear", "evidence": []}]}
-            if "Round 1" in told(seen):
-                turn = {"restated": "A measured", "replies": answers, "claims": []}
-            return object_call("return_result", output="my turn", data=turn)
-        return object_call("return_result", output="A has it")
+def argue(seen: Seen) -> Reply:
+    """What the judge and the other side of the debate say."""
+    if asker(seen) == "Judge":
+        verdict = {"winner": "A", "confidence": 0.8, "decisive_claim_ids": ["A1"], "reasons": {"x": "y"}}
+        return object_call("return_result", output="judged", data=verdict)
+    if asker(seen) == "Side B":
+        answers = [{"claim": "A1", "kind": "refute", "text": "by nobody"}]
+        turn: dict[str, Any] = {"claims": [{"text": "it is dear", "evidence": []}]}
+        if "Round 1" in told(seen):
+            turn = {"restated": "A measured", "replies": answers, "claims": []}
+        return object_call("return_result", output="my turn", data=turn)
+    return object_call("return_result", output="A has it")
 
+
+def council() -> AgentSpec:
+    """A debate with `dev` on one side."""
     sides = [
         {"label": "A", "agent_id": "dev", "stance": "for it"},
         {"label": "B", "agent_id": "critic", "stance": "against it"},
     ]
-    debate = spec("council", "collaborative", debate={"sides": sides, "rounds": 1, "evidence": "off"})
-    async with crew(tmp_path, answer, "argues", [*members(), debate]) as on:
+    return spec("council", "collaborative", debate={"sides": sides, "rounds": 1, "evidence": "off"})
+
+
+async def test_a_debate_with_another_program_on_one_side(tmp_path: Path) -> None:
+    async with crew(tmp_path, argue, "argues", [*members(), council()]) as on:
         result = await on.result(await on.hand("council", "we buy it"))
         assert result.success, result.error
         turns = [on.run(one.run).agent_type for one in on.by("side-a")]
