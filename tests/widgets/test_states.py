@@ -27,7 +27,7 @@ from widgets.base.line_pane import NOTICE_MARKS, LinePane, Notice
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 from widgets.dialogs.campaign import CampaignDialog, CampaignModel
-from widgets.dialogs.fleet import FleetDialog, FleetModel
+from widgets.dialogs.fleet import FleetDialog, FleetModel, ShardsDialog
 from widgets.dialogs.handoffs import HandoffLine, HandoffsDialog, HandoffsModel, SelectionDialog
 from widgets.dialogs.lists import (
     BacklogDialog,
@@ -95,6 +95,7 @@ DIALOGS: dict[type[BoxDialog[Any]], tuple[Callable[[], Any], Show]] = {
     SelectionDialog: (lambda: SelectionDialog(ListModel("Title")), rows()),
     CampaignDialog: (lambda: CampaignDialog(CampaignModel()), model(CampaignModel, candidates=ROWS)),
     FleetDialog: (lambda: FleetDialog(FleetModel()), model(FleetModel, rows=fleet(3))),
+    ShardsDialog: (lambda: ShardsDialog(FleetModel()), model(FleetModel, rows=fleet(3))),
     HandoffsDialog: (lambda: HandoffsDialog(HandoffsModel()), model(HandoffsModel, lines=HANDOFF)),
     WhyDialog: (
         lambda: WhyDialog(WhyModel(**WHY)),  # type: ignore[arg-type]

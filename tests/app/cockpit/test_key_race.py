@@ -96,6 +96,7 @@ ELSEWHERE = {
     "open by themselves, and are deaf at first": {
         *("ApprovalDialog", "GeneratedPlansDialog", "HandoverDialog", "PermissionDialog")
     },
+    "open over several engines, which their own tests fly": {"ShardsDialog"},
     "open over another dialog, or by a line": {"PictureDialog", "ThemesDialog"},
     "need agents that are at work": {"LeaveDialog", "SessionDialog", "BuilderDialog", "WriteDialog"},
 }

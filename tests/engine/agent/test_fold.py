@@ -329,6 +329,10 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.BudgetEased: {"budget": TEXTS},
     ev.WorkflowEntered: {"workflow": st.sampled_from(["w1", "w2"]), "goal": GOALS},
     ev.WorkflowLeft: {"workflow": st.sampled_from(["w1", "w2"]), "status": st.just("completed")},
+    ev.AgentConfigured: {
+        "settings": st.sampled_from([{}, {"recovery": {"max_consecutive_errors": 5}}]),
+        "max_consecutive_errors": st.integers(1, 9),
+    },
     ev.BudgetSet: {
         "goal": st.sampled_from(["", "g1"]),
         "limits": st.none() | st.just(SpendingLimits(usd=1.5)),
