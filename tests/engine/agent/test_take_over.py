@@ -22,8 +22,8 @@ from engine.core.sandbox import Handover
 from engine.core.state import AgentState
 from tests.engine.sandbox.shell_desk import alive, until
 
-BEHIND = "sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done"
-"""A program in the background that has begun when the next prompt comes."""
+BEHIND = "sleep 1000 & until grep -qs sleep /proc/$!/comm || ((++tries > 2000)); do :; done"
+"""A program in the background that has begun when the next prompt comes, where the jail lets /proc be read."""
 
 
 class Hands:
