@@ -30,8 +30,8 @@ from engine.core.budgets import SpendingLimits
 from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
 from engine.core.ports import HastyClock, Permits, Ports
 from engine.core.reasons import Reason
-from engine.core.store.opening import open_store
-from engine.core.store.port import JournalStore
+from engine.core.store.opening import IN_FILE, note_place, open_store
+from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.core.store.verify import workspace_head
 from engine.core.streams import StreamLog
 from engine.crew.late_crew import LateCrew, LateRunThinkers
@@ -297,6 +297,8 @@ class Engine(WorkspaceEngine):
 
         What runs there is held by the same policy; nothing is saved before actions, as nothing is kept.
         """
+        (place / DATA_DIRECTORY).mkdir(mode=0o700, exist_ok=True)
+        note_place(place, IN_FILE)
         config = EngineConfig(policy=self.sandbox().policy, snapshots=SnapshotRule.OFF)
         if limits is None:
             return await Engine.open(

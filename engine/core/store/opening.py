@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NOTE = "journal.url"
 """In the data directory: where the journal is that is not in it, without any password."""
+IN_FILE = "file"
+"""Noted where the journal stays in its own file whatever the environment says, as in scratch workspaces."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
 """How often and at what distance a lock is tried whose holder is dead."""
 
@@ -47,7 +49,7 @@ async def open_journal(
     """
     noted = _noted(workspace)
     if (address := address_of(workspace)) is None:
-        if noted:
+        if noted not in ("", IN_FILE):
             raise JournalError(
                 f"The journal of {workspace} is in PostgreSQL ({noted}): name it with --journal URL or in "
                 f"{JOURNAL}. To have it in a file again: pilothouse journal copy URL {workspace}"
@@ -83,7 +85,7 @@ def address_of(workspace: Path) -> Address | None:
     Raises:
         JournalError: the URL is none.
     """
-    if not (url := os.environ.get(JOURNAL, "")):
+    if not (url := os.environ.get(JOURNAL, "")) or _noted(workspace) == IN_FILE:
         return None
     from engine.core.store.postgres_schema import read_address
 
