@@ -23,7 +23,7 @@ from engine.core.state import AgentState
 from tests.engine.sandbox.shell_desk import alive, until
 
 BEHIND = "sleep 1000 & until grep -qs sleep /proc/$!/comm || ((++tries > 2000)); do :; done"
-"""A program in the background that has begun when the next prompt comes, where the jail lets /proc be read."""
+"""A program in the background; it has begun when the next prompt comes, where /proc may be read."""
 
 
 class Hands:
