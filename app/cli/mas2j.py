@@ -145,14 +145,15 @@ class _Reader:
         return "".join(self.texts[start : self.at]).rstrip(";")
 
     def agent(self) -> ProjectAgent:
-        """Read `name file.asl [beliefs="…"] #3;`."""
+        """Read `name file.asl [beliefs="…"] #3;`; a file may be named without its ending."""
         name = self.expect("an agent's name", NAME)
         file, count = f"{name}.asl", 1
         options: dict[str, str] = {}
         if (quoted := self.take(STRING)) is not None:
             file = unescaped(quoted)
-        elif self.kinds[self.at] == NAME and self.texts[self.at].endswith(".asl"):
+        elif self.kinds[self.at] == NAME and self.texts[self.at] not in (*_JAVA, "at"):
             file = self.expect("a file", NAME)
+            file = file if file.endswith(".asl") else f"{file}.asl"
         elif name.endswith(".asl"):
             name, file = name.removesuffix(".asl"), name
         if self.take("["):

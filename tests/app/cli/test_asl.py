@@ -112,7 +112,7 @@ PROJECT = """// two of one, and one with more to know
 MAS team {
   infrastructure: Local
   agents:
-    ann [beliefs="friend(bob1), friend(bob2)", goals="s", verbose=2];
+    ann ann [beliefs="friend(bob1), friend(bob2)", goals="s", verbose=2];
     bob "programs/bob.asl" #2 at "here";
 }
 """
