@@ -18,7 +18,7 @@ PERCEPT, SELF = "percept", "self"
 ORIGINS: dict[str, tuple[str, str]] = {PERCEPT: ("→", "accent"), SELF: ("●", "success")}
 """How beliefs from the senses and the agent's own are marked; all others are from agents."""
 FROM_AGENTS = ("@", "warning")
-SOURCE_CELLS = 9
+SOURCE_CELLS = 11
 
 
 class BeliefsPane(RowsPane):
