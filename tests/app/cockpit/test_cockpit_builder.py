@@ -37,7 +37,7 @@ async def test_a_build_asks_whether_the_folder_is_trusted_and_goes_on(
         assert not (tmp_path / "ws/agents").exists()
         await flight.press("escape")
         await flight.no_dialog()
-        await flight.says("pricing: dry run")
+        await flight.says("pricing")  # the build says it, and the job that it was
 
 
 async def test_a_build_that_fails_says_where(tmp_path: Path) -> None:
