@@ -83,7 +83,7 @@ DIFFERENCES = {
     "demos/failure/": "there the plans of goals that failed stay on the stack while it is handled, and "
     "`.fail` has an empty message; here a failure always has one",
     "challenges/airnet/": "who wins is drawn, and an airline without a number may win in all runs of Jason",
-    "interaction/clientService": "facts and rules of one name come in the program's order there, here facts first",
+    "interaction/clientService": "facts and rules come in the program's order there, here facts first",
     "interaction/hideAndSeek": "a race of the program: its answers come a cycle after the question here, and "
     "two of them count from the same number",
     "unit_tests_project": "it lists files, which only the tool of an agent of the cockpit does",
