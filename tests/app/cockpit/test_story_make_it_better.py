@@ -206,7 +206,7 @@ def test_cheats_are_shown_and_neither_stop_nor_kill_is_paid_for_twice(
         say(terminal, "campaign", "Campaign k1 on sums", "x cancel")
         # Stop, and go on.
         terminal.until(
-            lambda: thinker.asked and judged(workspace), "the model's are judged", LONG_S, every=0.1
+            lambda: judged(workspace) and campaign(workspace).kept, "the model's answer", LONG_S, every=0.1
         )
         terminal.keys("x")
         terminal.shows("■ cancelled", "r resume")

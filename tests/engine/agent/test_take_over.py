@@ -22,7 +22,7 @@ from engine.core.sandbox import Handover
 from engine.core.state import AgentState
 from tests.engine.sandbox.shell_desk import alive, until
 
-BEHIND = "sleep 1000 & until grep -qs sleep /proc/$!/comm || ((++tries > 2000)); do :; done"
+BEHIND = 'sleep 1000 & timeout 5 sh -c "until grep -qs sleep /proc/$!/comm; do :; done"'
 """A program in the background; it has begun when the next prompt comes, where /proc may be read."""
 
 

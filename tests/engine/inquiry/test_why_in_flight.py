@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -121,6 +122,9 @@ async def test_a_goal_that_recipes_plan_is_on_plan_and_shows_its_evidence(tmp_pa
         await engine.submit(cmd.Run(agent="pilot"))
         await wait_until(engine, "pilot", lambda state: not state.open_goals)
         events = await engine.store.read("pilot")
+        while events[-1].version < (await engine.view("pilot")).version:
+            await asyncio.sleep(0.01)  # what is seen may be durable a moment later
+            events = await engine.store.read("pilot")
     assert {one.kind for one in plan_deviations(events)} == {DeviationKind.ON_PLAN}
     evidence = evidence_of(events, "g1")
     assert evidence is not None

@@ -592,7 +592,7 @@ async def test_a_cancelled_snapshot_leaves_nothing_that_counts(
         await taking
     assert kept(snapshots) == []
     assert os.listdir(tmp_path / "store/passing") == []
-    assert threading.active_count() < 10
+    assert threading.active_count() < 16  # those that press files to the disk stay
     assert (await snapshots.take()).files == 1000
 
 
