@@ -164,10 +164,11 @@ async def test_a_shell_is_taken_from_afar_typed_into_recorded_and_handed_back(tm
         await until(lambda: not terminal.open)
         assert (tmp_path / "sandbox" / "a.txt").read_text() == "42 sesame\n"
         await until(lambda: engine.terminal(PILOT) is None)
+        await until(lambda: engine._agents[PILOT].state.handover)
+        await engine._agents[PILOT].log.commit()
         typed = [str(ev.payload_of(event)) for event in await engine.store.last(99, PILOT)]
         assert not [text for text in typed if "sesame" in text]
         assert [text for text in typed if "stty size" in text]
-        await until(lambda: engine._agents[PILOT].state.handover)
 
 
 async def test_a_shell_stays_open_without_its_cockpit_and_another_one_goes_on_in_it(tmp_path: Path) -> None:
