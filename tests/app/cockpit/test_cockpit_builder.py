@@ -37,7 +37,9 @@ async def test_a_build_asks_whether_the_folder_is_trusted_and_goes_on(
         assert not (tmp_path / "ws/agents").exists()
         await flight.press("escape")
         await flight.no_dialog()
-        await flight.says("pricing")  # the build says it, and the job that it was
+        # The build says it and so does the job that it was, whichever comes last.
+        said = ("pricing: dry run", "would be built of 2 files; nothing was written")
+        await flight.until(lambda: any(words in flight.message for words in said), "what the build says")
 
 
 async def test_a_build_that_fails_says_where(tmp_path: Path) -> None:
