@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.agent.shared import EngineConfig
 from engine.agent.steering.undo import last_change
 from engine.api.engine import Engine
 from engine.core import commands as cmd
@@ -18,7 +17,7 @@ from engine.core.improvement import Campaign, CampaignStatus, JobRecord, JobStat
 from engine.improve.ports import Split
 from engine.improve.search.settings import SpecError, read_config, spec_text
 from engine.improve.search.trials import MODEL_TASKS, RECIPE_TASKS, drawn_tasks
-from engine.models.choice import ModelChoice
+from tests.engine.with_a_model import Opened, act, opening
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
 
@@ -28,13 +27,6 @@ BETTER = f"{{builtin}}\n{HINT}\n"
 CALM = "{builtin}\nBe calm.\n"
 HASTY = {"recovery": {"max_consecutive_errors": 1}}
 """It gives up at the first failure."""
-
-Opened = Callable[..., Awaitable[Engine]]
-
-
-def act(command: str, number: int = 1, **args: Any) -> dict[str, Any]:
-    call = {"tool_id": "simple_coder", "command": command, "args": args}
-    return {"type": "EXECUTE_TOOL", "id": str(number), "description": command, "params": call}
 
 
 def planned(goal: str, told: str) -> dict[str, Any]:
@@ -79,19 +71,8 @@ def change(text: str, title: str) -> dict[str, Any]:
 
 @pytest.fixture
 async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
-    engines: list[Engine] = []
-
-    async def open_(server: MessagesServer | None = None) -> Engine:
-        model = None
-        if server is not None:
-            environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
-            model = ModelChoice.from_environment(environ, name="claude-sonnet-5-5")
-        engines.append(await Engine.open(tmp_path, config=EngineConfig(model=model)))
-        return engines[-1]
-
-    yield open_
-    for engine in engines:
-        await engine.close()
+    async with opening(tmp_path) as open_:
+        yield open_
 
 
 async def improve(engine: Engine, component: str, **said: object) -> tuple[JobRecord, Campaign]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.agent.shared import EngineConfig
 from engine.api.engine import Engine
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.models.choice import ModelChoice
 from engine.models.prompt_parts import LONGEST, path_of, read_parts
 from tests.engine.agent.engine_flight import journal_holds_together
+from tests.engine.with_a_model import Opened, act, opening
 from tests.messages_server import MessagesServer, object_call
 from tests.patience import PATIENCE_S
 
@@ -23,32 +21,13 @@ HINT = "Replace words by the command replace."
 BETTER = f"{{builtin}}\n{HINT}\n"
 
 
-def act(command: str, number: int = 1, **args: Any) -> dict[str, Any]:
-    call = {"tool_id": "simple_coder", "command": command, "args": args}
-    return {"type": "EXECUTE_TOOL", "id": str(number), "description": command, "params": call}
-
-
 PLAN = [act("mkdir", path="a/b"), act("write", 2, path="a/b/c.txt", content="red")]
-
-
-Opened = Callable[..., Awaitable[Engine]]
 
 
 @pytest.fixture
 async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
-    engines: list[Engine] = []
-
-    async def open_(server: MessagesServer | None = None) -> Engine:
-        model = None
-        if server is not None:
-            environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
-            model = ModelChoice.from_environment(environ, name="claude-sonnet-5-5")
-        engines.append(await Engine.open(tmp_path, config=EngineConfig(model=model)))
-        return engines[-1]
-
-    yield open_
-    for engine in engines:
-        await engine.close()
+    async with opening(tmp_path) as open_:
+        yield open_
 
 
 def lay(workspace: Path, part: str, text: str | bytes) -> None:
