@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 import pytest
 import textual.app
 import textual.pilot
@@ -35,7 +36,10 @@ os.environ["XDG_RUNTIME_DIR"] = HOME  # and their engines answer here
 
 
 def pytest_unconfigure() -> None:
-    """The user's directory goes with the tests."""
+    """The user's directory goes with the tests; a journal that a failed test left open holds no process."""
+    for left in gc.get_objects():
+        if isinstance(left, aiosqlite.Connection):
+            left.stop()
     shutil.rmtree(HOME, ignore_errors=True)
 
 

@@ -59,5 +59,8 @@ class GoalEngine(Protocol):
     async def faulted(self, agent: str) -> str:
         """Wait until an agent's cycle has ended."""
 
+    async def durable(self, agent: str) -> None:
+        """Wait until what counts for an agent's state is durable."""
+
     def sandbox(self, agent: str = ...) -> Jail:
         """How an agent's programs are held."""

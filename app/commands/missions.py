@@ -146,10 +146,10 @@ async def wait_until(engine: GoalEngine, agent: str, holds: Callable[[AgentState
 async def _until(engine: GoalEngine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
     since = await engine.head()
     state = await engine.view(agent)
-    if holds(state):
-        return state
-    async for _event in engine.events(since, stream=agent):
-        state = await engine.view(agent)
-        if holds(state):
-            break
+    if not holds(state):
+        async for _event in engine.events(since, stream=agent):
+            state = await engine.view(agent)
+            if holds(state):
+                break
+    await engine.durable(agent)
     return state

@@ -425,6 +425,9 @@ class AttachedEngine(WorkspaceEngine):
         """See `WorkspaceEngine.faulted`."""
         return str(await self._ask("faulted", agent=agent))
 
+    async def durable(self, agent: str) -> None:
+        """Nothing to wait for: states here are folded from what is durable."""
+
     def family(self, agent: str) -> tuple[str, ...]:
         """See `WorkspaceEngine.family`."""
         family = [agent]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -351,6 +352,13 @@ class WorkspaceEngine(ABC):
         if live is not None:
             await live.ended()
         return self.fault(agent)
+
+    async def durable(self, agent: str) -> None:
+        """Wait until what counts for an agent's state is durable, or the journal refuses it."""
+        live = self._agents.get(agent)
+        if live is not None:
+            with suppress(JournalError):
+                await live.log.commit()
 
     async def blob(self, digest: str) -> bytes | None:
         """A large value by its digest, or None when it is gone or damaged."""
