@@ -240,6 +240,7 @@ async def _line(engine: Engine, given: LineArguments, asker: Asker) -> dict[str,
 
 async def _view(engine: Engine, given: ViewArguments, _asker: Asker) -> dict[str, Any]:
     state = await _known(engine.view(given.agent, given.at), given.agent)
+    await engine.durable(given.agent)
     return {"state": await asyncio.to_thread(dump_state, state)}
 
 

@@ -83,6 +83,9 @@ class RemoteEngine:
                 if str(error) != RESTARTING:
                     raise
 
+    async def durable(self, agent: str) -> None:
+        """Nothing to wait for: the engine answers with what is durable."""
+
     def sandbox(self, agent: str = "") -> Jail:
         """Why an agent could run no programs when this was made."""
         return _Jail(self._refusals.get(agent, self.health.sandbox))
