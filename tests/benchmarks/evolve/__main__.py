@@ -126,11 +126,12 @@ def table(rows: list[dict[str, Any]]) -> str:
 async def main(asked: argparse.Namespace) -> int:
     """Run the benchmark; 0 where nothing was promoted wrongly and each campaign ended."""
     cache = Path(asked.cache)
-    boxes, packages, rows, results = Boxes(), [], [], cache
-    for line in listed():
-        if package := await opened(line, cache, boxes):
-            packages.append(package)
-    known = {package.name: package for package in packages}
+    boxes, rows, results = Boxes(), [], cache
+    packages, spare = [
+        [package for line in listed(spare=late) if (package := await opened(line, cache, boxes))]
+        for late in (False, True)
+    ]
+    known = {package.name: package for package in (*packages, *spare)}
     print(f"{len(packages)} packages; {asked.projects} projects, seed {asked.seed}", flush=True)
     kinds = [
         (number, *kind)
@@ -138,7 +139,7 @@ async def main(asked: argparse.Namespace) -> int:
         if (not asked.only or asked.only in kind) and (not asked.numbers or number in asked.numbers)
     ]
     notes = cache / f"planted-{asked.projects}-{asked.seed}.json"
-    async for number, planted in planned(kinds, packages, boxes, asked.seed, notes):
+    async for number, planted in planned(kinds, packages, spare, boxes, asked.seed, notes):
         with tempfile.TemporaryDirectory(prefix="evolve-") as place:
             workspace = Path(place, "workspace")
             package = known[planted.package]

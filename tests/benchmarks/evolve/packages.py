@@ -67,8 +67,10 @@ class Package:
         return self.seen.project.path(inside)
 
 
-def listed() -> list[str]:
-    return [line for line in LISTED.read_text().split("\n") if line and not line.startswith("#")]
+def listed(*, spare: bool) -> list[str]:
+    """Name and version of the packages, or of those for what the others have no place for."""
+    lines = [line.split() for line in LISTED.read_text().split("\n") if line and not line.startswith("#")]
+    return [words[-1] for words in lines if (words[0] == "spare") is spare]
 
 
 def fetched(line: str, cache: Path) -> Path:

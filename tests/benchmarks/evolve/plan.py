@@ -247,13 +247,19 @@ async def untouched(package: Package, boxes: Boxes, rng: random.Random) -> Plant
 
 
 async def planned(
-    kinds: Sequence[tuple[int, str, str]], packages: Sequence[Package], boxes: Boxes, seed: int, notes: Path
+    kinds: Sequence[tuple[int, str, str]],
+    packages: Sequence[Package],
+    spare: Sequence[Package],
+    boxes: Boxes,
+    seed: int,
+    notes: Path,
 ) -> AsyncIterator[tuple[int, Planted]]:
     """A project for each number, kind and class that can be had, packages in turn.
 
     Args:
         kinds: what is wanted.
         packages: where it is planted.
+        spare: where slownesses are planted that the packages have no place for.
         boxes: makes boxes for trying it.
         seed: draws the places.
         notes: a file in which what was made is kept for the next time.
@@ -263,11 +269,12 @@ async def planned(
         return json.loads(notes.read_text()) if notes.is_file() else {}  # type: ignore[no-any-return]
 
     known = noted()
-    taken = {package.name: 0 for package in packages}
+    taken = {package.name: 0 for package in (*packages, *spare)}
     for number, kind, name in kinds:
         rng, key = random.Random(f"{seed} {number} {kind} {name}"), str(number)
         made = Planted(**known[key]) if known.get(key) else None
-        for package in sorted(packages, key=lambda package: (taken[package.name], rng.random())):
+        in_turn = sorted(packages, key=lambda package: (taken[package.name], rng.random()))
+        for package in (*in_turn, *(spare if kind == SLOW else ())):
             if made is not None or key in known:
                 break
             plant = {BUG: bug, SLOW: slowness}.get(kind)
