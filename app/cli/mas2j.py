@@ -45,7 +45,7 @@ class ProjectAgent:
         """
         beliefs = tuple(map(Belief, _literals(self.beliefs)))
         goals = tuple(Goal(TriggerKind.ACHIEVE, goal) for goal in _literals(self.goals))
-        return replace(program, beliefs=program.beliefs + beliefs, goals=program.goals + goals)
+        return replace(program, knowledge=program.knowledge + beliefs, goals=program.goals + goals)
 
 
 def _literals(text: str) -> list[Struct]:

@@ -13,7 +13,8 @@ from engine.bdi.checking import unknown_actions
 from engine.bdi.errors import EvaluationError, ProgramError
 from engine.bdi.library.terms import STANDARD
 from engine.bdi.parser import parse_literal, parse_program
-from engine.bdi.syntax import Belief, Program
+from engine.bdi.printer import text_of
+from engine.bdi.syntax import Belief, Program, Rule
 from engine.core.offload import in_thread
 from engine.core.state import AgentState
 
@@ -33,13 +34,22 @@ async def query_answer(host: CommandHost, values: Values) -> Answer:
 def _copy(state: AgentState) -> BdiAgent:
     """A mind with the agent's beliefs and rules, and without goals: asking it changes nothing."""
     config = read_config(state.config.meta)
-    beliefs = []
-    for held in reversed(state.held_beliefs.values()):
+    program = parse_program(config.program, config.source).knowledge
+    places = {
+        text_of(item.literal.with_annotations(())): place
+        for place, item in enumerate(program)
+        if isinstance(item, Belief)
+    }
+    rules = [(place, item) for place, item in enumerate(program) if isinstance(item, Rule)]
+    knowledge: list[Belief | Rule] = []
+    for held in state.held_beliefs.values():  # oldest first, which a program says last
+        while rules and rules[-1][0] > places.get(held.text, -1):
+            knowledge.append(rules.pop()[1])
         notes = [*held.annotations, *(f"source({source})" for source in held.sources)]
         with suppress(ProgramError):  # of a long one the state has only the beginning
-            beliefs.append(Belief(parse_literal(f"{held.text}[{','.join(notes)}]")))
-    rules = parse_program(config.program, config.source).rules
-    return BdiAgent(state.agent_id, Program(tuple(beliefs), rules), semantics=config.rules)
+            knowledge.append(Belief(parse_literal(f"{held.text}[{','.join(notes)}]")))
+    knowledge += [rule for _, rule in reversed(rules)]
+    return BdiAgent(state.agent_id, Program(tuple(reversed(knowledge))), semantics=config.rules)
 
 
 def doubts(config: Mapping[str, Any]) -> str:

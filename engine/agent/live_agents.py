@@ -305,6 +305,8 @@ class LiveAgents:
             given = command.config
             if command.agent_type == ACP_AGENT:
                 given = acp_support().defaults(given)
+            elif command.agent_type == REASONER:
+                given = {"rules_apart": False, **given}
             meta = await asyncio.to_thread(
                 with_thresholds, self._shared.workspace, given, self._shared.config.trust
             )

@@ -75,7 +75,7 @@ class BdiAgent(RunningAgent):
         self.internal = internal or STANDARD
         self.say, self.warn, self.tracer = say or self.say, warn or self.warn, tracer
         self.plans.watch = self._plans_changed
-        believing.begin(self, loaded.beliefs)
+        believing.begin(self, loaded)
         for number, goal in enumerate(loaded.program.goals, 1):
             self.achieve(
                 evaluated(goal.literal), sign=f"+{goal.kind}", tag=f"goal{number}" if tag_goals else ""

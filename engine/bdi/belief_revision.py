@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from engine.bdi import trace as record
 from engine.bdi import waits as waiting
-from engine.bdi.beliefs import SELF_ONLY, Fact, Predicate, sourced
+from engine.bdi.beliefs import SELF_ONLY, Clause, Fact, Predicate, sourced
 from engine.bdi.compiler import compile_rule
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Event, Frame, Intention, RunningAgent
-from engine.bdi.plans import Instruction, stored_form
+from engine.bdi.plans import Instruction, LoadedProgram, stored_form
 from engine.bdi.printer import brief_text, shown_text
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.syntax import NESTING_LIMIT, Rule
@@ -48,14 +48,17 @@ class BeliefChange(NamedTuple):
 _ONE_PER_CYCLE = EventPolicy.ONE_PER_CYCLE
 
 
-def begin(agent: RunningAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
-    """Adopt the initial beliefs, of which queries find the first one first: as in Jason it is added last."""
-    newest_first = agent.beliefs.newest_first
-    added = [
-        BeliefChange("+", plain, new)
-        for plain, annotations in (reversed(beliefs) if newest_first else beliefs)
-        if (new := agent.beliefs.add(plain, annotations))
-    ]
+def begin(agent: RunningAgent, loaded: LoadedProgram) -> None:
+    """Adopt what a program knows, of which queries ask the first first: as in Jason it is added last."""
+    if agent.rules is not loaded.rules:
+        for name, clauses in loaded.rules.items():
+            _hold(agent, name, clauses)
+    added = []
+    for item in reversed(loaded.knowledge) if agent.beliefs.newest_first else loaded.knowledge:
+        if isinstance(item, Clause):
+            item.place = agent.beliefs.places
+        elif new := agent.beliefs.add(*item):
+            added.append(BeliefChange("+", item[0], new))
     for change in added:
         announce(agent, change)
 
@@ -86,8 +89,10 @@ def forget(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
     return _forget(agent, literal, lambda fact, trail: unify(plain, fact.pattern, trail))
 
 
-def change_rules(agent: RunningAgent, term: Struct, *, removed: bool = False, last: bool = False) -> None:
-    """Hold a rule, `{ head :- body }`, before the others or as the last one, or no longer.
+def change_rules(
+    agent: RunningAgent, term: Struct, *, removed: bool = False, place: int | None = None
+) -> None:
+    """Hold a rule, `{ head :- body }`, before the others or no longer; with a `place` as the last one there.
 
     Raises:
         EvaluationError: it is no rule, or there are too many.
@@ -100,12 +105,20 @@ def change_rules(agent: RunningAgent, term: Struct, *, removed: bool = False, la
             pass
         case _:
             raise EvaluationError(ErrorId.EVALUATION_FAILED, f"{brief_text(term)} is no belief and no rule")
-    clauses = [each for each in agent.rules.get(head.indicator, ()) if each.term != made]
-    if len(clauses) >= agent.limits.frames:
-        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"there are {len(clauses)} rules for {head.indicator}")
-    if not removed:
-        clauses.insert(len(clauses) if last else 0, compile_rule(Rule(head, body)))
-    agent.rules = {**agent.rules, head.indicator: clauses}
+    new = [] if removed else [compile_rule(Rule(head, body))]
+    for clause in new:
+        clause.place = agent.beliefs.places if place is None else place
+    _hold(agent, head.indicator, new, made, last=place is not None)
+
+
+def _hold(
+    agent: RunningAgent, name: str, new: list[Clause], without: Term | None = None, *, last: bool = False
+) -> None:
+    """Hold rules before those of their name, or behind them, and no longer the one that is left out."""
+    old = [clause for clause in agent.rules.get(name, ()) if clause.term != without]
+    if len(old) + len(new) > agent.limits.frames:
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"there are {len(old)} rules for {name}")
+    agent.rules = {**agent.rules, name: old + new if last else new + old}
 
 
 def replaced(agent: RunningAgent, literal: Struct) -> BeliefChange | None:

@@ -12,9 +12,19 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
-from engine.bdi.term_compiler import UNWRITTEN, Env, Matcher, key_of
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
-from engine.bdi.unification import Trail, undo
+from engine.bdi.term_compiler import UNWRITTEN, Builder, Env, Matcher, key_of
+from engine.bdi.terms import (
+    PERCEPT,
+    SELF,
+    Cell,
+    Struct,
+    Term,
+    annotation_set,
+    instantiated,
+    is_ground,
+    weight_of,
+)
+from engine.bdi.unification import Trail, annotations_within, undo
 from engine.value import dataclass, field
 
 SELF_ONLY = (SELF,)
@@ -139,11 +149,15 @@ class BeliefBase:
         limit: facts it may hold; one more raises EvaluationError with `limit_exceeded`.
         size: what facts may hold together, in characters of long texts; a structure counts as 100.
         newest_first: answers come newest first as in Jason, else in the order of insertion.
+        rules_apart: rules answer behind all facts, whatever annotations are asked for; else both answer
+            newest first and by their annotations, as in Jason.
     """
 
-    def __init__(self, *, limit: int, newest_first: bool, size: int = 200_000_000) -> None:
+    def __init__(
+        self, *, limit: int, newest_first: bool, rules_apart: bool = False, size: int = 200_000_000
+    ) -> None:
         self.limit, self.size = limit, size
-        self.newest_first = newest_first
+        self.newest_first, self.rules_apart = newest_first, rules_apart or not newest_first
         self.predicates: dict[str, Predicate] = {}
         self.count = 0
         self.weight = 0
@@ -304,6 +318,9 @@ class Clause:
     """A compiled rule."""
 
     head: tuple[tuple[int, Matcher], ...]
+    annotations: list[Builder]
+    fresh: list[int]
+    """Slots that annotations of the head write."""
     body: Node
     size: int
     """Places in its environment."""
@@ -311,12 +328,20 @@ class Clause:
     """What the first argument must be filed under, None when anything fits."""
     term: Struct
     """The rule as a quoted term."""
+    place: int = 0
+    """Number of beliefs that came before it."""
 
-    def enter(self, args: tuple[Term, ...], trail: Trail) -> Env | None:
-        """The environment of its body when the head fits these arguments."""
+    def enter(self, args: tuple[Term, ...], trail: Trail, annotations: tuple[Term, ...] = ()) -> Env | None:
+        """The environment of its body when the head fits these arguments and has the annotations."""
         env: Env = [UNWRITTEN] * self.size
         for place, match in self.head:
             if not match(args[place], env, trail):
+                return None
+        for slot in self.fresh:
+            env[slot] = Cell()
+        if annotations:
+            held = tuple([make(env) for make in self.annotations])
+            if not annotations_within(annotations, held, trail):
                 return None
         return env
 

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.bdi.beliefs import RETURN, Clause, Node, Query, Reasoner
+from engine.bdi.beliefs import RETURN, Clause, Node, Query, Reasoner, sourced
 from engine.bdi.errors import ErrorId, EvaluationError, unbound
 from engine.bdi.nodes import (
     Absent,
@@ -70,6 +70,7 @@ from engine.bdi.terms import (
     nests_within,
     rewrite,
     same,
+    without_open_tail,
 )
 from engine.bdi.unification import Trail
 from engine.value import dataclass
@@ -207,10 +208,14 @@ def compile_rule(rule: Rule) -> Clause:
     plain = tuple([late.get(place, arg) for place, arg in enumerate(args)])
     head = matchers(plain, scope)
     head += tuple([(place, _workable(args[place], variable, scope)) for place, variable in late.items()])
+    fresh = scope.unwritten(*rule.head.annotations)
+    scope.written.update(fresh)
+    annotations = [builder(term, scope) for term in sourced(without_open_tail(rule.head.annotations))]
     values = [Struct("=", (variable, args[place])) for place, variable in late.items()]
     body = _fragment(conjunction([rule.body, *values]) if values else rule.body, scope).entry
     key = key_of(args[0]) if args and not is_computed(args[0]) else None
-    return Clause(head, body, scope.size, key, Struct(QUOTED_PLAN, (RULE_MARK, rule.head, rule.body)))
+    term = Struct(QUOTED_PLAN, (RULE_MARK, rule.head, rule.body))
+    return Clause(head, annotations, fresh, body, scope.size, key, term)
 
 
 def _workable(expression: Term, variable: Var, scope: Scope) -> Matcher:

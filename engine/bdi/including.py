@@ -105,7 +105,5 @@ def _merged(program: Program, included: Sequence[tuple[Position, Program]]) -> P
             begun = place
         yield from (item for item in own if begun <= item.position)
 
-    parts: dict[str, Any] = {
-        kind: tuple(merged(kind)) for kind in ("beliefs", "rules", "goals", "plans", "docs")
-    }
+    parts: dict[str, Any] = {kind: tuple(merged(kind)) for kind in ("knowledge", "goals", "plans", "docs")}
     return replace(program, **parts)

@@ -334,7 +334,10 @@ class RunningAgent(Reasoner):
         self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
         """Asked by the step `generate_plan(E)`; True when a plan is being made."""
         self.beliefs = BeliefBase(
-            limit=limits.beliefs, newest_first=semantics.newest_first, size=limits.belief_size
+            limit=limits.beliefs,
+            newest_first=semantics.newest_first,
+            rules_apart=semantics.rules_apart,
+            size=limits.belief_size,
         )
         self.room = [limits.belief_size]
         """What its sets, maps and queues may still take."""

@@ -5,7 +5,7 @@ Formulas that ask the belief base: literals, and variables that stand for litera
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from engine.bdi.beliefs import RETURN, TRIES, Answers, Clause, Fact, Link, Node, Query
@@ -30,7 +30,7 @@ from engine.value import dataclass
 
 @dataclass(slots=True, eq=False)
 class BeliefNode(Node):
-    """A belief literal: facts first, then rules."""
+    """A belief literal: facts and rules, by their places."""
 
     indicator: str
     first: Builder | None
@@ -41,43 +41,48 @@ class BeliefNode(Node):
 
     def step(self, query: Query) -> Node | None:
         beliefs = query.reasoner.beliefs
+        rules = query.reasoner.rules.get(self.indicator, ())
         predicate = beliefs.predicates.get(self.indicator)
         if predicate is None:
-            return self._rule(query, 0)
+            return self._rule(query, None, 0, rules, 0)
         chain = predicate.candidates(None if self.first is None else self.first(query.env))
         if beliefs.newest_first:
-            return self._fact(query, chain.newest, 0)
-        return self._fact(query, chain.oldest, beliefs.places)
+            return self._fact(query, chain.newest, 0, rules, 0)
+        return self._fact(query, chain.oldest, beliefs.places, rules, 0)
 
     def retry(self, query: Query, state: object) -> Node | None:
-        if isinstance(state, int):
-            return self._rule(query, state)
         if isinstance(state, tuple):
             return self._fact(query, *state)
         assert isinstance(state, Iterator)
         return _following(self, query, state)
 
-    def _fact(self, query: Query, link: Link | None, end: int) -> Node | None:
-        """Look for a fact that fits; in order of insertion, facts from place `end` on are too new."""
+    def _fact(
+        self, query: Query, link: Link | None, end: int, rules: Sequence[Clause], at: int
+    ) -> Node | None:
+        """Look for a fact that fits, up to a newer rule; by insertion, facts from `end` on are too new."""
         env, trail = query.env, query.trail
         mark = len(trail)
+        oldest = 0 if at == len(rules) or query.reasoner.beliefs.rules_apart else rules[at].place
         while link is not None:
             fact = link.fact
+            if fact.place < oldest:
+                break
             if end and fact.place >= end:
+                link = None
                 break
             link = link.newer if end else link.older
             if fact.open and fact.weight:
                 query.copy(fact.weight)
             if fact.alive and self._fits(fact, env, trail):
-                if link is not None or self.indicator in query.reasoner.rules:
-                    query.leave(self, (link, end), mark)
+                if link is not None or at < len(rules):
+                    query.leave(self, (link, end, rules, at), mark)
                 if not self.notes:
                     return self.next
                 terms = [note(env) for note in self.notes]
                 return _following(self, query, annotation_answers(terms, fact.annotations, trail))
             if len(trail) > mark:
                 undo(trail, mark)
-        return self._rule(query, 0)
+        return self._rule(query, link, end, rules, at)
 
     def _fits(self, fact: Fact, env: Env, trail: Trail) -> bool:
         args = fact.pattern.args if fact.open else fact.args
@@ -87,31 +92,38 @@ class BeliefNode(Node):
                 return False
         return True
 
-    def _rule(self, query: Query, at: int) -> Node | None:
-        rules = query.reasoner.rules.get(self.indicator)
-        if rules is None:
+    def _rule(
+        self, query: Query, link: Link | None, end: int, rules: Sequence[Clause], at: int
+    ) -> Node | None:
+        """Look for a rule that fits; where a newer fact is met it is left to be looked at by another step."""
+        if at == len(rules):
             return None
         env, trail = query.env, query.trail
         mark = len(trail)
         args = tuple([make(env) for make in self.args])
+        asked: tuple[Term, ...] = ()
+        if self.notes and not query.reasoner.beliefs.rules_apart:
+            asked = tuple([note(env) for note in self.notes])
         key = key_of(args[0]) if args else None
         at = _fitting(rules, at, key)
-        while at < len(rules):
-            inner = rules[at].enter(args, trail)
+        while at < len(rules) and (link is None or rules[at].place > link.fact.place):
+            inner = rules[at].enter(args, trail, asked)
             following = _fitting(rules, at + 1, key)
             if inner is not None:
-                if following < len(rules):
-                    query.leave(self, following, mark)
+                if following < len(rules) or link is not None:
+                    query.leave(self, (link, end, rules, following), mark)
                 if self.next is not RETURN:
                     query.continuation = (self.next, env, query.continuation)
                 query.env = inner
                 return rules[at].body
             undo(trail, mark)
             at = following
+        if link is not None:
+            query.leave(self, (link, end, rules, at), mark)
         return None
 
 
-def _fitting(rules: list[Clause], at: int, key: int | float | str | None) -> int:
+def _fitting(rules: Sequence[Clause], at: int, key: int | float | str | None) -> int:
     """The place of the next rule whose first argument may fit."""
     while at < len(rules) and key is not None and rules[at].key is not None and rules[at].key != key:
         at += 1

@@ -74,8 +74,7 @@ class Parser(ExpressionParser):
         """Of each block the pattern, where it stands and how many plans were before; None for a namespace."""
         self.lines = Lines(text)
         self.problems: list[SyntaxProblem] = []
-        self.beliefs: list[Belief] = []
-        self.rules: list[Rule] = []
+        self.knowledge: list[Belief | Rule] = []
         self.goals: list[Goal] = []
         self.plans: list[Plan] = []
         self.docs: list[Doc] = []
@@ -114,8 +113,7 @@ class Parser(ExpressionParser):
         for start, stop in self.tokens.docs:
             self._doc(start, stop)
         return Program(
-            tuple(self.beliefs),
-            tuple(self.rules),
+            tuple(self.knowledge),
             tuple(self.goals),
             tuple(self.plans),
             tuple(self.docs),
@@ -139,10 +137,10 @@ class Parser(ExpressionParser):
             if self.take(":-"):
                 rule = Rule(literal, self.expression(expected="a formula"), position)
                 self.expect(".")
-                self.rules.append(rule)
+                self.knowledge.append(rule)
             else:
                 self.expect(".", "':-' or '.'")
-                self.beliefs.append(Belief(literal, position))
+                self.knowledge.append(Belief(literal, position))
         elif kind in ("!", "?"):
             self.at += 1
             goal = Goal(TriggerKind(kind), self.literal("a goal"), position)
@@ -204,7 +202,7 @@ class Parser(ExpressionParser):
             raise UnexpectedError(str(error)) from None
         self.plans[first:] = [replace(plan, source=self.source) for plan in made]
         if pattern.functor == "mg" and isinstance(goal := pattern.args[0], Struct):
-            self.beliefs.append(Belief(goal, self.lines.at(self.offsets[start])))
+            self.knowledge.append(Belief(goal, self.lines.at(self.offsets[start])))
 
     def _plans_of(self, text: str) -> tuple[Plan, ...]:
         inner = Parser(text, self.source)

@@ -14,7 +14,7 @@ from engine.bdi.compiler import Formula, compile_formula, compile_rule
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.parser import parse_plan
 from engine.bdi.printer import headline, plan_text, text_of
-from engine.bdi.syntax import SPACE_MARK, Body, BodyItem, Plan, Program, plan_of, plan_term
+from engine.bdi.syntax import SPACE_MARK, Body, BodyItem, Plan, Program, Rule, plan_of, plan_term
 from engine.bdi.term_compiler import (
     UNWRITTEN,
     Env,
@@ -359,12 +359,17 @@ class LoadedProgram:
         self.plans = PlanLibrary()
         self.plans.load(program.plans)
         self.rules: dict[str, list[Clause]] = {}
-        for rule in program.rules:
-            self.rules.setdefault(rule.head.indicator, []).append(compile_rule(rule))
-        self.beliefs: list[tuple[Struct, tuple[Term, ...]]] = [
-            (stored_form(literal), sourced(without_open_tail(literal.annotations)))
-            for literal in (evaluated(belief.literal) for belief in program.beliefs)
-        ]
+        self.knowledge: list[tuple[Struct, tuple[Term, ...]] | Clause] = []
+        """Beliefs and rules, in the order of the text."""
+        for item in program.knowledge:
+            if isinstance(item, Rule):
+                clause = compile_rule(item)
+                self.rules.setdefault(item.head.indicator, []).append(clause)
+                self.knowledge.append(clause)
+            else:
+                literal = evaluated(item.literal)
+                annotations = sourced(without_open_tail(literal.annotations))
+                self.knowledge.append((stored_form(literal), annotations))
 
 
 def evaluated(literal: Struct) -> Struct:

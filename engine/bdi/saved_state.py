@@ -270,7 +270,9 @@ def save(agent: RunningAgent) -> Data:
         "places": agent.beliefs.places,
         "rules": None
         if agent.rules is agent.given_rules
-        else [saver.term(clause.term) for clauses in agent.rules.values() for clause in clauses],
+        else [
+            [*saver.term(clause.term), clause.place] for clauses in agent.rules.values() for clause in clauses
+        ],
         "perceived": [fact.place for fact in agent.beliefs.percepts.values()],
         "unchecked": agent.belief_version != agent.checked_version,
         "library": len(saver.plans),
@@ -367,8 +369,9 @@ def _restore(agent: RunningAgent, data: Data) -> None:
     beliefs.places = data["places"]
     if data.get("rules") is not None:
         agent.rules = {}
-        for rule in data["rules"]:
-            change_rules(agent, restorer.literal(rule), last=True)
+        for rule in data["rules"]:  # older states lack its place, which is behind its term
+            *tokens, place = rule if isinstance(rule[-1], int) else (*rule, 0)
+            change_rules(agent, restorer.literal(tokens), place=place)
     beliefs.percepts = {perceived[place].plain: perceived[place] for place in data["perceived"]}
     agent.plans.restore(restorer.plans[: data["library"]], data["given"])
     state = data["random"]

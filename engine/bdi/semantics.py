@@ -25,6 +25,9 @@ class Semantics:
     """Whether an intention waits until the event of a belief that it adds or removes is handled by itself."""
     newest_first: bool = True
     """Whether beliefs answer newest first, initial ones as in the program; else in the order of insertion."""
+    rules_apart: bool = False
+    """Whether rules answer behind the facts of their name, whatever annotations are asked for; else as in
+    Jason where they stand and by their annotations. Without `newest_first` rules are always apart."""
     last_removal_only: bool = False
     """Whether only the last belief of a sense step that is no longer perceived raises an event: a bug of the
     thesis' engine on which its numbers depend."""

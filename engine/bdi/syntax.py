@@ -277,13 +277,23 @@ class Include:
 class Program:
     """A whole program, each sort in the order of the text."""
 
-    beliefs: tuple[Belief, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    knowledge: tuple[Belief | Rule, ...] = ()
+    """Beliefs and rules."""
     goals: tuple[Goal, ...] = ()
     plans: tuple[Plan, ...] = ()
     docs: tuple[Doc, ...] = ()
     includes: tuple[Include, ...] = ()
     source: str = field(default="", compare=False)
+
+    @property
+    def beliefs(self) -> list[Belief]:
+        """What it holds without conditions."""
+        return [item for item in self.knowledge if isinstance(item, Belief)]
+
+    @property
+    def rules(self) -> list[Rule]:
+        """What follows from other beliefs."""
+        return [item for item in self.knowledge if isinstance(item, Rule)]
 
 
 SIGNED = {f"{{{kind}}}": kind for kind in StepKind if not kind.isalpha()}

@@ -130,8 +130,10 @@ class System:
     def clone(self, agent: RunningAgent, name: str) -> None:
         """Start one with the beliefs, rules and plans of another; raises ValueError for a name in use."""
         made = self.add(name, Program())
-        for fact in agent.beliefs:
+        for fact in agent.beliefs:  # in its place, for rules stand among them
+            made.beliefs.places = fact.place
             made.beliefs.add(fact.plain, fact.annotations)
+        made.beliefs.places = agent.beliefs.places
         made.rules = agent.rules
         made.plans.restore(agent.plans, agent.plans.given)
 

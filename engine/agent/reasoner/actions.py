@@ -214,6 +214,8 @@ class ReasonerConfig(BaseModel):
     source: str = Field(default="program.asl", max_length=300)
     """What the program is called in messages."""
     semantics: Literal["jason", "compat"] = "jason"
+    rules_apart: bool = True
+    """Whether rules answer behind facts (`Semantics`), as it was recorded before; new agents get False."""
     own_goals: bool = True
     """Whether the goals of the program are adopted when the agent is created."""
     tracing: bool = False
@@ -234,7 +236,9 @@ class ReasonerConfig(BaseModel):
     @property
     def rules(self) -> Semantics:
         """The reasoner's settings."""
-        return Semantics.compat() if self.semantics == "compat" else Semantics.jason()
+        if self.semantics == "compat":
+            return Semantics.compat()
+        return Semantics(rules_apart=self.rules_apart)
 
 
 def read_config(meta: Mapping[str, Any]) -> ReasonerConfig:

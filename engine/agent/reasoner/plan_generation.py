@@ -109,7 +109,7 @@ def read_plans(text: str, goal: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         program = parse_program(text, "the plans")
     except ProgramError as error:
         return (), tuple(map(str, error.problems))
-    if program.goals or program.beliefs or program.rules:
+    if program.goals or program.knowledge:
         return (), ("only plans may stand here: no beliefs, rules or goals",)
     if not any(matches(plan.trigger, parse_trigger(goal)) for plan in program.plans):
         return (), (f"none of these plans is for {goal}",)

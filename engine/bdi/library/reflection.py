@@ -98,9 +98,7 @@ def include(call: Call) -> bool:
     except ValueError as error:
         raise failed(f".include: {error}") from None
     call.agent.plans.load(loaded.program.plans)
-    for clause in (clause for clauses in loaded.rules.values() for clause in clauses):
-        believing.change_rules(call.agent, clause.term, last=True)
-    believing.begin(call.agent, loaded.beliefs)
+    believing.begin(call.agent, loaded)
     for goal in loaded.program.goals:
         call.agent.achieve(goal.literal, sign=f"+{goal.kind}")
     return True

@@ -117,8 +117,7 @@ def _offsets(lines: list[str]) -> list[int]:
 def _starts(program: Program, lines: list[str]) -> list[int]:
     """Where each clause begins, with the comment lines right above it."""
     clauses: tuple[_Placed, ...] = (
-        *program.beliefs,
-        *program.rules,
+        *program.knowledge,
         *program.goals,
         *program.plans,
         *program.docs,

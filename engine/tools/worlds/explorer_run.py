@@ -95,7 +95,7 @@ def run_explorer(
     draws, state = explorer.KotlinRandom(seed), explorer.initial_state(grid)
     program = replace(explorer.explorer_program(), plans=tuple(plans))
     if knowing is not None:
-        program = replace(program, beliefs=knowing.beliefs, rules=knowing.rules)
+        program = replace(program, knowledge=knowing.knowledge)
     agent = BdiAgent(NAME, program, semantics=semantics, actions=ACTIONS)
     planner = procedure(agent) if procedure is not None else None
     ending: ExplorerEnding | None = None

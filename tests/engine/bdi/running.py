@@ -9,7 +9,7 @@ from engine.bdi.agent import BdiAgent
 from engine.bdi.parser import _whole
 from engine.bdi.printer import plan_text, quoted, text_of
 from engine.bdi.semantics import Limits, Semantics
-from engine.bdi.syntax import Body, DocKind, Program
+from engine.bdi.syntax import Body, DocKind, Program, Rule
 from engine.bdi.system import DONE, ActionResult, System
 from engine.bdi.terms import Struct
 from engine.bdi.trace import TraceEvent
@@ -62,8 +62,11 @@ def program_text(program: Program) -> str:
         else:
             subject = f"{doc.subject} " if doc.subject else ""
             lines.append(f"//@ {doc.kind} {subject}{text_of(doc.literal)}: {quoted(doc.text)}")
-    lines += [f"{text_of(belief.literal)}." for belief in program.beliefs]
-    lines += [f"{text_of(rule.head)} :- {text_of(rule.body)}." for rule in program.rules]
+    for item in program.knowledge:
+        if isinstance(item, Rule):
+            lines.append(f"{text_of(item.head)} :- {text_of(item.body)}.")
+        else:
+            lines.append(f"{text_of(item.literal)}.")
     lines += [f"{goal.kind}{text_of(goal.literal)}." for goal in program.goals]
     return "\n".join([*lines, *map(plan_text, program.plans)]) + "\n"
 

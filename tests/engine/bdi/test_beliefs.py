@@ -92,6 +92,16 @@ def test_newer_beliefs_answer_first_unless_insertion_order_is_set() -> None:
     assert said(program, semantics=Semantics(newest_first=False)) == ["[1,2,3,4]"]
 
 
+def test_rules_answer_where_they_stand_unless_they_are_apart() -> None:
+    program = """
+        b(1). b(2) :- true. b(3).
+        !s. +!s <- +b(4); .findall(X, b(X)[a], M); .findall(X, b(X), L); .print(L, M).
+    """
+    assert said(program) == ["[4,1,2,3][]"]
+    assert said(program, semantics=Semantics(rules_apart=True)) == ["[4,1,3,2][2]"]
+    assert said(program, semantics=Semantics(newest_first=False)) == ["[1,3,4,2][2]"]
+
+
 def test_strong_negation_is_another_belief() -> None:
     assert said("p(1). ~p(1). !s. +!s : p(1) & ~p(1) & not ~p(2) <- .print(both).") == ["both"]
 

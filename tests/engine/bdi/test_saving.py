@@ -121,6 +121,25 @@ def test_sets_maps_queues_and_told_rules_are_kept_and_shared_ones_stay_one() -> 
     assert second.agent.room == first.agent.room
 
 
+@pytest.mark.parametrize("told", ["", "R = { p(5) :- true }; +R; +p(6); "])
+def test_rules_keep_their_places_among_facts(told: str) -> None:
+    program = f"""
+        p(1). p(2) :- true. p(3).
+        !go.
+        +!go <- +p(4); {told}.wait(10); .findall(X, p(X), L); .print(L).
+    """
+    first = Run(program)
+    while not first.agent.pending:
+        first.system.round()
+    state = json.loads(json.dumps(first.agent.save()))
+    second = Run(program)
+    second.agent.restore(state)
+    second.system.now = second.agent.now
+    expected = ["[6,5,4,1,2,3]"] if told else ["[4,1,2,3]"]
+    assert second.end().said == first.end().said == expected
+    assert second.agent.save()["rules"] == state["rules"]
+
+
 def test_what_findall_keeps_of_an_endless_rule_is_bounded() -> None:
     program = """
         nat(0). nat(s(N)) :- nat(N).

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.agent.reasoner.actions import read_config
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import Mode, RunState
@@ -71,6 +72,17 @@ async def test_a_goal_of_the_program_is_adopted_run_and_achieved(fly: Fly) -> No
     assert state.goals["g1"].status is GoalStatus.ACHIEVED
     assert state.mode is Mode.IDLE
     assert await flight.said() == ["0", "1", "2", "done"]
+
+
+@pytest.mark.parametrize(("config", "answers"), [({}, "[1,2,3]"), ({"rules_apart": True}, "[1,3,2]")])
+async def test_rules_answer_where_they_stand_unless_recorded_apart(
+    fly: Fly, config: dict[str, object], answers: str
+) -> None:
+    flight = await fly("p(1). p(2) :- true. p(3). !g. +!g <- .findall(X, p(X), L); .print(L).", **config)
+    assert read_config({"program": "!g."}).rules.rules_apart, "agents recorded before say nothing of it"
+    await flight.do(cmd.Run)
+    await flight.idle()
+    assert await flight.said() == [answers]
 
 
 async def test_a_goal_of_the_operators_that_has_no_plan_fails_with_the_reason(fly: Fly) -> None:
