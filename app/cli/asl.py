@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -144,6 +145,21 @@ def _beside(path: str, files: Sequence[str]) -> str:
     return path if Path(path).is_file() else next(filter(os.path.isfile, places), path)
 
 
+def _listed(folder: str, pattern: str, files: Sequence[str]) -> Iterator[str]:
+    """The files in and beneath a folder that lies in that of a program; ValueError for any other one."""
+    glob = pattern.replace(".*", "\0")
+    if set(glob) & set("*+?()[]{}|^$\\"):
+        raise ValueError("of patterns there are . and .*")
+    tops = [Path(file).parent.resolve() for file in files]
+    place = next((place for top in tops if (place := (top / folder).resolve()).is_relative_to(top)), None)
+    if place is None:
+        raise ValueError(f"{folder} lies in no folder of a program")
+    for directory, folders, names in os.walk(place):
+        folders.sort()
+        for name in fnmatch.filter(sorted(names), glob.replace(".", "?").replace("\0", "*")):
+            yield f"{folder.removesuffix('/')}/{Path(directory, name).relative_to(place)}"
+
+
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}"
@@ -217,6 +233,7 @@ def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> Agent
         semantics=POLICIES[options.policy],
         seed=options.seed,
         read=lambda path: _text(_beside(path, options.files)),
+        listed=lambda folder, pattern: _listed(folder, pattern, options.files),
         say=say,
         warn=warn,
         tracer=_tracer(err) if options.trace else None,

@@ -126,8 +126,6 @@ class _BodyCompiler:
                 return code.Perform(item, builder(term, scope))
             case StepKind.CONSTRAINT:
                 return code.Constraint(item, compile_formula(term, scope), ErrorId.CONSTRAINT_FAILED)
-            case StepKind.INTERNAL if isinstance(term, Struct) and term.indicator == ".list_files/2":
-                return code.External(item, builder(Struct("ls", term.args), scope))
             case StepKind.INTERNAL:
                 return self.internal(item)
             case StepKind.ACTION if isinstance(term, Struct) and term.indicator == "generate_plan/1":

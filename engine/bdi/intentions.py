@@ -68,6 +68,9 @@ class Society(Protocol):
     def program(self, path: str, space: str = "") -> Program:
         """What a file holds, its names in a namespace; raises ValueError where it cannot be read."""
 
+    def files(self, folder: str, pattern: str) -> Iterable[str]:
+        """Files in and beneath a folder, by a pattern of names; raises ValueError where none are listed."""
+
     def clone(self, agent: RunningAgent, name: str) -> None:
         """Start an agent with the beliefs, rules and plans of another; raises ValueError as `create`."""
 

@@ -63,6 +63,8 @@ class System:
     """Milliseconds that one round takes on the clock; while all wait, time jumps to the next timer."""
     read: Callable[[str], str] | None = None
     """Text of a file, for `.create_agent`; None forbids it."""
+    listed: Callable[[str, str], Iterable[str]] | None = None
+    """Files in and beneath a folder whose names fit a pattern, for `.list_files`; None forbids it."""
     say: Callable[[str, str], None] = lambda name, text: None
     """Gets an agent's name and what it prints."""
     warn: Callable[[str, str], None] = lambda name, text: None
@@ -126,6 +128,12 @@ class System:
         if problems:
             raise ProgramError(problems)
         return program
+
+    def files(self, folder: str, pattern: str) -> Iterable[str]:
+        """Files in and beneath a folder; raises ValueError where none are listed."""
+        if self.listed is None:
+            raise ValueError("no files are listed here")
+        return self.listed(folder, pattern)
 
     def clone(self, agent: RunningAgent, name: str) -> None:
         """Start one with the beliefs, rules and plans of another; raises ValueError for a name in use."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import control
+from engine.bdi import waits as waiting
 from engine.bdi.beliefs import Answers, sourced
 from engine.bdi.intentions import Event
 from engine.bdi.internal_actions import Call, failed
@@ -13,7 +14,7 @@ from engine.bdi.library.terms import internal
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.printer import unquoted_text
 from engine.bdi.syntax import split_name
-from engine.bdi.terms import Struct, Term, atom, instantiated
+from engine.bdi.terms import Struct, Term, atom, instantiated, resolved
 from engine.bdi.unification import undo, unify
 
 
@@ -106,5 +107,21 @@ def include(call: Call) -> bool:
 
 @internal(".list_files", 2, 3)
 def list_files(call: Call) -> bool:
-    """A step `.list_files("folder", L)` is the agent's action `ls`, done by its tool; nothing else can be."""
-    raise failed(".list_files takes a folder and a variable, as a step of a body; there are no patterns")
+    """`.list_files("folder", ".*.asl", L)`: files in and beneath a folder of a program's.
+
+    In a session it is the agent's action `ls`, done by its tool; there it takes a folder and a variable.
+    """
+    if (society := call.agent.society) is not None:
+        try:
+            files = society.files(call.text(0), call.text(1) if len(call) == 3 else ".*")
+            return call.unify(len(call) - 1, call.made(files))
+        except ValueError as error:
+            raise failed(f".list_files: {error}") from None
+    if len(call) == 3 or call.intention is None:
+        raise failed(".list_files takes a folder and a variable, as a step of a body; there are no patterns")
+    frame = call.intention.frames[-1]
+    action = resolved(Struct("ls", call.args))
+    assert isinstance(action, Struct)
+    position = frame.code[frame.pc].item.position
+    call.agent.requests.append(waiting.for_action(call.agent, action, call.intention, position))
+    return True

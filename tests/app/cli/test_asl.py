@@ -265,3 +265,29 @@ def test_a_program_is_stepped_asked_and_changed_in_the_shell(
         "nothing is left to do\nno\n'nobody' is no command; help lists them\nat(1)[source(self)]\n",
     ):
         assert line in shown
+
+
+def test_files_are_listed_beneath_the_folder_of_a_program_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "programs" / "parts"
+    (folder / "more").mkdir(parents=True)
+    for file in (folder / "a.asl", folder / "b.txt", folder / "more" / "c.asl"):
+        file.write_text("")
+    program = folder.parent / "lister.asl"
+    program.write_text("""
+        !list.
+        +!list <- .list_files("./parts", ".*.asl", L); .print(L); .list_files("parts/more/", M); .print(M);
+            .list_files("none", N); .print(N); !no("../other", ".*"); !no("/etc", ".*"); !no(".", "[a]").
+        +!no(F, P) <- .list_files(F, P, L); .print(L).
+        -!no(_, _)[error_msg(M)] <- .print(M).
+    """)
+    assert main(["asl", str(program)]) == 0
+    assert capsys.readouterr().out.splitlines()[:6] == [
+        '[lister] ["./parts/a.asl","./parts/more/c.asl"]',
+        '[lister] ["parts/more/c.asl"]',
+        "[lister] []",
+        "[lister] .list_files: ../other lies in no folder of a program",
+        "[lister] .list_files: /etc lies in no folder of a program",
+        "[lister] .list_files: of patterns there are . and .*",
+    ]

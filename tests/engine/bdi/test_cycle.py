@@ -188,3 +188,14 @@ def test_a_formula_made_while_running_may_nest_only_so_deep() -> None:
     program += "+!deep(N, F) <- !deep(N - 1, not F). -!s[error(E)] <- .print(E)."
     assert said(program) == ["limit_exceeded"]
     assert said(program.replace("300", "50")) == ["no"]
+
+
+def test_an_agent_alone_lists_files_by_its_action() -> None:
+    heard: list[str] = []
+    program = parse_program("!list. +!list <- .list_files(parts, L); .print(L).")
+    agent = BdiAgent("ag", program, actions={"ls": frozenset({2})}, say=heard.append)
+    (request,) = agent.cycle().requests
+    assert request.action.functor == "ls"
+    agent.feedback(request.number, True, answer=parse_literal('ls(parts, ["a", "b"])'))
+    agent.cycle()
+    assert heard == ["[a,b]"]
