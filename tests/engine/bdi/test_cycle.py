@@ -198,4 +198,4 @@ def test_an_agent_alone_lists_files_by_its_action() -> None:
     assert request.action.functor == "ls"
     agent.feedback(request.number, True, answer=parse_literal('ls(parts, ["a", "b"])'))
     agent.cycle()
-    assert heard == ["[a,b]"]
+    assert heard == ['["a","b"]']
