@@ -306,7 +306,7 @@ class LiveAgents:
             if command.agent_type == ACP_AGENT:
                 given = acp_support().defaults(given)
             elif command.agent_type == REASONER:
-                given = {"rules_apart": False, **given}
+                given = {"edition": 2, **given}
             meta = await asyncio.to_thread(
                 with_thresholds, self._shared.workspace, given, self._shared.config.trust
             )

@@ -19,6 +19,7 @@ from engine.bdi import waits as waiting
 from engine.bdi.compiler import compile_formula
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.goal_states import GoalState
+from engine.bdi.instructions import EMPTY_TURN
 from engine.bdi.intentions import ActionRequest, Event, Frame, Intention, Message, Phase, RunningAgent
 from engine.bdi.plans import CompiledPlan, with_source, written_term
 from engine.bdi.printer import shown_text, text_of
@@ -230,6 +231,8 @@ def guards(agent: RunningAgent, event: Event, plan: CompiledPlan) -> Iterator[re
 def _intend(agent: RunningAgent, event: Event, plan: CompiledPlan, env: Env) -> None:
     intention = event.intention or new_intention(agent, event.tag)
     frame = Frame(plan, env, event)
+    if agent.semantics.edition > 1:
+        frame.code = frame.code or EMPTY_TURN
     if intention.frames:
         if _takes_over(agent, frame, intention.frames[-1]):
             caller = intention.pop()

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from engine.bdi import belief_revision as believing
 from engine.bdi import waits as waiting
 from engine.bdi.beliefs import TRIES, Answers
-from engine.bdi.compiler import Formula
+from engine.bdi.compiler import Formula, compile_formula
 from engine.bdi.errors import ErrorId, EvaluationError, Position, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.printer import brief_text
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind, body_of
-from engine.bdi.term_compiler import Builder
+from engine.bdi.term_compiler import Builder, Scope
 from engine.bdi.terms import (
+    TRUE,
     Cell,
     Cons,
     Struct,
@@ -312,3 +313,10 @@ class For(While):
         if loop.answers is None:
             loop.answers = self.condition.answers(frame.env, agent)
         return loop.answers.advance()
+
+
+EMPTY_TURN: list[Instruction] = [
+    Constraint(Step(StepKind.CONSTRAINT, TRUE), compile_formula(TRUE, Scope()), ErrorId.CONSTRAINT_FAILED)
+]
+"""What an empty plan runs: nothing, in a turn of its own."""
+EMPTY_TURN[0].next = 1

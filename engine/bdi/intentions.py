@@ -339,7 +339,7 @@ class RunningAgent(Reasoner):
         self.beliefs = BeliefBase(
             limit=limits.beliefs,
             newest_first=semantics.newest_first,
-            rules_apart=semantics.rules_apart,
+            rules_apart=semantics.edition < 2,
             size=limits.belief_size,
         )
         self.room = [limits.belief_size]

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from engine.bdi.belief_revision import change_rules
 from engine.bdi.beliefs import Fact
 from engine.bdi.errors import EvaluationError, Position
+from engine.bdi.instructions import EMPTY_TURN
 from engine.bdi.intentions import (
     Appointment,
     Deadline,
@@ -411,7 +412,7 @@ class _Restorer(Decoder):
                 object.__setattr__(made, name, self.value(value))
             if isinstance(made, Frame):
                 made.plan.compile()
-                made.code = made.plan.code
+                made.code = made.plan.code or EMPTY_TURN
             elif isinstance(made, Loop):
                 made.answers = None
 

@@ -25,9 +25,9 @@ class Semantics:
     """Whether an intention waits until the event of a belief that it adds or removes is handled by itself."""
     newest_first: bool = True
     """Whether beliefs answer newest first, initial ones as in the program; else in the order of insertion."""
-    rules_apart: bool = False
-    """Whether rules answer behind the facts of their name, whatever annotations are asked for; else as in
-    Jason where they stand and by their annotations. Without `newest_first` rules are always apart."""
+    edition: int = 2
+    """In 1, in which agents of older journals go on, rules answer behind the facts of their name, whatever
+    annotations are asked for, and an empty plan costs no turn; since 2 all this is as in Jason."""
     last_removal_only: bool = False
     """Whether only the last belief of a sense step that is no longer perceived raises an event: a bug of the
     thesis' engine on which its numbers depend."""
@@ -40,7 +40,9 @@ class Semantics:
     @classmethod
     def compat(cls) -> Semantics:
         """As the thesis' JaKtA agents, which gives GAT 33 for the baseline."""
-        return cls(EventPolicy.ONE_PER_CYCLE, same_focus=False, newest_first=False, last_removal_only=True)
+        return cls(
+            EventPolicy.ONE_PER_CYCLE, same_focus=False, newest_first=False, edition=1, last_removal_only=True
+        )
 
 
 @dataclass(frozen=True, slots=True)

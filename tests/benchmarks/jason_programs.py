@@ -6,7 +6,9 @@ CHECKOUTS holds a folder for each repository. A program counts once, however man
 which of them it reads itself. With `--run` every project (`.mas2j`) that needs no Java of its own is run once
 here and three times by Jason, for some seconds each (here time jumps while all wait), and what its agents
 print is compared line by line, agent by agent. Where Jason's runs differ from each other, only what they have
-in common is asked for. `--keep FILE` holds what Jason printed, so that it is run once only.
+in common is asked for. A project that differs is run five times by Jason and five times more here, with other
+chance and with agents that stand still for some rounds, as Jason's threads do. `--keep FILE` holds what Jason
+printed, so that it is run once only.
 
 Projects that need no Java are in jason-lang/jason, VRAIN-Projects/EjemplosAgentSpeak,
 nataliakoliou/AgentSpeak-Programming-using-Jason, mfstabile/evaluating-bdi-agents-processing-mechanisms and
@@ -28,9 +30,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from app.cli.asl import AgentSpeakOptions, ProgramsError, load_agents
+from app.cli.main import main as main_of_pilothouse
 from app.cli.mas2j import read_project
+from engine.bdi.agent import BdiAgent
+from engine.bdi.cycle import WORKED, CycleReport
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import read_program
 from tests.benchmarks.jason_conformance import LOGGING, classpath
@@ -61,8 +67,8 @@ public class ReadAll {
 HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 SECONDS = float(os.environ.get("SECONDS", "9"))
 """How long a project may run; a busy machine needs more."""
-RUNS = 3
-"""Of Jason, which says what it does not fix itself."""
+RUNS, MORE_RUNS = 3, 5
+"""Of Jason, which says what it does not fix itself; more where a project differs."""
 CHANCE = re.compile(r"\d+\.\d+|\b\d+ ms\b")
 """Numbers of chance and durations."""
 OF_JASON = ("RunLocalMAS", "LocalRuntimeServices")
@@ -78,16 +84,11 @@ URL = re.compile(r",?url\(\"[^\"]*\"\)")
 FILE = re.compile(r"(?:file:)?(?:[^\s\"',()\[\]]*/)?([\w-]+\.asl)\b")
 """A program's file, of which only the name is compared."""
 SHAPE = re.compile(r"\[[^\]]*\]|-?\d+(\.\d+)?")
+QUOTED = re.compile(r"'([a-z]\w*)'")
+"""An atom with quotes that it does not need; Jason prints them as they were written."""
 DIFFERENCES = {
-    "demos/concurrent-goals/": "an empty plan costs its intention a turn there, and none here",
     "demos/failure/": "there the plans of goals that failed stay on the stack while it is handled, and "
-    "`.fail` has an empty message; here a failure always has one",
-    "challenges/airnet/": "who wins is drawn, and an airline without a number may win in all runs of Jason",
-    "interaction/clientService": "facts and rules come in the program's order there, here facts first",
-    "interaction/hideAndSeek": "a race of the program: its answers come a cycle after the question here, and "
-    "two of them count from the same number",
-    "unit_tests_project": "it lists files, which only the tool of an agent of the cockpit does",
-    "fibonacci/#2/": "an atom that needs no quotes is the same with them, and is printed without",
+    "`.fail` has an empty message; here a failure always has one"
 }
 """Why projects differ, by a part of their paths."""
 Printed = dict[str, list[str]]
@@ -164,9 +165,29 @@ def _foreign(path: Path) -> str:
     return next((f"{library}.{name}" for library, name in names if library not in KNOWN), "")
 
 
-def run_here(project: Path) -> dict[str, list[str]]:
-    """What each agent prints here."""
+def race(project: str, seed: int) -> int:
+    """Run a project with other chance, and with agents that stand still for some rounds, as threads do."""
+    chance, cycle = Random(seed), BdiAgent.cycle
+    still: dict[str, bool] = {}
+
+    def maybe(agent: BdiAgent, now: float | None = None) -> CycleReport:
+        still[agent.name] = still.get(agent.name, False) ^ (chance.random() < TURNING)
+        return WORKED if still[agent.name] else cycle(agent, now)
+
+    BdiAgent.cycle = maybe  # type: ignore[method-assign]
+    return main_of_pilothouse(["asl", project, "--seed", str(seed)])
+
+
+RACES = 6
+TURNING = 0.1
+"""Runs here of a project that differs, and how often an agent stops or goes on in a race."""
+
+
+def run_here(project: Path, seed: int = 0) -> dict[str, list[str]]:
+    """What each agent prints here; with a seed in a race."""
     words = [sys.executable, "-m", "app.cli.main", "asl", str(project)]
+    if seed:
+        words = [sys.executable, "-m", "tests.benchmarks.jason_programs", str(project), "--race", str(seed)]
     return _printed(words, project.parent, re.compile(r"\[(\w+)\] (.*)"), HERE, subprocess.DEVNULL)
 
 
@@ -211,7 +232,7 @@ def comparable(printed: Printed) -> Printed:
 def _comparable(line: str) -> str:
     line = FILE.sub(r"\1", VARIABLE.sub("_", URL.sub("", line)))
     line = IN_BRACES.sub(lambda braces: NAMED.sub("_", braces[0]), line)
-    return BRACES.sub("", line).strip().removesuffix(".")
+    return QUOTED.sub(r"\1", BRACES.sub("", line)).strip().removesuffix(".")
 
 
 NOTHING = "prints nothing under Jason"
@@ -233,8 +254,16 @@ def compared(here: Printed, runs: list[Printed]) -> str:
         return "alike as far as Jason went in its time"
     if _in_common(plain, plain_runs):
         return "alike in what Jason's runs have in common"
-    if _but_for_chance(here, runs):
-        return "has each shape of line that all of Jason's runs have, which chance makes differ"
+    return "differs"
+
+
+def compared_with_races(races: list[Printed], runs: list[Printed]) -> str:
+    """As `compared`, of several runs here with other chance."""
+    verdicts = [compared(race, runs) for race in races]
+    if (alike := next((verdict for verdict in verdicts if verdict != "differs"), "")) != "":
+        return f"{alike}, when agents stand still for some rounds"
+    if _but_for_chance(races, runs):
+        return "has the shapes of lines that all of Jason's runs have, and the reverse; chance is in both"
     return "differs"
 
 
@@ -276,14 +305,17 @@ def _shapes(printed: Printed) -> dict[str, set[str]]:
     return shapes
 
 
-def _but_for_chance(here: Printed, runs: list[Printed]) -> bool:
-    """Whether Jason's runs differ from each other, and the shapes of lines that all have are here, too."""
-    shapes, own = [_shapes(run) for run in runs], _shapes(here)
-    if all(_plain(run) == _plain(runs[0]) for run in runs):
+def _but_for_chance(here: list[Printed], there: list[Printed]) -> bool:
+    """Whether runs differ from each other on both sides, and what all of one have is in some of the other."""
+    if any(all(_plain(run) == _plain(runs[0]) for run in runs) for runs in (here, there)):
         return False
-    names = {name for run in shapes for name in run}
+    sides = [[_shapes(run) for run in runs] for runs in (here, there)]
+    names = {name for runs in sides for run in runs for name in run}
     return all(
-        set.intersection(*(run.get(name, set()) for run in shapes)) <= own.get(name, set()) for name in names
+        set.intersection(*(run.get(name, set()) for run in one))
+        <= set.union(*(run.get(name, set()) for run in other))
+        for one, other in (sides, sides[::-1])
+        for name in names
     )
 
 
@@ -298,8 +330,11 @@ def main() -> int:
     parser.add_argument("checkouts", type=Path)
     parser.add_argument("--run", action="store_true", help="run the projects, too")
     parser.add_argument("--show", action="store_true", help="name what is not read and what differs")
+    parser.add_argument("--race", type=int, help="run the project that is named, with this chance")
     parser.add_argument("--keep", type=Path, help="what Jason printed, read where it is there, else written")
     options = parser.parse_args()
+    if options.race:
+        return race(str(options.checkouts), options.race)
     jason = Path(os.environ["JASON"]) if os.environ.get("JASON") else None
     reads = read_all(options.checkouts)
     said = read_by_jason([each.path for each in reads], jason) if jason else {}
@@ -333,13 +368,20 @@ def _run(checkouts: Path, jason: Path, keep: Path | None, *, show: bool) -> None
 
     with ThreadPoolExecutor(4) as pool:
         there = dict(zip(able, pool.map(by_jason, able), strict=True))
-    if keep:
-        keep.write_text(json.dumps(kept))
     with ThreadPoolExecutor(2) as pool:
         here = dict(zip(able, pool.map(run_here, able), strict=True))
     here = {project: comparable(printed) for project, printed in here.items()}
     there = {project: [comparable(run) for run in runs] for project, runs in there.items()}
     found = {project: compared(here[project], there[project]) for project in able}
+    for project in [project for project in able if found[project] == "differs"]:
+        name = str(project.relative_to(checkouts))
+        with ThreadPoolExecutor(2) as pool:
+            kept[name] += pool.map(lambda _: run_jason(project, jason), range(len(kept[name]), MORE_RUNS))  # noqa: B023
+            races = list(pool.map(lambda seed: comparable(run_here(project, seed)), range(1, RACES)))  # noqa: B023
+        there[project] = [comparable(run) for run in kept[name]]
+        found[project] = compared_with_races([here[project], *races], there[project])
+    if keep:
+        keep.write_text(json.dumps(kept))
     left = Counter(re.sub(r"(action|not read).*", r"\1", reason) for reason in why.values() if reason)
     print(f"\n{len(projects)} projects; left out: {dict(left)}; run: {len(able)}")
     count = Counter(found.values())

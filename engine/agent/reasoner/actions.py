@@ -214,8 +214,8 @@ class ReasonerConfig(BaseModel):
     source: str = Field(default="program.asl", max_length=300)
     """What the program is called in messages."""
     semantics: Literal["jason", "compat"] = "jason"
-    rules_apart: bool = True
-    """Whether rules answer behind facts (`Semantics`), as it was recorded before; new agents get False."""
+    edition: Literal[1, 2] = 1
+    """Of `Semantics`: 1 as it was recorded before new agents were given the newest."""
     own_goals: bool = True
     """Whether the goals of the program are adopted when the agent is created."""
     tracing: bool = False
@@ -238,7 +238,7 @@ class ReasonerConfig(BaseModel):
         """The reasoner's settings."""
         if self.semantics == "compat":
             return Semantics.compat()
-        return Semantics(rules_apart=self.rules_apart)
+        return Semantics(edition=self.edition)
 
 
 def read_config(meta: Mapping[str, Any]) -> ReasonerConfig:

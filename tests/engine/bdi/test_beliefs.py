@@ -92,13 +92,13 @@ def test_newer_beliefs_answer_first_unless_insertion_order_is_set() -> None:
     assert said(program, semantics=Semantics(newest_first=False)) == ["[1,2,3,4]"]
 
 
-def test_rules_answer_where_they_stand_unless_they_are_apart() -> None:
+def test_rules_answer_where_they_stand_since_edition_2() -> None:
     program = """
         b(1). b(2) :- true. b(3).
         !s. +!s <- +b(4); .findall(X, b(X)[a], M); .findall(X, b(X), L); .print(L, M).
     """
     assert said(program) == ["[4,1,2,3][]"]
-    assert said(program, semantics=Semantics(rules_apart=True)) == ["[4,1,3,2][2]"]
+    assert said(program, semantics=Semantics(edition=1)) == ["[4,1,3,2][2]"]
     assert said(program, semantics=Semantics(newest_first=False)) == ["[1,3,4,2][2]"]
 
 
