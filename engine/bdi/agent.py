@@ -13,10 +13,8 @@ from random import Random
 from engine.bdi import belief_revision as believing
 from engine.bdi import body_compiler as _body_compiler  # noqa: F401  (it lets plans compile their bodies)
 from engine.bdi import control, goal_states, messages
-from engine.bdi import goal_states as progress
 from engine.bdi import saved_state as saving
 from engine.bdi import trace as record
-from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
 from engine.bdi.beliefs import Answer
 from engine.bdi.compiler import compile_formula
@@ -214,7 +212,7 @@ class BdiAgent(RunningAgent):
         while self.timers and self.timers[0][1] not in self.pending:
             heapq.heappop(self.timers)
         due = self.timers[0][0] if self.timers else None
-        if self.alarms and (alarm := alarms.soonest(self.alarms)) is not None:
+        if self.alarms and (alarm := waiting.soonest(self.alarms)) is not None:
             return alarm if due is None else min(due, alarm)
         return due
 
@@ -231,7 +229,7 @@ class BdiAgent(RunningAgent):
             EvaluationError: too many events wait, or the goal has a deadline that is no number.
         """
         if event.literal.annotations and not again and event.sign in ("+!", "+?"):
-            alarms.deadline(self, event)
+            waiting.deadline(self, event)
         if event.intention is not None:
             event.intention.event = event
         elif len(self.events) >= self.limits.events:
@@ -254,7 +252,7 @@ class BdiAgent(RunningAgent):
         step = frame.code[frame.pc]
         frame.pc = step.next
         if self.tracer is not None:
-            progress.step_succeeded(self, intention, frame, step)
+            goal_states.step_succeeded(self, intention, frame, step)
 
     def settle(self, intention: Intention, *, cut_short: bool = False) -> None:
         """Take away frames whose bodies are through, and let the intention continue or end.
@@ -269,7 +267,7 @@ class BdiAgent(RunningAgent):
             if self.plans.meta:
                 goal_states.announce_state(self, done.sign, done.literal, GoalState.FINISHED)
             if self.tracer is not None:
-                progress.frame_done(self, intention, done, cut_short=cut_short)
+                goal_states.frame_done(self, intention, done, cut_short=cut_short)
             cut_short = False
             if frames:
                 self._next_step(intention, frames[-1])

@@ -12,18 +12,9 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
+from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.term_compiler import UNWRITTEN, Builder, Env, Matcher, key_of
-from engine.bdi.terms import (
-    PERCEPT,
-    SELF,
-    Cell,
-    Struct,
-    Term,
-    annotation_set,
-    instantiated,
-    is_ground,
-    weight_of,
-)
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
 from engine.bdi.unification import Trail, annotations_within, undo
 from engine.value import dataclass, field
 
@@ -146,18 +137,15 @@ class BeliefBase:
     """What an agent holds true, apart from rules.
 
     Args:
-        limit: facts it may hold; one more raises EvaluationError with `limit_exceeded`.
-        size: what facts may hold together, in characters of long texts; a structure counts as 100.
-        newest_first: answers come newest first as in Jason, else in the order of insertion.
-        rules_apart: rules answer behind all facts, whatever annotations are asked for; else both answer
-            newest first and by their annotations, as in Jason.
+        semantics: in which order facts and rules answer.
+        limits: how many beliefs it may hold and their size; more raise EvaluationError with `limit_exceeded`.
     """
 
-    def __init__(
-        self, *, limit: int, newest_first: bool, rules_apart: bool = False, size: int = 200_000_000
-    ) -> None:
-        self.limit, self.size = limit, size
-        self.newest_first, self.rules_apart = newest_first, rules_apart or not newest_first
+    def __init__(self, semantics: Semantics, limits: Limits) -> None:
+        self.limit, self.size = limits.beliefs, limits.belief_size
+        self.newest_first = semantics.newest_first
+        self.rules_apart = semantics.edition < 2 or not semantics.newest_first
+        """Whether rules answer behind all facts, whatever annotations are asked for."""
         self.predicates: dict[str, Predicate] = {}
         self.count = 0
         self.weight = 0
@@ -319,8 +307,8 @@ class Clause:
 
     head: tuple[tuple[int, Matcher], ...]
     annotations: list[Builder]
-    fresh: list[int]
-    """Slots that annotations of the head write."""
+    open: bool
+    """True when annotations of the head have variables that are not in its arguments."""
     body: Node
     size: int
     """Places in its environment."""
@@ -337,9 +325,7 @@ class Clause:
         for place, match in self.head:
             if not match(args[place], env, trail):
                 return None
-        for slot in self.fresh:
-            env[slot] = Cell()
-        if annotations:
+        if annotations or self.open:
             held = tuple([make(env) for make in self.annotations])
             if not annotations_within(annotations, held, trail):
                 return None

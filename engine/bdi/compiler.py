@@ -208,14 +208,13 @@ def compile_rule(rule: Rule) -> Clause:
     plain = tuple([late.get(place, arg) for place, arg in enumerate(args)])
     head = matchers(plain, scope)
     head += tuple([(place, _workable(args[place], variable, scope)) for place, variable in late.items()])
-    fresh = scope.unwritten(*rule.head.annotations)
-    scope.written.update(fresh)
+    opens = bool(scope.unwritten(*rule.head.annotations))
     annotations = [builder(term, scope) for term in sourced(without_open_tail(rule.head.annotations))]
     values = [Struct("=", (variable, args[place])) for place, variable in late.items()]
     body = _fragment(conjunction([rule.body, *values]) if values else rule.body, scope).entry
     key = key_of(args[0]) if args and not is_computed(args[0]) else None
     term = Struct(QUOTED_PLAN, (RULE_MARK, rule.head, rule.body))
-    return Clause(head, annotations, fresh, body, scope.size, key, term)
+    return Clause(head, annotations, opens, body, scope.size, key, term)
 
 
 def _workable(expression: Term, variable: Var, scope: Scope) -> Matcher:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.bdi import goal_states as failures
+from engine.bdi import goal_states
 from engine.bdi import trace as record
-from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
 from engine.bdi.errors import ErrorId
 from engine.bdi.intentions import Frame, Intention, RunningAgent
@@ -73,7 +72,7 @@ def drop_events(agent: RunningAgent, pattern: Struct | None) -> None:
                 agent.events.remove(event)
                 if event.deadline is not None:
                     event.deadline.over = True
-    for appointment in alarms.appointments(agent):
+    for appointment in waiting.appointments(agent):
         event = appointment.event
         if pattern is None or (event.sign == "+!" and _fits(pattern, event.literal)):
             appointment.over = True
@@ -115,7 +114,7 @@ def fail_goal(agent: RunningAgent, pattern: Struct) -> None:
     """Let such goals fail."""
     for intention, place in with_goal(agent, pattern):
         waiting.call_off(agent, intention)
-        failures.fail_goal(
+        goal_states.fail_goal(
             agent, intention, place, ErrorId.INTERNAL_ACTION_FAILED, "the goal was made to fail"
         )
 

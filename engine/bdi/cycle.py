@@ -11,10 +11,7 @@ from typing import NamedTuple
 
 from engine.bdi import belief_revision as believing
 from engine.bdi import goal_states, messages
-from engine.bdi import goal_states as failures
-from engine.bdi import goal_states as progress
 from engine.bdi import trace as record
-from engine.bdi import waits as alarms
 from engine.bdi import waits as waiting
 from engine.bdi.compiler import compile_formula
 from engine.bdi.errors import ErrorId, EvaluationError
@@ -96,7 +93,7 @@ def _handle(agent: RunningAgent, event: Event) -> bool:
             _intend(agent, event, *chosen)
             return True
     except EvaluationError as error:
-        failures.fail_event(agent, event, error.error_id, str(error))
+        goal_states.fail_event(agent, event, error.error_id, str(error))
         return True
     if event.sign[1:] and event.sign[0] != "^":
         return _no_plan(agent, event, relevant)
@@ -113,11 +110,11 @@ def _no_plan(agent: RunningAgent, event: Event, relevant: bool) -> bool:
     if messages.by_default(agent, event):
         return True
     if relevant:
-        failures.fail_event(agent, event, ErrorId.NO_APPLICABLE, f"no plan for {event.text} applies now")
+        goal_states.fail_event(agent, event, ErrorId.NO_APPLICABLE, f"no plan for {event.text} applies now")
     elif event.failure is None and agent.on_missing_plan is not None and agent.on_missing_plan(event):
         waiting.for_generation(agent, event)
     else:
-        failures.fail_event(agent, event, ErrorId.NO_RELEVANT, f"there is no plan for {event.text}")
+        goal_states.fail_event(agent, event, ErrorId.NO_RELEVANT, f"there is no plan for {event.text}")
     return True
 
 
@@ -292,7 +289,7 @@ def sense(agent: RunningAgent) -> bool:
     """Take in what has come from outside; False when nothing has."""
     worked = bool(agent.timers) and waiting.fire_timers(agent)
     if agent.alarms:
-        worked = alarms.fire(agent) or worked
+        worked = waiting.fire(agent) or worked
     if agent.percepts is not None:
         worked = believing.perceive(agent, agent.percepts) or worked
         agent.percepts = None
@@ -317,11 +314,11 @@ def act(agent: RunningAgent) -> bool:
     try:
         goes_on = step.execute(agent, intention, frame)
     except EvaluationError as error:
-        failures.fail_step(agent, intention, error)
+        goal_states.fail_step(agent, intention, error)
         return True
     if goes_on:
         if agent.tracer is not None:
-            progress.step_succeeded(agent, intention, frame, step)
+            goal_states.step_succeeded(agent, intention, frame, step)
         if intention.suspended:
             intention.parked = True
         elif frame.pc == len(frame.code):

@@ -336,12 +336,7 @@ class RunningAgent(Reasoner):
         """Asked when no plan is relevant for a goal; True when one is being made."""
         self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
         """Asked by the step `generate_plan(E)`; True when a plan is being made."""
-        self.beliefs = BeliefBase(
-            limit=limits.beliefs,
-            newest_first=semantics.newest_first,
-            rules_apart=semantics.edition < 2,
-            size=limits.belief_size,
-        )
+        self.beliefs = BeliefBase(semantics, limits)
         self.room = [limits.belief_size]
         """What its sets, maps and queues may still take."""
         self.rules = self.given_rules = loaded.rules

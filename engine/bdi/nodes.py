@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from typing import TypeAlias
 
 from engine.bdi.beliefs import RETURN, TRIES, Answers, Clause, Fact, Link, Node, Query
 from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
@@ -27,6 +28,9 @@ from engine.bdi.terms import (
 from engine.bdi.unification import Trail, remaining_annotations, split_annotations, undo, unify
 from engine.value import dataclass
 
+_Left: TypeAlias = "tuple[Link | None, int, Sequence[Clause], int]"
+"""What was not yet looked at: the next fact, where newer ones begin, all rules, and which is the next."""
+
 
 @dataclass(slots=True, eq=False)
 class BeliefNode(Node):
@@ -44,22 +48,21 @@ class BeliefNode(Node):
         rules = query.reasoner.rules.get(self.indicator, ())
         predicate = beliefs.predicates.get(self.indicator)
         if predicate is None:
-            return self._rule(query, None, 0, rules, 0)
+            return self._rule(query, (None, 0, rules, 0))
         chain = predicate.candidates(None if self.first is None else self.first(query.env))
         if beliefs.newest_first:
-            return self._fact(query, chain.newest, 0, rules, 0)
-        return self._fact(query, chain.oldest, beliefs.places, rules, 0)
+            return self._fact(query, (chain.newest, 0, rules, 0))
+        return self._fact(query, (chain.oldest, beliefs.places, rules, 0))
 
     def retry(self, query: Query, state: object) -> Node | None:
         if isinstance(state, tuple):
-            return self._fact(query, *state)
+            return self._fact(query, state)
         assert isinstance(state, Iterator)
         return _following(self, query, state)
 
-    def _fact(
-        self, query: Query, link: Link | None, end: int, rules: Sequence[Clause], at: int
-    ) -> Node | None:
+    def _fact(self, query: Query, state: _Left) -> Node | None:
         """Look for a fact that fits, up to a newer rule; by insertion, facts from `end` on are too new."""
+        link, end, rules, at = state
         env, trail = query.env, query.trail
         mark = len(trail)
         oldest = 0 if at == len(rules) or query.reasoner.beliefs.rules_apart else rules[at].place
@@ -82,7 +85,7 @@ class BeliefNode(Node):
                 return _following(self, query, annotation_answers(terms, fact.annotations, trail))
             if len(trail) > mark:
                 undo(trail, mark)
-        return self._rule(query, link, end, rules, at)
+        return self._rule(query, (link, end, rules, at))
 
     def _fits(self, fact: Fact, env: Env, trail: Trail) -> bool:
         args = fact.pattern.args if fact.open else fact.args
@@ -92,10 +95,9 @@ class BeliefNode(Node):
                 return False
         return True
 
-    def _rule(
-        self, query: Query, link: Link | None, end: int, rules: Sequence[Clause], at: int
-    ) -> Node | None:
+    def _rule(self, query: Query, state: _Left) -> Node | None:
         """Look for a rule that fits; where a newer fact is met it is left to be looked at by another step."""
+        link, end, rules, at = state
         if at == len(rules):
             return None
         env, trail = query.env, query.trail

@@ -263,7 +263,7 @@ def compared_with_races(races: list[Printed], runs: list[Printed]) -> str:
     if (alike := next((verdict for verdict in verdicts if verdict != "differs"), "")) != "":
         return f"{alike}, when agents stand still for some rounds"
     if _but_for_chance(races, runs):
-        return "has the shapes of lines that all of Jason's runs have, and the reverse; chance is in both"
+        return "has the shapes of lines that all of Jason's runs have, and the reverse; its runs differ"
     return "differs"
 
 
@@ -306,8 +306,8 @@ def _shapes(printed: Printed) -> dict[str, set[str]]:
 
 
 def _but_for_chance(here: list[Printed], there: list[Printed]) -> bool:
-    """Whether runs differ from each other on both sides, and what all of one have is in some of the other."""
-    if any(all(_plain(run) == _plain(runs[0]) for run in runs) for runs in (here, there)):
+    """Whether Jason's runs differ from each other, and what all runs of one side have is in one of the other."""
+    if all(_plain(run) == _plain(there[0]) for run in there):
         return False
     sides = [[_shapes(run) for run in runs] for runs in (here, there)]
     names = {name for runs in sides for run in runs for name in run}

@@ -40,7 +40,6 @@ from engine.agent.reasoner.run import (
     outcomes,
 )
 from engine.bdi import control
-from engine.bdi import control as viewing
 from engine.bdi.agent import BdiAgent
 from engine.bdi.belief_revision import BeliefChange, announce, believe
 from engine.bdi.beliefs import is_source
@@ -346,7 +345,7 @@ class Reasoner:
     @property
     def poised(self) -> bool:
         """Whether it stands right before a body step."""
-        return self.agent.phase is Phase.ACT and viewing.next_to_run(self.agent) is not None
+        return self.agent.phase is Phase.ACT and control.next_to_run(self.agent) is not None
 
     def _phase(self, run: ReasonerRun) -> None:
         agent, steps = self.agent, run.steps
@@ -419,7 +418,7 @@ class Reasoner:
         new = [ident for ident in known if ident not in self.visible][:room] if room > 0 else []
         self.visible |= set(new)
         changed = sorted(shown.union(new))
-        return tuple(in_brief(viewing.abridged(viewing.intention_view(known[ident]))) for ident in changed)
+        return tuple(in_brief(control.abridged(control.intention_view(known[ident]))) for ident in changed)
 
     def _advanced(self, run: ReasonerRun) -> ev.ReasonerAdvanced:
         believed, forgotten = self._beliefs()
@@ -454,7 +453,7 @@ class Reasoner:
     def state(self) -> MindState:
         """How it stands now."""
         agent = self.agent
-        pending = viewing.pending_step(agent)
+        pending = control.pending_step(agent)
         return MindState(
             cycles=agent.cycles,
             pending=pending,
