@@ -306,7 +306,7 @@ def _shapes(printed: Printed) -> dict[str, set[str]]:
 
 
 def _but_for_chance(here: list[Printed], there: list[Printed]) -> bool:
-    """Whether Jason's runs differ from each other, and what all runs of one side have is in one of the other."""
+    """Whether Jason's runs differ, and what all runs of one side have is in a run of the other."""
     if all(_plain(run) == _plain(there[0]) for run in there):
         return False
     sides = [[_shapes(run) for run in runs] for runs in (here, there)]
