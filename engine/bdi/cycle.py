@@ -228,8 +228,8 @@ def guards(agent: RunningAgent, event: Event, plan: CompiledPlan) -> Iterator[re
 def _intend(agent: RunningAgent, event: Event, plan: CompiledPlan, env: Env) -> None:
     intention = event.intention or new_intention(agent, event.tag)
     frame = Frame(plan, env, event)
-    if agent.semantics.edition > 1:
-        frame.code = frame.code or EMPTY_TURN
+    if not frame.code and agent.semantics.edition > 1:
+        frame.code = EMPTY_TURN
     if intention.frames:
         if _takes_over(agent, frame, intention.frames[-1]):
             caller = intention.pop()

@@ -48,7 +48,7 @@ class BeliefNode(Node):
         rules = query.reasoner.rules.get(self.indicator, ())
         predicate = beliefs.predicates.get(self.indicator)
         if predicate is None:
-            return self._rule(query, (None, 0, rules, 0))
+            return self._rule(query, (None, 0, rules, 0)) if rules else None
         chain = predicate.candidates(None if self.first is None else self.first(query.env))
         if beliefs.newest_first:
             return self._fact(query, (chain.newest, 0, rules, 0))
@@ -56,7 +56,7 @@ class BeliefNode(Node):
 
     def retry(self, query: Query, state: object) -> Node | None:
         if isinstance(state, tuple):
-            return self._fact(query, state)
+            return self._rule(query, state) if state[0] is None else self._fact(query, state)
         assert isinstance(state, Iterator)
         return _following(self, query, state)
 
@@ -85,7 +85,7 @@ class BeliefNode(Node):
                 return _following(self, query, annotation_answers(terms, fact.annotations, trail))
             if len(trail) > mark:
                 undo(trail, mark)
-        return self._rule(query, (link, end, rules, at))
+        return self._rule(query, (link, end, rules, at)) if at < len(rules) else None
 
     def _fits(self, fact: Fact, env: Env, trail: Trail) -> bool:
         args = fact.pattern.args if fact.open else fact.args
@@ -98,8 +98,6 @@ class BeliefNode(Node):
     def _rule(self, query: Query, state: _Left) -> Node | None:
         """Look for a rule that fits; where a newer fact is met it is left to be looked at by another step."""
         link, end, rules, at = state
-        if at == len(rules):
-            return None
         env, trail = query.env, query.trail
         mark = len(trail)
         args = tuple([make(env) for make in self.args])

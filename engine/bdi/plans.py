@@ -14,7 +14,7 @@ from engine.bdi.compiler import Formula, compile_formula, compile_rule
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.parser import parse_plan
 from engine.bdi.printer import headline, plan_text, text_of
-from engine.bdi.syntax import SPACE_MARK, Body, BodyItem, Plan, Program, Rule, plan_of, plan_term
+from engine.bdi.syntax import SPACE_MARK, Belief, Body, BodyItem, Plan, Program, Rule, plan_of, plan_term
 from engine.bdi.term_compiler import (
     UNWRITTEN,
     Env,
@@ -362,14 +362,14 @@ class LoadedProgram:
         self.knowledge: list[tuple[Struct, tuple[Term, ...]] | Clause] = []
         """Beliefs and rules, in the order of the text."""
         for item in program.knowledge:
-            if isinstance(item, Rule):
-                clause = compile_rule(item)
-                self.rules.setdefault(item.head.indicator, []).append(clause)
-                self.knowledge.append(clause)
-            else:
+            if type(item) is Belief:
                 literal = evaluated(item.literal)
                 annotations = sourced(without_open_tail(literal.annotations))
                 self.knowledge.append((stored_form(literal), annotations))
+            elif type(item) is Rule:
+                clause = compile_rule(item)
+                self.rules.setdefault(item.head.indicator, []).append(clause)
+                self.knowledge.append(clause)
 
 
 def evaluated(literal: Struct) -> Struct:
