@@ -64,7 +64,7 @@ class Mode(StrEnum):
     @property
     def semantics(self) -> Semantics:
         """The reasoner's settings."""
-        return Semantics.compat() if self is Mode.COMPAT else Semantics.jason()
+        return Semantics.compat() if self is Mode.COMPAT else Semantics()
 
 
 @dataclass(frozen=True, slots=True)

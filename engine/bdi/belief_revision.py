@@ -13,21 +13,10 @@ from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Event, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction, LoadedProgram, stored_form
 from engine.bdi.printer import brief_text, shown_text
+from engine.bdi.rewriting import canonical, is_ground, nests_within, resolved
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.syntax import NESTING_LIMIT, Rule
-from engine.bdi.terms import (
-    PERCEPT,
-    QUOTED_PLAN,
-    SELF,
-    Struct,
-    Term,
-    annotation_set,
-    canonical,
-    is_ground,
-    nests_within,
-    resolved,
-    without_open_tail,
-)
+from engine.bdi.terms import PERCEPT, QUOTED_PLAN, SELF, Struct, Term, annotation_set, without_open_tail
 from engine.bdi.unification import Trail, annotations_within, undo, unify
 
 
@@ -89,36 +78,34 @@ def forget(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
     return _forget(agent, literal, lambda fact, trail: unify(plain, fact.pattern, trail))
 
 
-def change_rules(
-    agent: RunningAgent, term: Struct, *, removed: bool = False, place: int | None = None
-) -> None:
-    """Hold a rule, `{ head :- body }`, before the others or no longer; with a `place` as the last one there.
+def change_rules(agent: RunningAgent, term: Struct, *, removed: bool = False) -> None:
+    """Hold a rule, `{ head :- body }`, before the others, or no longer.
 
     Raises:
         EvaluationError: it is no rule, or there are too many.
     """
+    clause = rule_of(term)
+    clause.place = agent.beliefs.places
+    _hold(agent, clause.indicator, [] if removed else [clause], clause.term)
+
+
+def rule_of(term: Struct) -> Clause:
+    """The rule that a quoted one says; raises EvaluationError where it is none."""
     made = canonical(term.with_annotations(()))
     if not nests_within(made, NESTING_LIMIT):
         raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a rule nests deeper than {NESTING_LIMIT} levels")
     match made:
         case Struct(args=(":-", Struct() as head, body)):
-            pass
-        case _:
-            raise EvaluationError(ErrorId.EVALUATION_FAILED, f"{brief_text(term)} is no belief and no rule")
-    new = [] if removed else [compile_rule(Rule(head, body))]
-    for clause in new:
-        clause.place = agent.beliefs.places if place is None else place
-    _hold(agent, head.indicator, new, made, last=place is not None)
+            return compile_rule(Rule(head, body))
+    raise EvaluationError(ErrorId.EVALUATION_FAILED, f"{brief_text(term)} is no belief and no rule")
 
 
-def _hold(
-    agent: RunningAgent, name: str, new: list[Clause], without: Term | None = None, *, last: bool = False
-) -> None:
-    """Hold rules before those of their name, or behind them, and no longer the one that is left out."""
+def _hold(agent: RunningAgent, name: str, new: list[Clause], without: Struct | None = None) -> None:
+    """Hold rules before those of their name, and no longer the one that is left out."""
     old = [clause for clause in agent.rules.get(name, ()) if clause.term != without]
     if len(old) + len(new) > agent.limits.frames:
         raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"there are {len(old)} rules for {name}")
-    agent.rules = {**agent.rules, name: old + new if last else new + old}
+    agent.rules = {**agent.rules, name: new + old}
 
 
 def replaced(agent: RunningAgent, literal: Struct) -> BeliefChange | None:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError
+from engine.bdi.rewriting import instantiated, is_ground
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.term_compiler import UNWRITTEN, Builder, Env, Matcher, key_of
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground, weight_of
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, weight_of
 from engine.bdi.unification import Trail, annotations_within, undo
 from engine.value import dataclass, field
 
@@ -316,6 +317,7 @@ class Clause:
     """What the first argument must be filed under, None when anything fits."""
     term: Struct
     """The rule as a quoted term."""
+    indicator: str
     place: int = 0
     """Number of beliefs that came before it."""
 

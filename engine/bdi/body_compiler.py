@@ -8,9 +8,10 @@ from engine.bdi import instructions as code
 from engine.bdi.compiler import FORMULAS_INSIDE, compile_formula, extract_calls
 from engine.bdi.errors import ErrorId
 from engine.bdi.plans import CompiledPlan, Instruction
+from engine.bdi.rewriting import variables
 from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While, is_body, is_internal
 from engine.bdi.term_compiler import Scope, builder, is_computed
-from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
+from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var
 from engine.value import dataclass
 
 

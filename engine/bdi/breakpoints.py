@@ -18,8 +18,9 @@ from engine.bdi.errors import ErrorId, ProgramError
 from engine.bdi.internal_actions import nearest
 from engine.bdi.parser import parse_literal, parse_term, parse_trigger
 from engine.bdi.printer import atom_text, text_of
+from engine.bdi.rewriting import instantiated
 from engine.bdi.syntax import is_literal
-from engine.bdi.terms import SELF, VARIABLE_LITERAL, Struct, Term, Var, instantiated
+from engine.bdi.terms import SELF, VARIABLE_LITERAL, Struct, Term, Var
 from engine.bdi.trace import Change, TraceEvent
 from engine.bdi.unification import annotations_within, unify
 from engine.value import dataclass, field

@@ -31,6 +31,7 @@ from engine.bdi.nodes import (
     as_set,
 )
 from engine.bdi.printer import text_of
+from engine.bdi.rewriting import nests_within, rewrite
 from engine.bdi.syntax import (
     ARITHMETIC,
     CONNECTIVES,
@@ -67,8 +68,6 @@ from engine.bdi.terms import (
     compare,
     deref,
     list_of,
-    nests_within,
-    rewrite,
     same,
     without_open_tail,
 )
@@ -214,7 +213,7 @@ def compile_rule(rule: Rule) -> Clause:
     body = _fragment(conjunction([rule.body, *values]) if values else rule.body, scope).entry
     key = key_of(args[0]) if args and not is_computed(args[0]) else None
     term = Struct(QUOTED_PLAN, (RULE_MARK, rule.head, rule.body))
-    return Clause(head, annotations, opens, body, scope.size, key, term)
+    return Clause(head, annotations, opens, body, scope.size, key, term, rule.head.indicator)
 
 
 def _workable(expression: Term, variable: Var, scope: Scope) -> Matcher:

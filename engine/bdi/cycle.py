@@ -20,10 +20,11 @@ from engine.bdi.instructions import EMPTY_TURN
 from engine.bdi.intentions import ActionRequest, Event, Frame, Intention, Message, Phase, RunningAgent
 from engine.bdi.plans import CompiledPlan, with_source, written_term
 from engine.bdi.printer import shown_text, text_of
+from engine.bdi.rewriting import canonical, instantiated, rewrite
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.syntax import conjunction, conjuncts
 from engine.bdi.term_compiler import UNWRITTEN, Env, Scope
-from engine.bdi.terms import QUOTED_PLAN, TRUE, Struct, Term, Var, canonical, instantiated, list_of, rewrite
+from engine.bdi.terms import QUOTED_PLAN, TRUE, Struct, Term, Var, list_of
 from engine.bdi.trace import Change, StepRun
 from engine.bdi.unification import Trail, undo
 from engine.bdi.waits import new_intention

@@ -10,7 +10,17 @@ from bisect import bisect_right
 
 from engine.bdi.errors import SHOWN_BEFORE, Position
 from engine.bdi.printer import PRECEDENCE
-from engine.bdi.syntax import DEFAULT_SPACE, NESTING_LIMIT, SPACE_MARK, conjunction, in_space, split_name
+from engine.bdi.syntax import (
+    DEFAULT_SPACE,
+    NESTING_LIMIT,
+    SPACE_MARK,
+    Operation,
+    Trigger,
+    TriggerKind,
+    conjunction,
+    in_space,
+    split_name,
+)
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
     NIL,
@@ -386,6 +396,26 @@ class ExpressionParser:
         if not isinstance(tail, Var | Nil | Cons):
             raise UnexpectedError("a variable or list as tail", "something else")
         return tail
+
+    def trigger(self) -> Trigger:
+        """Read `+!g(X)` and the like."""
+        sign = self.kinds[self.at]
+        if sign not in ("+", "-", "^"):
+            raise UnexpectedError("'+', '-' or '^' and what the plan is for")
+        self.at += 1
+        kind = self.kinds[self.at] if self.kinds[self.at] in ("!", "?") else ""
+        if sign == "^" and not kind:
+            raise UnexpectedError("'!' or '?' and a goal")
+        self.at += bool(kind)
+        return Trigger(Operation(sign), TriggerKind(kind), self._target("a goal" if kind else "a belief"))
+
+    def _target(self, expected: str) -> Struct | Var:
+        """A literal, or a variable that stands for one."""
+        if self.kinds[self.at] in (VARIABLE, SPACE_MARK):
+            term = self.primary()
+            assert isinstance(term, Var | Struct)
+            return term
+        return self.literal(expected)
 
     def quoted(self) -> tuple[Term, ...]:
         """Read the inside of `{ … }`; knows no plans here."""

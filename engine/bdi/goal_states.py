@@ -17,9 +17,10 @@ from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import Event, Failure, Frame, Intention, RunningAgent
 from engine.bdi.plans import Instruction
 from engine.bdi.printer import headline, shown_text
+from engine.bdi.rewriting import canonical, instantiated, rewrite
 from engine.bdi.syntax import Step
 from engine.bdi.term_compiler import UNWRITTEN
-from engine.bdi.terms import Cell, Struct, Term, Var, atom, canonical, instantiated, rewrite
+from engine.bdi.terms import Cell, Struct, Term, Var, atom
 from engine.bdi.trace import Change
 from engine.bdi.unification import Trail, undo
 

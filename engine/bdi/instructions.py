@@ -12,22 +12,10 @@ from engine.bdi.errors import ErrorId, EvaluationError, Position, unbound
 from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, Instruction
 from engine.bdi.printer import brief_text
+from engine.bdi.rewriting import canonical, instantiated, is_ground, resolved, rewrite
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind, body_of
 from engine.bdi.term_compiler import Builder, Scope
-from engine.bdi.terms import (
-    TRUE,
-    Cell,
-    Cons,
-    Struct,
-    Term,
-    Var,
-    canonical,
-    instantiated,
-    is_ground,
-    resolved,
-    rewrite,
-    subterms,
-)
+from engine.bdi.terms import TRUE, Cell, Cons, Struct, Term, Var, subterms
 from engine.bdi.unification import unify
 from engine.value import dataclass, field
 
@@ -193,7 +181,7 @@ class External(Literal):
     __slots__ = ()
 
     def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
-        agent.requests.append(waiting.for_action(agent, self.literal(frame), intention, self.item.position))
+        waiting.for_action(agent, self.literal(frame), intention)
         return False
 
 

@@ -12,19 +12,8 @@ from engine.bdi.beliefs import TRIES, Answer, Answers
 from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
 from engine.bdi.intentions import Intention, RunningAgent
 from engine.bdi.printer import brief_text, unquoted_text
-from engine.bdi.terms import (
-    Cell,
-    Collection,
-    Cons,
-    Nil,
-    Struct,
-    Term,
-    deref,
-    instantiated,
-    items_of,
-    list_of,
-    resolved,
-)
+from engine.bdi.rewriting import instantiated, resolved
+from engine.bdi.terms import Cell, Collection, Cons, Nil, Struct, Term, deref, items_of, list_of
 from engine.bdi.unification import Trail, undo, unify
 
 

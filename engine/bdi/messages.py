@@ -16,6 +16,7 @@ from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Intention, Message, Pending, Performative, RunningAgent, Waiting
 from engine.bdi.plans import CompiledPlan, as_term, read_plan
 from engine.bdi.printer import brief_text, shown_text
+from engine.bdi.rewriting import canonical, instantiated, resolved
 from engine.bdi.term_compiler import Scope
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
@@ -28,13 +29,10 @@ from engine.bdi.terms import (
     Term,
     Var,
     atom,
-    canonical,
     deref,
-    instantiated,
     is_tail,
     items_of,
     list_of,
-    resolved,
     subterms,
 )
 from engine.bdi.unification import unify

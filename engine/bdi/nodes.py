@@ -11,20 +11,9 @@ from typing import TypeAlias
 
 from engine.bdi.beliefs import RETURN, TRIES, Answers, Clause, Fact, Link, Node, Query
 from engine.bdi.errors import ErrorId, EvaluationError, UnknownActionError
+from engine.bdi.rewriting import instantiated, rewrite
 from engine.bdi.term_compiler import Builder, Env, Matcher, key_of
-from engine.bdi.terms import (
-    FALSE,
-    TRUE,
-    Cell,
-    Struct,
-    Term,
-    deref,
-    in_order,
-    instantiated,
-    list_of,
-    rewrite,
-    same,
-)
+from engine.bdi.terms import FALSE, TRUE, Cell, Struct, Term, deref, in_order, list_of, same
 from engine.bdi.unification import Trail, remaining_annotations, split_annotations, undo, unify
 from engine.value import dataclass
 

@@ -36,7 +36,6 @@ from engine.bdi.syntax import (
     Goal,
     If,
     Include,
-    Operation,
     Plan,
     Program,
     Rule,
@@ -275,26 +274,6 @@ class Parser(ExpressionParser):
                 self.at = start
                 raise UnexpectedError("a number in 'priority(…)'", f"'{text_of(note)}'")
         return label
-
-    def trigger(self) -> Trigger:
-        """Read `+!g(X)` and the like."""
-        sign = self.kinds[self.at]
-        if sign not in ("+", "-", "^"):
-            raise UnexpectedError("'+', '-' or '^' and what the plan is for")
-        self.at += 1
-        kind = self.kinds[self.at] if self.kinds[self.at] in ("!", "?") else ""
-        if sign == "^" and not kind:
-            raise UnexpectedError("'!' or '?' and a goal")
-        self.at += bool(kind)
-        return Trigger(Operation(sign), TriggerKind(kind), self._target("a goal" if kind else "a belief"))
-
-    def _target(self, expected: str) -> Struct | Var:
-        """A literal, or a variable that stands for one."""
-        if self.kinds[self.at] in (VARIABLE, SPACE_MARK):
-            term = self.primary()
-            assert isinstance(term, Var | Struct)
-            return term
-        return self.literal(expected)
 
     def quoted(self) -> tuple[Term, ...]:
         """Read the inside of `{ … }`: an event, a plan, a body or a rule."""

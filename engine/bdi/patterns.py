@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.bdi.printer import text_of
+from engine.bdi.rewriting import instantiated
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, TriggerKind, conjunction
-from engine.bdi.terms import Struct, instantiated
+from engine.bdi.terms import Struct
 from engine.bdi.unification import unify
 
 _PLANS: dict[str, tuple[str, str]] = {

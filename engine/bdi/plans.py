@@ -14,6 +14,7 @@ from engine.bdi.compiler import Formula, compile_formula, compile_rule
 from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.parser import parse_plan
 from engine.bdi.printer import headline, plan_text, text_of
+from engine.bdi.rewriting import canonical, instantiated, is_ground
 from engine.bdi.syntax import SPACE_MARK, Belief, Body, BodyItem, Plan, Program, Rule, plan_of, plan_term
 from engine.bdi.term_compiler import (
     UNWRITTEN,
@@ -34,9 +35,6 @@ from engine.bdi.terms import (
     Struct,
     Term,
     atom,
-    canonical,
-    instantiated,
-    is_ground,
     subterms,
     without_open_tail,
 )
@@ -368,7 +366,7 @@ class LoadedProgram:
                 self.knowledge.append((stored_form(literal), annotations))
             elif type(item) is Rule:
                 clause = compile_rule(item)
-                self.rules.setdefault(item.head.indicator, []).append(clause)
+                self.rules.setdefault(clause.indicator, []).append(clause)
                 self.knowledge.append(clause)
 
 

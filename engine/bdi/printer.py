@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from engine.bdi.errors import EvaluationError
+from engine.bdi.rewriting import rewrite
 from engine.bdi.syntax import (
     OPERATORS,
     RELATIONS,
@@ -34,7 +35,6 @@ from engine.bdi.terms import (
     Var,
     deref,
     is_tail,
-    rewrite,
 )
 
 PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
@@ -317,11 +317,6 @@ def _collection(term: Collection) -> _Pieces:
 def trigger_text(trigger: Trigger) -> str:
     """`+!g(X)` and the like."""
     return f"{trigger.operation}{trigger.kind}{text_of(trigger.literal)}"
-
-
-def on_one_line(text: str) -> str:
-    """The text of a plan or body without line breaks; those inside strings are escaped anyway."""
-    return " ".join(line.strip() for line in text.split("\n"))
 
 
 def label_text(label: Struct) -> str:

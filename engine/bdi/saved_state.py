@@ -18,7 +18,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from engine.bdi.belief_revision import change_rules
+from engine.bdi.belief_revision import rule_of
 from engine.bdi.beliefs import Fact
 from engine.bdi.errors import EvaluationError, Position
 from engine.bdi.instructions import EMPTY_TURN
@@ -372,7 +372,9 @@ def _restore(agent: RunningAgent, data: Data) -> None:
         agent.rules = {}
         for rule in data["rules"]:  # older states lack its place, which is behind its term
             *tokens, place = rule if isinstance(rule[-1], int) else (*rule, 0)
-            change_rules(agent, restorer.literal(tokens), place=place)
+            clause = rule_of(restorer.literal(tokens))
+            clause.place = place
+            agent.rules.setdefault(clause.indicator, []).append(clause)
     beliefs.percepts = {perceived[place].plain: perceived[place] for place in data["perceived"]}
     agent.plans.restore(restorer.plans[: data["library"]], data["given"])
     state = data["random"]

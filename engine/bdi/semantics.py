@@ -18,7 +18,7 @@ class EventPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """Settings of one agent."""
+    """Settings of one agent, by default as Jason 3.3."""
 
     event_policy: EventPolicy = EventPolicy.SKIP_IRRELEVANT
     same_focus: bool = True
@@ -31,11 +31,6 @@ class Semantics:
     last_removal_only: bool = False
     """Whether only the last belief of a sense step that is no longer perceived raises an event: a bug of the
     thesis' engine on which its numbers depend."""
-
-    @classmethod
-    def jason(cls) -> Semantics:
-        """As Jason 3.3."""
-        return cls()
 
     @classmethod
     def compat(cls) -> Semantics:

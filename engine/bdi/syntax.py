@@ -19,7 +19,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from engine.bdi.errors import ErrorId, EvaluationError, Position
-from engine.bdi.terms import QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Struct, Term, Var, nests_within
+from engine.bdi.rewriting import nests_within
+from engine.bdi.terms import QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Struct, Term, Var
 from engine.value import dataclass, field
 
 RELATIONS = frozenset({"<", "<=", ">", ">=", "==", "\\==", "=", "\\=", "=.."})

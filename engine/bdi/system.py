@@ -15,9 +15,10 @@ from engine.bdi.errors import ProgramError
 from engine.bdi.including import load_program
 from engine.bdi.intentions import Event, Message, Performative, RunningAgent
 from engine.bdi.plans import LoadedProgram
+from engine.bdi.rewriting import canonical
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
-from engine.bdi.terms import Struct, Term, canonical
+from engine.bdi.terms import Struct, Term
 from engine.bdi.trace import TraceEvent
 from engine.value import dataclass, field
 

@@ -11,22 +11,9 @@ from typing import TypeAlias
 
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, normalized, number
 from engine.bdi.errors import EvaluationError
+from engine.bdi.rewriting import is_ground, rewrite, variables
 from engine.bdi.syntax import SPACE_MARK, in_space, is_quoted, split_name
-from engine.bdi.terms import (
-    NIL,
-    VARIABLE_LITERAL,
-    Cell,
-    Cons,
-    Struct,
-    Term,
-    Var,
-    deref,
-    is_ground,
-    list_of,
-    rewrite,
-    subterms,
-    variables,
-)
+from engine.bdi.terms import NIL, VARIABLE_LITERAL, Cell, Cons, Struct, Term, Var, deref, list_of, subterms
 from engine.bdi.unification import Trail, annotations_within, unify
 
 Env: TypeAlias = list[Term]

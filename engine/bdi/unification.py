@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TypeAlias
 
+from engine.bdi.rewriting import is_ground, occurs_in
 from engine.bdi.syntax import SIGNED, is_body
 from engine.bdi.terms import (
     ANNOTATION_TAIL,
@@ -19,10 +20,8 @@ from engine.bdi.terms import (
     Term,
     deref,
     expanded_annotations,
-    is_ground,
     is_tail,
     list_of,
-    occurs_in,
     too_large,
 )
 

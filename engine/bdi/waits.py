@@ -13,7 +13,7 @@ import heapq
 from engine.bdi import goal_states as failures
 from engine.bdi import trace as record
 from engine.bdi.arithmetic import normalized, number
-from engine.bdi.errors import ErrorId, EvaluationError, Position
+from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.intentions import (
     ActionRequest,
     Alarm,
@@ -28,7 +28,8 @@ from engine.bdi.intentions import (
 )
 from engine.bdi.internal_actions import nearest
 from engine.bdi.printer import number_text, shown_text
-from engine.bdi.terms import Struct, Term, canonical, instantiated
+from engine.bdi.rewriting import canonical, instantiated
+from engine.bdi.terms import Struct, Term
 from engine.bdi.trace import ActionFeedback, ActionRequested, Change
 from engine.bdi.unification import Trail, undo, unify
 
@@ -98,10 +99,8 @@ def call_off(agent: RunningAgent, intention: Intention) -> None:
 # ------------------------------------------------------------------ external actions
 
 
-def for_action(
-    agent: RunningAgent, action: Struct, intention: Intention, position: Position
-) -> ActionRequest:
-    """Wait for an action's feedback.
+def for_action(agent: RunningAgent, action: Struct, intention: Intention) -> None:
+    """Request an action and wait for its feedback.
 
     Raises:
         EvaluationError: there is no such action, or it takes another number of arguments.
@@ -124,7 +123,9 @@ def for_action(
     assert isinstance(asked, Struct)
     if agent.tracer is not None:
         agent.trace(ActionRequested, pending.number, shown_text(asked), intention.id)
-    return ActionRequest(pending.number, asked, intention.id, position)
+    frame = intention.frames[-1]
+    position = frame.code[frame.pc].item.position
+    agent.requests.append(ActionRequest(pending.number, asked, intention.id, position))
 
 
 def action_done(agent: RunningAgent, request: int, success: bool, reason: str, answer: Struct | None) -> None:

@@ -11,7 +11,7 @@ from engine.agent.reasoner.run import check_pattern
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_literal
 from engine.bdi.printer import quoted
-from engine.bdi.terms import is_ground
+from engine.bdi.rewriting import is_ground
 from engine.bdi.trace import IntentionView
 from engine.core import commands as cmd
 from engine.core import events as ev

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_literal, parse_program, parse_term
 from engine.bdi.printer import text_of
+from engine.bdi.rewriting import canonical
 from engine.bdi.semantics import Limits, Semantics
-from engine.bdi.terms import Struct, Term, Var, atom, canonical, items_of, list_of
+from engine.bdi.terms import Struct, Term, Var, atom, items_of, list_of
 from engine.core.ports import CommandSpec
 from engine.core.text import first_problem
 from engine.tools.worlds.world import WORLDS

@@ -47,8 +47,9 @@ from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
 from engine.bdi.intentions import ActionRequest, Message, Performative, Phase
 from engine.bdi.parser import parse_literal, parse_program, parse_term
 from engine.bdi.printer import shown_text, text_of
+from engine.bdi.rewriting import canonical
 from engine.bdi.syntax import Program
-from engine.bdi.terms import Struct, atom, canonical
+from engine.bdi.terms import Struct, atom
 from engine.bdi.trace import IntentionView
 from engine.core import events as ev
 from engine.core.journal import Event

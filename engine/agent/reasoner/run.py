@@ -18,7 +18,8 @@ from engine.bdi.errors import ProgramError
 from engine.bdi.intentions import Message
 from engine.bdi.parser import parse_literal
 from engine.bdi.printer import SHOWN
-from engine.bdi.terms import Struct, instantiated
+from engine.bdi.rewriting import instantiated
+from engine.bdi.terms import Struct
 from engine.bdi.trace import ActionRequested, Change, IntentionView, TraceEvent
 from engine.bdi.unification import unify
 from engine.core.goals import GoalEnded, GoalStatus

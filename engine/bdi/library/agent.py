@@ -29,20 +29,9 @@ from engine.bdi.library.terms import internal
 from engine.bdi.parser import parse_trigger
 from engine.bdi.plans import CompiledPlan, as_term, label_of, read_plan, with_source, written_term
 from engine.bdi.printer import text_of, unquoted_text
+from engine.bdi.rewriting import canonical, instantiated, resolved
 from engine.bdi.syntax import body_term, steps_of
-from engine.bdi.terms import (
-    QUOTED_PLAN,
-    Cell,
-    Struct,
-    Term,
-    annotation_set,
-    atom,
-    canonical,
-    deref,
-    instantiated,
-    list_of,
-    resolved,
-)
+from engine.bdi.terms import QUOTED_PLAN, Cell, Struct, Term, annotation_set, atom, deref, list_of
 from engine.bdi.unification import Trail, annotations_within, undo, unify
 from engine.bdi.waits import set_alarm
 

@@ -12,7 +12,8 @@ from functools import cmp_to_key
 from engine.bdi.beliefs import Answer
 from engine.bdi.internal_actions import Call, failed
 from engine.bdi.library.terms import internal
-from engine.bdi.terms import Collection, Term, canonical, compare, deref, instantiated, list_of, subterms
+from engine.bdi.rewriting import canonical, instantiated
+from engine.bdi.terms import Collection, Term, compare, deref, list_of, subterms
 
 _IN_ORDER = cmp_to_key(compare)
 

@@ -13,8 +13,9 @@ from engine.bdi.library.society import _society
 from engine.bdi.library.terms import internal
 from engine.bdi.plans import LoadedProgram
 from engine.bdi.printer import unquoted_text
+from engine.bdi.rewriting import instantiated
 from engine.bdi.syntax import split_name
-from engine.bdi.terms import Struct, Term, atom, instantiated, resolved
+from engine.bdi.terms import Struct, Term, atom
 from engine.bdi.unification import undo, unify
 
 
@@ -119,9 +120,5 @@ def list_files(call: Call) -> bool:
             raise failed(f".list_files: {error}") from None
     if len(call) == 3 or call.intention is None:
         raise failed(".list_files takes a folder and a variable, as a step of a body; there are no patterns")
-    frame = call.intention.frames[-1]
-    action = resolved(Struct("ls", call.args))
-    assert isinstance(action, Struct)
-    position = frame.code[frame.pc].item.position
-    call.agent.requests.append(waiting.for_action(call.agent, action, call.intention, position))
+    waiting.for_action(call.agent, Struct("ls", call.args), call.intention)
     return True

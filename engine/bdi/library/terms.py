@@ -18,6 +18,7 @@ from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, faile
 from engine.bdi.nodes import as_set
 from engine.bdi.parser import parse_term
 from engine.bdi.printer import unquoted_text
+from engine.bdi.rewriting import canonical, instantiated, is_ground, resolved
 from engine.bdi.syntax import DEFAULT_SPACE, PLAN_MARK, in_space, is_literal, split_name
 from engine.bdi.terms import (
     QUOTED_PLAN,
@@ -25,15 +26,11 @@ from engine.bdi.terms import (
     Collection,
     Struct,
     Term,
-    canonical,
     compare,
     deref,
     in_order,
-    instantiated,
-    is_ground,
     items_of,
     list_of,
-    resolved,
 )
 from engine.bdi.unification import undo, unify
 

@@ -232,9 +232,7 @@ def _connected(grid: Grid, home: Cell) -> bool:
 
 def run_in_world(library: Program, task: WorldTask, limit: int = CYCLES) -> WorldResult:
     """Run a library in a world until the robot is home, has nothing to do, or takes too long; blocking."""
-    run = run_explorer(
-        library.plans, task.seed, Semantics.jason(), cycles=limit, grid=task.grid, knowing=library
-    )
+    run = run_explorer(library.plans, task.seed, Semantics(), cycles=limit, grid=task.grid, knowing=library)
     return WorldResult(run.reached, run.cycles if run.reached else CYCLES)
 
 

@@ -18,7 +18,8 @@ from engine.bdi import syntax
 from engine.bdi.errors import Position, ProgramError
 from engine.bdi.parser import parse_literal, parse_term
 from engine.bdi.printer import text_of
-from engine.bdi.terms import Struct, Term, Var, rewrite
+from engine.bdi.rewriting import rewrite
+from engine.bdi.terms import Struct, Term, Var
 from engine.planning.pgp import answer_layout as layouts
 from engine.planning.pgp.documentation import ActionSpec, Documentation, Meaning
 from engine.planning.pgp.plan_comparison import leaves_of

@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.resources import files
 
 from engine.bdi.printer import item_text
+from engine.bdi.rewriting import variables
 from engine.bdi.syntax import RELATIONS, Plan, Step, StepKind, steps_of
-from engine.bdi.terms import TRUE, Struct, Term, variables
+from engine.bdi.terms import TRUE, Struct, Term
 from engine.planning.pgp.answer_layout import InventionKind, ProblemKind
 from engine.planning.pgp.answer_parser import Answer
 from engine.planning.pgp.documentation import Meaning

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.bdi.printer import text_of
+from engine.bdi.rewriting import rewrite
 from engine.bdi.syntax import Plan, Trigger, conjuncts
-from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children, rewrite
+from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children
 
 SEARCH_LIMIT = 300
 """Comparisons of conditions before two plans count as different; models write far fewer."""

@@ -22,8 +22,9 @@ from engine.bdi.intentions import Event, Intention, Waiting
 from engine.bdi.parser import parse_trigger
 from engine.bdi.plans import stored_form
 from engine.bdi.printer import text_of, trigger_text
+from engine.bdi.rewriting import canonical
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind
-from engine.bdi.terms import QUOTED_PLAN, SELF, Struct, Term, canonical
+from engine.bdi.terms import QUOTED_PLAN, SELF, Struct, Term
 from engine.bdi.trace import TraceEvent
 from engine.planning.pgp.generated_plans import (
     TRACKED,

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from engine.bdi.printer import text_of, trigger_text
+from engine.bdi.rewriting import rewrite
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind, steps_of
-from engine.bdi.terms import Cell, Struct, Term, rewrite
+from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.unification import unify
 from engine.planning.pgp.answer_parser import Answer, ParsedPlan
 from engine.planning.pgp.documentation import ActionSpec

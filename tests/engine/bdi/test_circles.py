@@ -8,8 +8,9 @@ from engine.bdi.agent import BdiAgent
 from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.parser import parse_program
 from engine.bdi.printer import CUT, text_of
+from engine.bdi.rewriting import is_ground, occurs_in
 from engine.bdi.saved_state import SavedStateError
-from engine.bdi.terms import Cell, Cons, Struct, Term, atom, is_ground, list_of, occurs_in, weight_of
+from engine.bdi.terms import Cell, Cons, Struct, Term, atom, list_of, weight_of
 from engine.bdi.unification import NOTES_DEEP, undo, unify
 
 CATCH = "-!s[error(E)] <- .print(E). "

@@ -153,7 +153,7 @@ BASELINE = """
 """
 
 
-@pytest.mark.parametrize(("semantics", "cycles"), [(Semantics.compat(), 33), (Semantics.jason(), 7)])
+@pytest.mark.parametrize(("semantics", "cycles"), [(Semantics.compat(), 33), (Semantics(), 7)])
 def test_the_baseline_reaches_home_in_as_many_cycles_as_the_specification_counts(
     semantics: Semantics, cycles: int
 ) -> None:

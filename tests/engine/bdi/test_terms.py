@@ -6,20 +6,8 @@ from hypothesis import given
 
 from engine.bdi.parser import parse_term
 from engine.bdi.printer import text_of
-from engine.bdi.terms import (
-    NIL,
-    Cell,
-    Cons,
-    Struct,
-    Term,
-    compare,
-    in_order,
-    is_ground,
-    items_of,
-    list_of,
-    rewrite,
-    same,
-)
+from engine.bdi.rewriting import is_ground, rewrite
+from engine.bdi.terms import NIL, Cell, Cons, Struct, Term, compare, in_order, items_of, list_of, same
 from engine.bdi.unification import Trail, undo, unify
 from tests.engine.bdi.strategies import formulas, ground_terms, terms
 
