@@ -96,6 +96,7 @@ class Run:
         files = {f"{name}.asl": text for name, text in {"ag": program, **others}.items()}
         self.system = System(
             read=files.__getitem__,
+            listed=lambda folder, pattern: (),
             environment=self._world(),
             semantics=semantics,
             limits=limits,
