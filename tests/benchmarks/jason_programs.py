@@ -87,8 +87,8 @@ SHAPE = re.compile(r"\[[^\]]*\]|-?\d+(\.\d+)?")
 QUOTED = re.compile(r"'([a-z]\w*)'")
 """An atom with quotes that it does not need; Jason prints them as they were written."""
 DIFFERENCES = {
-    "demos/failure/": "there the plans of goals that failed stay on the stack while it is handled, and "
-    "`.fail` has an empty message; here a failure always has one"
+    "demos/failure/": "it prints its stack: there the plans of goals that failed stay on it while that is "
+    "handled, and a caller's variables have no values before its goal is achieved"
 }
 """Why projects differ, by a part of their paths."""
 Printed = dict[str, list[str]]
