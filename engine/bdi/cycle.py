@@ -125,15 +125,13 @@ def _choose(agent: RunningAgent, event: Event) -> tuple[tuple[CompiledPlan, Env]
     Raises:
         EvaluationError: a context ran into a limit.
     """
-    if SELECTS in agent.rules:
-        return _selected(agent, event)
     trail: Trail = []
-    relevant = False
+    relevant, fits = False, _selected if SELECTS in agent.rules else _applies
     for plan in agent.plans.candidates(event.sign, event.literal):
         env = plan.enter(event.literal, trail)
         if env is not None:
             relevant = True
-            if plan.context is None or _applies(agent, event, plan, env):
+            if (plan.context is None and fits is _applies) or fits(agent, event, plan, env):
                 if agent.tracer is not None:
                     agent.tracer(_considered(agent, event, plan, True))
                 return (plan, env), True
@@ -146,22 +144,13 @@ SELECTS = "select__option/4"
 """A rule that says which applicable plan is taken: event, number of the intention or -1, plan, bindings."""
 
 
-def _selected(agent: RunningAgent, event: Event) -> tuple[tuple[CompiledPlan, Env] | None, bool]:
-    """As `_choose`: the first option, of each answer to a context, for which the program's own rule holds."""
-    relevant = False
-    for plan in agent.plans.candidates(event.sign, event.literal):
-        trail: Trail = []
-        env = plan.enter(event.literal, trail)
-        if env is not None:
-            relevant = True
-            query = (plan.context or ALWAYS).answers(env, agent)
-            while query.advance():
-                if _is_option(agent, event, plan, env):
-                    if agent.tracer is not None:
-                        agent.tracer(_considered(agent, event, plan, True))
-                    return (plan, env), True
-        undo(trail, 0)
-    return None, relevant
+def _selected(agent: RunningAgent, event: Event, plan: CompiledPlan, env: Env) -> bool:
+    """Whether the program's own rule holds for a plan with some answer to its context, which binds."""
+    query = (plan.context or ALWAYS).answers(env, agent)
+    while query.advance():
+        if _is_option(agent, event, plan, env):
+            return True
+    return False
 
 
 ALWAYS = compile_formula(TRUE, Scope())
