@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli.beside import UNUSABLE, in_engine, refused_beside, until_signal
-from app.cli.options import accepted_tier, add_tier_option, imported, print_error, workspace_of
+from app.cli.options import accepted_tier, imported, print_error, workspace_of
 from app.commands.user import operator_name
 from app.gateways.engine_client import EngineClient
 from engine.core.journal import JournalError
@@ -98,11 +98,6 @@ async def _serve(options: argparse.Namespace) -> int:
 
 
 # ------------------------------------------------------------------ the subcommand
-
-
-def add_arguments(acp: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    add_tier_option(acp)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,19 +6,8 @@ import argparse
 import sys
 
 from app.cli import do
-from app.cli.options import add_tier_option
 
 LINES = {"build": "build", "list": "agents", "remove": "agent_remove"}
-
-
-def add_arguments(agent: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    agent.add_argument("verb", choices=tuple(LINES))
-    agent.add_argument("of", nargs="?", default="", metavar="PATH|ID")
-    agent.add_argument("--type", default="")
-    agent.add_argument("--trust", dest="trusted", action="store_true")
-    agent.add_argument("--dry-run", dest="tried", action="store_true")
-    add_tier_option(agent)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from app.cli.asl_shell import Shell
 from app.cli.mas2j import read_project
-from app.cli.options import filled, flag, positive, print_error
+from app.cli.options import filled, flag, print_error
 from engine.bdi.checking import check, unknown_actions
 from engine.bdi.errors import EvaluationError, ProgramError, SyntaxProblem
 from engine.bdi.formatting import formatted
@@ -318,24 +318,6 @@ def new_files(options: argparse.Namespace) -> int:
 
 
 # ------------------------------------------------------------------ the subcommand
-
-
-def add_arguments(asl: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    asl.add_argument("files", nargs="*", metavar="FILE")
-    asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE")
-    asl.add_argument("--cycles", type=positive, metavar="N")
-    asl.add_argument(
-        "--event-policy",
-        dest="policy",
-        choices=("skip_irrelevant", "one_per_cycle", "compat"),
-        default="skip_irrelevant",
-    )
-    asl.add_argument("--seed", type=int, default=0, metavar="N")
-    asl.add_argument("--trace", action="store_true")
-    instead = asl.add_mutually_exclusive_group()
-    for option in ("--step", "--check", "--format", "--new"):
-        instead.add_argument(option, action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -21,20 +21,12 @@ if TYPE_CHECKING:
 FLEET = "fleet://"
 
 
-def add_arguments(attach: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    attach.add_argument("place", nargs="?", metavar="WORKSPACE")
-    attach.add_argument("--read-only", action="store_true")
-    attach.add_argument("--agent", default="", metavar="NAME")
-    attach.add_argument("--theme", metavar="NAME")
-    attach.set_defaults(mission=None, trust="")
-
-
 def run(options: argparse.Namespace) -> int:
     """Attach, and stay until the operator leaves."""
-    if (options.place or "").startswith(FLEET):
+    if options.place.startswith(FLEET):
         return _board(options)
-    if options.place is not None:
+    options.mission = options.trust = ""
+    if options.place:
         options.workspace = Path(options.place)
     from app.cockpit.app import Attach  # late: the cockpit is large, and most of this needs a terminal
 

@@ -11,12 +11,6 @@ from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.settings import Settings
 
 
-def add_arguments(backup: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    backup.add_argument("file", type=Path, metavar="FILE")
-    backup.add_argument("--restore", action="store_true")
-
-
 def run(options: argparse.Namespace) -> int:
     """Write a backup, or make a workspace of one."""
     return run_answer(options, back_up(workspace_of(options), options.file, restore=options.restore))

@@ -5,17 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
-from app.cli.options import positive, print_error
-
-
-def add_arguments(bench: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    bench.add_argument("name", nargs="?", default="", metavar="NAME")
-    bench.add_argument("--sets", type=Path, metavar="FOLDER")
-    bench.add_argument("--choose", action="store_true")
-    bench.add_argument("--model", type=positive, nargs="?", const=40, metavar="N")
+from app.cli.options import print_error
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.cli.launcher import Terminal, hold_terminal
-from app.cli.options import Parser, accepted_tier, find_mission, print_error, workspace_of
+from app.cli.options import Parser, accepted_tier, declare, find_mission, print_error, workspace_of
 from engine.core.trust import TrustError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace, attach: Attach | None = None, agent: str = 
         from app.cli import run as run_command
 
         usual = Parser()
-        run_command.add_arguments(usual)
+        declare(usual, "run")
         given = usual.parse_args(["--mission", options.mission])
         return run_command.run(argparse.Namespace(**{**vars(given), **vars(options), "command": "run"}))
     from app.cockpit.gc_tuning import disable_gc

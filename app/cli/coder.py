@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from app.cli.options import accepted_tier, add_tier_option, workspace_of
+from app.cli.options import accepted_tier, workspace_of
 from app.commands.coder_shell import coder
 from app.commands.settings import Settings
 from engine.api.workspace_engine import SANDBOX_DIRECTORY
-
-
-def add_arguments(coder: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    coder.add_argument("-c", dest="commands", action="append", metavar="COMMAND")
-    add_tier_option(coder)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run commands, or read them from the terminal."""
     workspace = workspace_of(options)
     policy = Settings.load(workspace).engine_config(accept=accepted_tier(options)).policy
-    return asyncio.run(coder(workspace / SANDBOX_DIRECTORY, options.commands, policy=policy))
+    return asyncio.run(coder(workspace / SANDBOX_DIRECTORY, options.commands or None, policy=policy))

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-SHELLS = ("bash", "zsh", "fish")
-
-
-def add_arguments(completion: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    completion.add_argument("shell", choices=SHELLS)
-
 
 def run(options: argparse.Namespace) -> int:
     """Print the script, made from the parser."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.examples import copy_example, crew_missions
-from app.cli.options import Answer, Parser, flag, print_answer, print_error, run_answer
+from app.cli.options import Answer, flag, print_answer, print_error, run_answer
 from app.commands.settings import Settings
 from engine.planning.library.missions import DEMO, Mission, load_missions
 
@@ -30,20 +30,6 @@ def scenes() -> dict[str, Mission]:
     missions = load_missions().values()
     shipped = {m.name.removeprefix(DEMO): m for m in missions if m.name.startswith(DEMO)}
     return shipped | crew_missions()
-
-
-def add_arguments(demo: Parser) -> None:
-    """Declare what it takes."""
-    names = ", ".join((*scenes(), ALL))
-    demo.add_argument("scene", nargs="?", default="", help=f"one of {names}; without it you are asked")
-    demo.add_argument("--pace", type=_pace, metavar="N")
-    demo.add_argument("--theme", metavar="NAME")
-
-
-def _pace(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        raise argparse.ArgumentTypeError(f"'{text[:20]}' is not a whole number from 0 to 999999")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,26 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from app.cli.beside import answer_in_engine, refused_beside
-from app.cli.options import (
-    Answer,
-    accepted_tier,
-    add_tier_option,
-    add_trust_option,
-    flag,
-    imported,
-    run_answer,
-    workspace_of,
-)
+from app.cli.options import Answer, accepted_tier, flag, imported, run_answer, workspace_of
 from app.gateways.engine_client import EngineClient
-
-
-def add_arguments(do: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    do.add_argument("line", nargs="+", metavar="LINE")
-    do.add_argument("--agent", default="", metavar="ID")
-    do.add_argument("--dry-run", action="store_true")
-    add_tier_option(do)
-    add_trust_option(do)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -374,11 +374,6 @@ def _text(answer: dict[str, Any], report: SandboxReport) -> str:
 # ------------------------------------------------------------------ the subcommand
 
 
-def add_arguments(doctor: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    doctor.add_argument("--model", action="store_true")
-
-
 def run(options: argparse.Namespace) -> int:
     """Look at this machine and workspace."""
     return run_answer(options, check_installation(workspace_of(options), ask_model=options.model))

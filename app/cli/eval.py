@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from app.cli.evaluation import FIGURES, TASK_S, Suite, SuiteError, Task, load_suite, run_task
-from app.cli.options import accepted_tier, add_tier_option, flag, positive, print_answer, print_error, seconds
+from app.cli.evaluation import FIGURES, Suite, SuiteError, Task, load_suite, run_task
+from app.cli.options import accepted_tier, flag, print_answer, print_error
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.missions import free_name
 from app.commands.rewind import wilson_interval
@@ -73,26 +73,6 @@ class Results(BaseModel):
     version: str
     levels: tuple[str, ...] = ()
     runs: list[_Row] = Field(default_factory=list)
-
-
-def add_arguments(evaluate: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    evaluate.add_argument(
-        "words",
-        nargs="*",
-        metavar="SUITE",
-        help=f"a shipped suite (the usual one: {USUAL}), a suite's file, or: compare A B, two results",
-    )
-    evaluate.add_argument("--model", default="", metavar="NAME")
-    evaluate.add_argument("--style", default=STYLES[0], choices=STYLES)
-    evaluate.add_argument("-n", dest="rounds", type=positive, default=1, metavar="K")
-    evaluate.add_argument("--task", default="*", metavar="GLOB")
-    evaluate.add_argument("--list", action="store_true")
-    evaluate.add_argument(
-        "--timeout", type=seconds, default=TASK_S, metavar="S", help=f"seconds a task may take; {TASK_S:g}"
-    )
-    evaluate.add_argument("--out", type=Path, metavar="DIR")
-    add_tier_option(evaluate)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -52,8 +52,6 @@ ANSWER = "answer.txt"
 """Where the answer to a question of a file of JSON lines is expected."""
 GRADING_S = 120
 """How long a grading program may take."""
-TASK_S = 900.0
-"""How long a task may take where nothing else is said."""
 
 
 class SuiteError(ValueError):
@@ -226,7 +224,7 @@ def counted(events: Iterable[Event]) -> dict[str, float]:
 
 
 async def run_task(
-    task: Task, workspace: Path, config: EngineConfig, how: Mapping[str, Any], *, timeout_s: float = TASK_S
+    task: Task, workspace: Path, config: EngineConfig, how: Mapping[str, Any], *, timeout_s: float
 ) -> dict[str, Any]:
     """Run a task in a new workspace, grade it, and replay it; a fault of the program is a result, too.
 

@@ -87,14 +87,6 @@ def copy_example(name: str, workspace: Path, *, force: bool = False) -> Example:
 # ------------------------------------------------------------------ the subcommand
 
 
-def add_arguments(examples: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    examples.add_argument("what", nargs="?", default="list", choices=("list", "copy"), metavar="list | copy")
-    examples.add_argument("name", nargs="?", default="", metavar="NAME")
-    examples.add_argument("directory", nargs="?", type=Path, metavar="DIR")
-    examples.add_argument("--force", action="store_true")
-
-
 def run(options: argparse.Namespace) -> int:
     """List the examples, or copy one."""
     if options.what == "list":

@@ -12,28 +12,6 @@ from engine.planning.pgp.prompts import PromptVariant
 from engine.planning.pgp.requests import AskError
 
 
-def add_arguments(explorer: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    explorer.add_argument("what", nargs="?", choices=("tables",))
-    tried = explorer.add_mutually_exclusive_group()
-    tried.add_argument("--plans", default="", metavar="P")
-    tried.add_argument("--answer", default="", metavar="FILE")
-    tried.add_argument("--thinker", default="", metavar="NAME")
-    tried.add_argument("--tables", type=Path, metavar="FOLDER")
-    explorer.add_argument("--model", default="", metavar="NAME")
-    explorer.add_argument("--out", type=Path, metavar="FOLDER")
-    explorer.add_argument("--seeds", default="7", metavar="LIST")
-    explorer.add_argument(
-        "--compat", dest="main", action="store_const", const=Mode.COMPAT, default=Mode.NATIVE
-    )
-    explorer.add_argument("--native", dest="main", action="store_const", const=Mode.NATIVE)
-    explorer.add_argument("--pgp", dest="generated", action="store_true")
-    explorer.add_argument("--judge", default="", metavar="NAME")
-    explorer.add_argument("--prompt", choices=("no-hints", "hints", "hints-and-remarks"))
-    explorer.add_argument("--temperature", type=float, metavar="T")
-    explorer.add_argument("--keep", type=Path, metavar="FILE")
-
-
 async def _answer(options: argparse.Namespace) -> Answer:
     """Exit code, and the answer for a program and for a person."""
     try:
@@ -45,7 +23,8 @@ async def _answer(options: argparse.Namespace) -> Answer:
                 await ask_answers(options.model, folder)
             return 0, *await tables_answer(folder, options.seeds, options.out)
         prompt = PromptVariant(options.prompt) if options.prompt else None
-        chosen = filled(ExplorerOptions, options, prompt=prompt)
+        main = Mode.COMPAT if options.compat else Mode.NATIVE
+        chosen = filled(ExplorerOptions, options, prompt=prompt, main=main)
         return 0, *await explore(chosen)
     except ValueError as error:
         return 2, {}, str(error)

@@ -66,11 +66,6 @@ def draw(text: str, out: TextIO) -> None:
 # ------------------------------------------------------------------ the subcommand
 
 
-def add_arguments(help_: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    help_.add_argument("topic", nargs="?", default="", metavar="TOPIC")
-
-
 def run(options: argparse.Namespace) -> int:
     """Print a page of the guide, or all topics."""
     try:

@@ -6,25 +6,9 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from app.cli.options import Parser, common_options, print_answer, print_error
+from app.cli.options import print_answer, print_error
 from engine.core.journal import JournalError
 from engine.core.ports import Ports
-
-
-def add_arguments(journal: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    what = journal.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=Parser)
-    copy = what.add_parser(
-        "copy",
-        parents=[common_options()],
-        help="copy it with its blobs, and compare the heads; may be repeated, and goes on where it ended",
-    )
-    copy.add_argument(
-        "source", metavar="FROM", help="a workspace's directory, or postgresql://USER@HOST/DATABASE"
-    )
-    copy.add_argument(
-        "target", metavar="TO", help="the other of these; the workspace has its journal there then"
-    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,22 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from app.cli.options import (
-    Parser,
-    add_tier_option,
-    add_trust_option,
-    common_options,
-    explain,
-    imported,
-    print_error,
-    words_of,
-)
+from app.cli.options import Parser, common_options, declare, imported, print_error
 from app.commands.user import NETWORK, OPERATOR
 from engine import __version__
 from engine.core.store import JOURNAL
 
-SUBCOMMANDS = words_of("subcommands.txt")
-"""What each is for; its module in `app.cli` declares its arguments and runs it."""
+_LISTED = Path(__file__).with_name("subcommands.txt").read_text("utf-8").splitlines()
+SUBCOMMANDS = dict(line.split(" = ", 1) for line in _LISTED)
+"""What each is for; its module in `app.cli` runs it."""
 EXAMPLES = Path(__file__).with_name("examples.txt")
 """Lines to try, each beginning with its subcommand."""
 
@@ -45,16 +37,15 @@ def _module(name: str) -> Any:
 
 
 class LateParser(Parser):
-    """The parser of a subcommand, which learns its arguments from its module when it is asked to parse."""
+    """The parser of a subcommand, which learns its arguments when it is asked to parse."""
 
     subcommand = ""
 
     def learn(self) -> None:
-        """Take the arguments from the module, and its examples."""
+        """Take the arguments, and the examples."""
         if name := self.subcommand:
             self.subcommand = ""
-            _module(name).add_arguments(self)
-            explain(self)
+            declare(self, name)
             self.formatter_class = argparse.RawDescriptionHelpFormatter
             lines = [line for line in EXAMPLES.read_text().splitlines() if line.split()[0] == name]
             self.epilog = "\n".join(["examples:", *(f"  pilothouse {line}" for line in lines)])
@@ -86,11 +77,7 @@ def parser(only: str = "", *, whole: bool = False) -> Parser:
     common: Any = common_options()
     top = Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[common])
     top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
-    top.add_argument("--mission", metavar="NAME")
-    top.add_argument("--theme", metavar="NAME")
-    add_tier_option(top)
-    add_trust_option(top)
-    explain(top)
+    declare(top, top.prog)
     top.set_defaults(command="cockpit", trust="")
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
     for name in (only,) if only in SUBCOMMANDS else SUBCOMMANDS:

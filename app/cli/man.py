@@ -12,10 +12,6 @@ from app.cli.options import common_options, parsers
 from engine import __version__
 
 
-def add_arguments(_man: argparse.ArgumentParser) -> None:
-    """It has no arguments."""
-
-
 def run(_options: argparse.Namespace) -> int:
     """Show the page on a terminal; print it elsewhere."""
     from app.cli.main import parser

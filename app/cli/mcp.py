@@ -7,7 +7,7 @@ import asyncio
 from functools import partial
 
 from app.cli.beside import UNUSABLE, in_engine, refused_beside, until_signal
-from app.cli.options import accepted_tier, add_tier_option, print_error, workspace_of
+from app.cli.options import accepted_tier, print_error, workspace_of
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
 from app.gateways.attached_engine import AttachedEngine
@@ -67,19 +67,6 @@ async def _over_http(options: argparse.Namespace) -> int:
 
 
 # ------------------------------------------------------------------ the subcommand
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"'{text[:20]}' is no port; use 0 to 65535")
-    return int(text)
-
-
-def add_arguments(mcp: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    mcp.add_argument("--http", type=_port, metavar="PORT")
-    mcp.add_argument("--read-only", action="store_true")
-    add_tier_option(mcp)
 
 
 def run(options: argparse.Namespace) -> int:

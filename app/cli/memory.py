@@ -14,17 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.beside import answer_in_engine
-from app.cli.options import (
-    Answer,
-    Parser,
-    common_options,
-    filled,
-    flag,
-    positive,
-    print_error,
-    run_answer,
-    workspace_of,
-)
+from app.cli.options import Answer, filled, flag, print_error, run_answer, workspace_of
 from app.commands.embedder import describe, keep_alone
 from app.commands.headless import open_engine
 from app.commands.settings import Settings
@@ -61,8 +51,8 @@ class MemoryOptions:
     text: str = ""
     workflow: str = ""
     agent: str = ""
-    level: str | None = None
-    type: str | None = None
+    level: str = ""
+    type: str = ""
     importance: float | None = None
     tags: Sequence[str] = ()
     limit: int = 10
@@ -93,9 +83,9 @@ async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> A
     asked: dict[str, Any] = {
         "query": options.text,
         "workflow_id": options.workflow,
-        "memory_level": options.level,
+        "memory_level": options.level or None,
     }
-    asked |= {"memory_type": options.type, "tags": tuple(options.tags), "limit": options.limit}
+    asked |= {"memory_type": options.type or None, "tags": tuple(options.tags), "limit": options.limit}
     found: Found = await memory.ask_by_name("search", {**asked, "nearest": True}, as_of=options.as_of)
     rows = [_as_row(match, now) for match in found]
     lines = [
@@ -215,7 +205,7 @@ async def remember(submit: Callable[[cmd.Command], Awaitable[cmd.Receipt]], opti
         "memory_type": options.type or "user_input",
         "tags": list(options.tags),
         "workflow_id": options.workflow or None,
-        "memory_level": options.level,
+        "memory_level": options.level or None,
         "importance": options.importance,
         "source": "operator",
     }
@@ -279,32 +269,6 @@ async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
 
 
 # ------------------------------------------------------------------ the subcommand
-
-
-def add_arguments(memory: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    common = common_options()
-    what = memory.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
-    add = what.add_parser("add", parents=[common], help="remember something as the operator")
-    search = what.add_parser("search", parents=[common], help="find memories")
-    embedder = what.add_parser("embedder", parents=[common], help="how memories are embedded, or who does it")
-    embedder.add_argument("text", nargs="?", default="", metavar="minilm|none|URL")
-    embedder.add_argument("--model", default="", metavar="NAME")
-    stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
-    judge = what.add_parser("judge", parents=[common], help="how well search does on what was judged")
-    add.add_argument("text", metavar="TEXT")
-    add.add_argument("--agent", default="", metavar="ID")
-    add.add_argument("--importance", type=float, metavar="N")
-    search.add_argument("text", metavar="QUERY")
-    search.add_argument("--limit", type=positive, default=10, metavar="N")
-    for parser in (add, search):
-        parser.add_argument("--level", metavar="LEVEL")
-        parser.add_argument("--type", metavar="TYPE")
-        parser.add_argument("--tag", dest="tags", action="append", default=[], metavar="TAG")
-    for parser in (search, stats, judge):
-        parser.add_argument("--as-of", type=positive, metavar="SEQ")
-    for parser in (add, search, stats):
-        parser.add_argument("--workflow", default="", metavar="ID")
 
 
 def run(options: argparse.Namespace) -> int:

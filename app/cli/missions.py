@@ -8,10 +8,6 @@ from app.cli.options import print_answer
 from engine.planning.library.missions import load_missions
 
 
-def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """It has no arguments."""
-
-
 def run(options: argparse.Namespace) -> int:
     """List the shipped missions."""
     missions = load_missions()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from app.cli.options import Answer, Parser, common_options, run_answer, seconds, workspace_of
+from app.cli.options import Answer, run_answer, workspace_of
 from app.commands.settings import load_and_say
 from engine.core.text import StrictJsonError, clean_line, read_json
 from engine.models.choice import DEFAULT_MODEL, NO_MODEL, ModelChoice
@@ -41,17 +41,6 @@ _CITY = {
     "required": ["city", "country"],
     "additionalProperties": False,
 }
-
-
-def add_arguments(models: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    what = models.add_subparsers(dest="what", metavar="WHAT", parser_class=Parser)
-    common = [common_options()]
-    what.add_parser("list", parents=common, help="the models, what is known of each, and from where")
-    test = what.add_parser("test", parents=common, help="try one: streaming, tools, schema, cancel, usage")
-    test.add_argument("name", nargs="?", default="", metavar="NAME")
-    test.add_argument("--context", action="store_true")
-    test.add_argument("--timeout", dest="timeout_s", type=seconds, default=180.0, metavar="S")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,13 +17,6 @@ from app.cli.sessions import query_sessions
 from app.commands.settings import Settings
 
 
-def add_arguments(opening: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    opening.add_argument("file", type=Path, metavar="FILE")
-    opening.add_argument("--into", type=Path, metavar="DIR")
-    opening.add_argument("--theme", metavar="NAME")
-
-
 def run(options: argparse.Namespace) -> int:
     """Show the session in the cockpit, or what it has where there is no terminal; or keep it."""
     if options.into is not None:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Answer = tuple[int, dict[str, Any], str]
 """Exit code, JSON answer, text."""
+RECORDED = "recorded:"
+"""Before the file of a run that is to be run again."""
 EX_SOFTWARE, EX_CONFIG = 70, 78
 """An agent ended by a fault of the program; there is no jail as the policy requires it (sysexits.h)."""
 
@@ -46,12 +49,6 @@ def imported(name: str) -> Any:
         gc.enable()
 
 
-def words_of(file: str) -> dict[str, str]:
-    """The texts of a file beside this one, by their names: a line each, `NAME = TEXT`."""
-    lines = Path(__file__).with_name(file).read_text("utf-8").splitlines()
-    return dict(line.split(" = ", 1) for line in lines)
-
-
 def parsers(top: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     """A parser and those of its subcommands, in order."""
     found = [top]
@@ -63,28 +60,82 @@ def parsers(top: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     return found
 
 
-def explain(top: argparse.ArgumentParser) -> None:
-    """Give each option without a help its line of `options.txt`: that of its subcommand, or of all."""
-    helps = words_of("options.txt")
-    for parser in parsers(top):
-        for action in parser._actions:
-            option = (action.option_strings or [action.dest])[-1]
-            own = f"{parser.prog.partition(' ')[2]} {option}".strip()
-            action.help = action.help or helps.get(own, helps.get(option))
-
-
 # ------------------------------------------------------------------ options
+
+
+@cache
+def _rows() -> dict[str, list[list[str]]]:
+    """What `options.txt` says of each command: a name and its value, how it is read, and its help."""
+    rows: dict[str, list[list[str]]] = {}
+    for line in Path(__file__).with_name("options.txt").read_text("utf-8").splitlines():
+        command, *row = line.split(" | ")
+        rows.setdefault(command, []).append(row)
+    return rows
+
+
+def declare(parser: argparse.ArgumentParser, command: str) -> None:
+    """Have a parser take what `options.txt` says of a command, and of those within it.
+
+    A line is `COMMAND | NAME VALUE | HOW | HELP`, or `COMMAND | @COMMON` for what several take. An option
+    without a value is a switch, and a text that is not given is empty. After a value, `?`, `*` and `+` mean
+    what they mean to `argparse`, which is told HOW; `or` names those of which one can be given, `type` a
+    range, or what reads it here. A command within another has a line without a name; the `usual` one need
+    not be said.
+    """
+    groups: dict[str, Any] = {}
+    for name, *rest in _rows().get(command, ()):
+        if name.startswith("@"):
+            declare(parser, name)
+            continue
+        (option, _, value), (how, words) = name.partition(" "), rest
+        if not option:
+            continue
+        more: dict[str, Any] = dict(each.split("=", 1) for each in how.split())
+        takes: Any = parser
+        if group := more.pop("or", ""):
+            takes = groups[group] = groups.get(group) or parser.add_mutually_exclusive_group()
+        if value[-1:] in ("?", "*", "+"):
+            more["nargs"], value = value[-1], value[:-1]
+        if kind := more.get("type", ""):
+            more["type"] = _whole(kind) if ".." in kind else TYPES[kind]
+        if value.startswith("{"):
+            more["choices"] = value.strip("{}").split(",")
+        elif value:
+            more["metavar"] = value
+            several = more.get("action") == "append" or more.get("nargs", "?") != "?"
+            more.setdefault("default", [] if several else None if kind else "")
+        else:
+            more.setdefault("action", "store_true")
+        if command.startswith("@"):
+            more["default"] = argparse.SUPPRESS
+        takes.add_argument(option, help=words, **more)
+    inner = {each: rows[0] for each, rows in _rows().items() if each.startswith(f"{command} ")}
+    if inner:
+        needed = all(how != "usual" for _, how, _ in inner.values())
+        what = parser.add_subparsers(dest="what", required=needed, metavar="WHAT", parser_class=Parser)
+        for each, (_, _, words) in inner.items():
+            under = what.add_parser(each.partition(" ")[2], parents=[common_options()], help=words)
+            declare(under, each)
 
 
 def common_options() -> Parser:
     """Options that every level takes; a sub-command's value wins."""
-    common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--workspace", type=Path, metavar="DIR")
-    common.add_argument("--json", action="store_true")
-    common.add_argument("--operator", type=_operator, metavar="NAME")
-    common.add_argument("--quiet", action="store_true")
-    common.add_argument("--journal", metavar="URL")
+    common = Parser(add_help=False)
+    declare(common, "@common")
     return common
+
+
+def _whole(allowed: str) -> Callable[[str], int]:
+    """What reads a whole number from A on, or of a range: A.. or A..B."""
+    least, _, most = allowed.partition("..")
+
+    def whole(text: str) -> int:
+        if not text.isdigit() or not int(least) <= int(text) <= int(most or text):
+            to = f" to {most}" if most else " on"
+            raise argparse.ArgumentTypeError(f"'{text[:20]}' is not a whole number from {least}{to}")
+        return int(text)
+
+    return whole
 
 
 def _operator(text: str) -> str:
@@ -94,40 +145,53 @@ def _operator(text: str) -> str:
     return text
 
 
-def add_tier_option(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the weakest jail and for the network."""
-    parser.add_argument("--accept-tier", choices=("full", "kernel", "paths"), default=argparse.SUPPRESS)
-    parser.add_argument("--network", choices=("off", "ports", "on"), default=argparse.SUPPRESS)
-
-
-def add_trust_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that trusts what is in the workspace."""
-    parser.add_argument("--trust", default=argparse.SUPPRESS, metavar="DIGEST")
-
-
-def positive(text: str) -> int:
-    """A whole number above 0."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-    return int(text)
-
-
-def days(text: str) -> int:
-    """A whole number of days."""
-    if not text.isdigit() or len(text) > 5:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of days")
-    return int(text)
-
-
-def seconds(text: str) -> float:
+def _seconds(text: str) -> float:
     """A number of seconds above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
+    if not 0 < (value := float(text)) < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
     return value
+
+
+def _dollars(text: str) -> float:
+    """What something may cost."""
+    if not 0 <= (value := float(text)) < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of dollars")
+    return value
+
+
+def _approval(text: str) -> str:
+    """Who is asked, or a rule by which calls run unasked."""
+    from engine.agent.steering.rules import RuleError, read_rule
+
+    if text not in ("ask", "never-ask"):
+        try:
+            read_rule(text)
+        except RuleError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _thinker(text: str) -> str:
+    """Who plans."""
+    if text not in ("auto", "procedural", "claude") and not re.fullmatch(f"{RECORDED}(?s:.+)", text):
+        raise argparse.ArgumentTypeError(
+            f"there is no thinker '{text[:60]}'; thinkers: auto, procedural, claude, {RECORDED}FILE"
+        )
+    return text
+
+
+TYPES: dict[str, Callable[[str], object]] = {
+    "Path": Path,
+    "str": str,
+    "int": int,
+    "float": float,
+    "operator": _operator,
+    "seconds": _seconds,
+    "dollars": _dollars,
+    "approval": _approval,
+    "thinker": _thinker,
+}
+"""What reads a value of `options.txt`."""
 
 
 # ------------------------------------------------------------------ what was chosen

@@ -18,10 +18,6 @@ ANSWER_S = 5.0
 LINE = 100
 
 
-def add_arguments(_ps: argparse.ArgumentParser) -> None:
-    """It takes what every subcommand takes."""
-
-
 def run(options: argparse.Namespace) -> int:
     """List them."""
     return run_answer(options, list_engines())

@@ -16,16 +16,13 @@ from app.cli.archives import ExportError, unpack_session
 from app.cli.beside import UNUSABLE, in_engine, refused_beside
 from app.cli.fleet_run import exit_code, fleet_table, run_fleet
 from app.cli.options import (
+    RECORDED,
     accepted_tier,
-    add_tier_option,
-    add_trust_option,
     filled,
     find_mission,
-    positive,
     print_answer,
     print_error,
     print_result,
-    seconds,
     workspace_of,
 )
 from app.cli.sessions import run_again
@@ -33,35 +30,8 @@ from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.remote_engine import refused_option, run_goal_beside
 from app.gateways.socket_server import served
-from engine.agent.steering.rules import RuleError, read_rule
 from engine.core.journal import JournalError
 from engine.core.text import first_problem
-
-RECORDED = "recorded:"
-"""Before the file of a run that is to be run again."""
-
-
-def add_arguments(run: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    run.add_argument("goal", nargs="?", default="", metavar="GOAL")
-    run.add_argument("--mission", metavar="NAME")
-    run.add_argument("--fleet", type=Path, metavar="FILE")
-    run.add_argument("--agent", default="pilot-1", metavar="ID")
-    run.add_argument("--max-loops", type=positive, metavar="N")
-    run.add_argument(
-        "--thinker", type=_thinker, default="auto", metavar="auto|procedural|claude|recorded:FILE"
-    )
-    run.add_argument("--budget-usd", type=_dollars, metavar="X")
-    run.add_argument("--budget-tokens", type=positive, metavar="N")
-    run.add_argument("--budget-actions", type=positive, metavar="N")
-    run.add_argument("--budget-seconds", type=seconds, metavar="S")
-    run.add_argument("--approve", type=_approval, action="append", default=[], metavar="ask|never-ask|RULE")
-    run.add_argument("--break", action="append", default=[], dest="breaks", metavar="BREAKPOINT")
-    run.add_argument("--step", action="store_true")
-    run.add_argument("--timeout", dest="timeout_s", type=seconds, metavar="S")
-    run.add_argument("--events", action="store_true")
-    add_tier_option(run)
-    add_trust_option(run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -142,30 +112,3 @@ def _run_again(options: argparse.Namespace) -> int:
 
 def _one_line(error: Exception) -> str:
     return first_problem(error) if isinstance(error, ValidationError) else str(error)
-
-
-def _approval(text: str) -> str:
-    if text not in ("ask", "never-ask"):
-        try:
-            read_rule(text)
-        except RuleError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
-def _dollars(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of dollars")
-    return value
-
-
-def _thinker(text: str) -> str:
-    if text in ("auto", "procedural", "claude") or (text.startswith(RECORDED) and len(text) > len(RECORDED)):
-        return text
-    raise argparse.ArgumentTypeError(
-        f"there is no thinker '{text[:60]}'; thinkers: auto, procedural, claude, {RECORDED}FILE"
-    )

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from app.cli.options import positive, run_answer, workspace_of
+from app.cli.options import run_answer, workspace_of
 from app.commands.search import search_workspace
-
-
-def add_arguments(search: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    search.add_argument("words", nargs="+", metavar="WORDS")
-    search.add_argument("--agent", default="", metavar="ID")
-    search.add_argument("--kind", default="", metavar="KIND")
-    search.add_argument("--limit", type=positive, default=100, metavar="N")
 
 
 def run(options: argparse.Namespace) -> int:

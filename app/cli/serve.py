@@ -16,15 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.beside import UNUSABLE
-from app.cli.options import (
-    Answer,
-    accepted_tier,
-    add_tier_option,
-    add_trust_option,
-    print_error,
-    run_answer,
-    workspace_of,
-)
+from app.cli.options import Answer, accepted_tier, print_error, run_answer, workspace_of
 from app.cli.ps import engine_row, row_lines
 from app.commands.headless import open_engine
 from app.commands.missions import AgentFaultError, wait_until
@@ -53,26 +45,6 @@ END_S = 30.0
 LOG_BYTES = 1_048_576
 REOPENED = Reason("run.reopened")
 """Why an agent is paused that ran when its engine ended."""
-
-
-def add_arguments(serve: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    what = serve.add_mutually_exclusive_group()
-    for name, words in (
-        ("background", "let go of the terminal; says the process id once it serves"),
-        ("install", "write a systemd user unit that serves this workspace, and say how it is enabled"),
-        ("status", "say whether it is served, and how its agents are"),
-        ("stop", "end it in good order, and wait for that"),
-        ("restart", "start it again in this program's version; agents that run go on behind their actions"),
-    ):
-        what.add_argument(f"--{name}", dest="what", action="store_const", const=name, help=words)
-    serve.set_defaults(what="")
-    serve.add_argument("--web", nargs="?", const="", metavar="ADDRESS:PORT")
-    for name, words in (("cert", "the certificate for HTTPS, PEM"), ("key", "its key, PEM")):
-        serve.add_argument(f"--tls-{name}", type=Path, metavar="FILE", help=words)
-    serve.add_argument("--go-on", action="store_true")
-    add_tier_option(serve)
-    add_trust_option(serve)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.cli.options import Answer, Parser, common_options, days, run_answer, workspace_of
+from app.cli.options import Answer, run_answer, workspace_of
 from app.cli.session_report import write_report
 from app.commands.headless import EXIT_CODES, Status
 from app.commands.settings import Settings
@@ -375,42 +375,6 @@ def _archive_words(workspace: Path, file: str, digest: str, count: int) -> str:
 
 
 # ------------------------------------------------------------------ the subcommand
-
-
-def add_arguments(sessions: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    common = common_options()
-    what = sessions.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
-    for name, words in (
-        ("list", "every session"),
-        ("show", "what happened in a session"),
-        ("verify", "recompute the hash chain"),
-        ("replay", "run recorded agents again and compare"),
-    ):
-        parser = what.add_parser(name, parents=[common], help=words)
-        if name in ("show", "replay"):
-            parser.add_argument("name", nargs="?", default="", metavar="NAME")
-    report = what.add_parser("report", parents=[common], help="a session or an agent as a file to be read")
-    report.add_argument("name", metavar="NAME")
-    report.add_argument("target", type=Path, metavar="FILE")
-    mend = what.add_parser(
-        "repair", parents=[common], help="what can be done about a journal that is not sound"
-    )
-    ways = mend.add_mutually_exclusive_group()
-    ways.add_argument("--restore", action="store_true")
-    ways.add_argument("--accept-break", action="store_true")
-    erase = what.add_parser("redact", parents=[common], help="replace contents by their digest everywhere")
-    erase.add_argument("pattern", metavar="PATTERN")
-    erase.add_argument("--dry-run", action="store_true")
-    keep = what.add_parser("archive", parents=[common], help="old and bulky contents into one file")
-    keep.add_argument("--older-than", type=days, metavar="DAYS", help=f"by default {ARCHIVE_DAYS}")
-    keep.add_argument("--to", type=Path, metavar="FILE")
-    keep.add_argument("--dry-run", action="store_true")
-    keep.add_argument("--restore", type=Path, metavar="FILE")
-    out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
-    out.add_argument("name", metavar="FILE")
-    out.add_argument("--agent", default="", metavar="ID")
-    out.add_argument("--redact", action="append", default=[], metavar="PATTERN")
 
 
 def run(options: argparse.Namespace) -> int:

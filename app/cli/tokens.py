@@ -6,25 +6,12 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from app.cli.options import Parser, common_options, days, print_answer, print_error, workspace_of
+from app.cli.options import print_answer, print_error, workspace_of
 from app.commands.user import operator_name
 from app.gateways.web.tokens import Scope, Token, TokenError, TokenStore
 from engine.core.control import PROGRAMS
 
 DAY_S = 86_400
-
-
-def add_arguments(tokens: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    what = tokens.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=Parser)
-    common = [common_options()]
-    add = what.add_parser("add", parents=common, help="make a token; it is shown this once")
-    add.add_argument("name", metavar="NAME")
-    add.add_argument("--scope", choices=[scope.value for scope in Scope], default=Scope.ANSWER.value)
-    add.add_argument("--days", type=days, default=0, metavar="N")
-    what.add_parser("list", parents=common, help="the tokens of this workspace")
-    revoke = what.add_parser("revoke", parents=common, help="take a token back; its open pages end")
-    revoke.add_argument("name", metavar="NAME")
 
 
 def run(options: argparse.Namespace) -> int:

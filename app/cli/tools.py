@@ -91,11 +91,6 @@ def _question(entry: Entry) -> list[str]:
 # ------------------------------------------------------------------ the subcommand
 
 
-def add_arguments(tools: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    tools.add_argument("--log", action="store_true")
-
-
 def run(options: argparse.Namespace) -> int:
     """List tools and servers."""
     beside, alone = partial(_beside, options), partial(_alone, options)

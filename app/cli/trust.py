@@ -9,13 +9,6 @@ from app.commands.settings import Settings
 from app.commands.trust import REVOKE, change, shown
 
 
-def add_arguments(trust: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    how = trust.add_mutually_exclusive_group()
-    how.add_argument("--digest", default="", metavar="DIGEST")
-    how.add_argument("--revoke", action="store_true")
-
-
 def run(options: argparse.Namespace) -> int:
     """Show it, or change whether it counts; exit code 3 while something is not trusted."""
     folder = Settings.load(workspace_of(options)).trust

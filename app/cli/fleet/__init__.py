@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from app.cli.options import Answer, Parser, common_options, positive, print_error, run_answer, seconds
+from app.cli.options import Answer, print_error, run_answer
 from app.commands.user import state_home
 from engine.core.store import JOURNAL
 
@@ -17,28 +17,6 @@ MISSING = "a fleet needs Ray and asyncpg, which are not installed: pip install '
 UP_S = 60.0
 """How long shards may take until they answer."""
 LOOK_S = 0.2
-
-
-def add_arguments(fleet: argparse.ArgumentParser) -> None:
-    """Declare what it takes."""
-    what = fleet.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=Parser)
-    common = [common_options()]
-    up = what.add_parser("up", parents=common, help="have the shards run, and say how they are reached")
-    up.add_argument("--shards", type=positive, metavar="N")
-    up.add_argument("--root", type=Path, metavar="DIR")
-    for kind in ("usd", "tokens", "calls", "actions"):
-        up.add_argument(f"--budget-{kind}", type=float, metavar="N")
-    what.add_parser("status", parents=common, help="where each shard is, and how its agents are")
-    down = what.add_parser("down", parents=common, help="let actions end, keep all, and end the shards")
-    move = what.add_parser("move", parents=common, help="let a shard's actions end and go on elsewhere")
-    move.add_argument("number", type=positive, metavar="SHARD")
-    run = what.add_parser("run", parents=common, help="give the agents of a fleet file to their shards")
-    run.add_argument("file", type=Path, metavar="FILE")
-    what.add_parser("stop", parents=common, help="stop all agents; one receipt names each shard")
-    for each in (up, move):
-        each.add_argument("--lease", type=seconds, default=6.0, metavar="SECONDS")
-    for each in (up, down, move):
-        each.add_argument("--ray", default="", metavar="ADDRESS")
 
 
 def missing() -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.completion import SHELLS
 from app.cli.main import SUBCOMMANDS, main, parser
 from app.cli.options import parsers
+
+SHELLS = ("bash", "zsh", "fish")
 
 
 def lines_of(said: str, *words: str) -> list[str]:
