@@ -8,11 +8,9 @@ selection and a reader's place stay on their lines.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from textual import events
-from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
@@ -21,7 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.value import dataclass
-from widgets.base.pane_words import pane_bindings
+from widgets.base.pane_words import Described
 from widgets.base.rows import Row, RowList
 from widgets.base.text_layout import OPERATOR_STYLES, LinePainter, Piece, Pieces, plain
 
@@ -111,7 +109,7 @@ class LineSource(Protocol):
         """Break the lines for this width; gives where the line that was at the top is now."""
 
 
-class LinePane(Widget, can_focus=True):
+class LinePane(Described, Widget, can_focus=True):
     """Draws the visible ones of any number of lines and follows the end unless the reader left it.
 
     Args:
@@ -131,8 +129,6 @@ class LinePane(Widget, can_focus=True):
     """True for panes that say that they load until they are given what there is."""
     STARTS_ON_FIRST: ClassVar[bool] = True
     """False for panes that show no cursor until the operator moves it."""
-    DEFAULT_CSS = Path(__file__).with_name("line_pane.tcss").read_text()
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("LinePane")
 
     def __init__(
         self,

@@ -13,14 +13,14 @@ from textual.widget import Widget
 
 from engine.core.text import clean_line
 from engine.value import dataclass
-from widgets.base.pane_words import pane_style
+from widgets.base.pane_words import Described
 from widgets.base.text_layout import Piece, width_of
 
 Tab = tuple[str, str, str]
 """Its id; its key and name, such as `4 Errors`; a word or number that wants to be seen."""
 
 
-class StripLine(Widget):
+class StripLine(Described, Widget):
     """One line of styled parts, each of which may name what a click on it means."""
 
     PREFIX: ClassVar[str]
@@ -50,7 +50,6 @@ class PaneTabs(StripLine):
     """One line of tabs; a click chooses one. Labels shorten to their key where there is no room."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--text", "tabs--current", "tabs--badge"}
-    DEFAULT_CSS = pane_style("PaneTabs")
 
     PREFIX = "tabs"
 

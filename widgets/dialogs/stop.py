@@ -12,7 +12,6 @@ from engine.value import dataclass
 from widgets.base.dialog import BoxDialog, ConfirmDialog
 from widgets.base.facts import Fact, FactsPane
 from widgets.base.line_pane import LinePane, RowChosen
-from widgets.base.pane_words import pane_style
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 
@@ -110,7 +109,6 @@ class StopReceiptPane(FactsPane):
 
     can_focus = False
     BINDING_GROUP_TITLE = "Receipt"
-    DEFAULT_CSS = pane_style("StopReceiptPane")
 
     def show(self, lines: tuple[Fact, ...], hint: str) -> None:
         """Show what was stopped, and which keys are of use now; no lines hide it."""

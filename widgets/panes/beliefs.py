@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import ClassVar
-
-from textual.binding import BindingType
 
 from engine.core.text import clean_line
 from widgets.base.facts import ListModel, RowsPane
-from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row, heading
 from widgets.base.text_layout import Piece, bar, cut_text, pad
 
@@ -28,7 +24,6 @@ class BeliefsPane(RowsPane):
     MARKS = True
     BINDING_GROUP_TITLE = "Beliefs"
     EMPTY = "What the agent believes will appear here once it perceives. Press s to step it."
-    HELP = pane_help("Beliefs")
 
     def row_chosen(self, key: str) -> None:
         """Tell which belief was chosen."""
@@ -78,8 +73,6 @@ class WorkingMemory(RowsPane):
     MARKS = True
     BINDING_GROUP_TITLE = "Working memory"
     EMPTY = "What the agent keeps in mind will appear here once it runs. Press space to run it."
-    HELP = pane_help("Working memory")
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("WorkingMemory")
 
     def row_chosen(self, key: str) -> None:
         """Open a memory."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from os.path import commonprefix
-from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from rich.cells import cell_len, set_cell_size
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -18,7 +16,7 @@ from textual.widgets import Input, Static
 from engine.core.text import clean, clean_line
 from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Requested, RowChosen
-from widgets.base.pane_words import pane_bindings, pane_help, pane_style
+from widgets.base.pane_words import Described
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, width_of
 
@@ -52,10 +50,9 @@ class CompletionList(LinePane, can_focus=False):
     """The completions above the line; the input keeps the focus, and a click takes one."""
 
     STARTS_ON_FIRST = False
-    DEFAULT_CSS = pane_style("CompletionList")
 
 
-class CommandBar(Vertical):
+class CommandBar(Described, Vertical):
     """Prompt, input, completions above it, and below it the result of the last command.
 
     The completion callable is asked at every change of the line, on the event loop: it must
@@ -63,9 +60,6 @@ class CommandBar(Vertical):
     """
 
     BINDING_GROUP_TITLE = "Command"
-    HELP = pane_help("Command bar")
-    DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("CommandBar")
 
     def __init__(
         self,

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
-
-from textual.binding import BindingType
 
 from engine.core.text import clean_line
 from widgets.base.facts import RowsPane
-from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece
 
@@ -20,8 +16,6 @@ class ErrorPanel(RowsPane):
     BORDER_TITLE = "4 Errors"
     BINDING_GROUP_TITLE = "Errors"
     EMPTY = "No errors. What fails and why will appear here."
-    HELP = pane_help("Errors")
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("ErrorPanel")
 
     def row_chosen(self, key: str) -> None:
         """Tell which failure was chosen."""

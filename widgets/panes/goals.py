@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal
-
-from textual.binding import BindingType
+from typing import Literal
 
 from engine.core.goals import GoalMark
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.facts import RowsPane
-from widgets.base.pane_words import pane_bindings, pane_help
 from widgets.base.rows import Row, blank, heading
 from widgets.base.text_layout import Piece
 
@@ -138,9 +135,6 @@ class GoalStack(RowsPane):
     MARKS = True
     BINDING_GROUP_TITLE = "Goals"
     EMPTY = "The agent's goals will appear here. Press : and type a goal to give it one."
-    HELP = pane_help("Goals")
-
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("GoalStack")
 
     def action_steer(self, action: IntentionVerb) -> None:
         """Ask for something to be done to the intention under the cursor."""

@@ -10,7 +10,6 @@ from textual import events
 
 from engine.core.text import clean_line
 from widgets.base.pane_tabs import StripLine
-from widgets.base.pane_words import pane_style
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -29,7 +28,6 @@ class KeyLine(StripLine):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--text"}
-    DEFAULT_CSS = pane_style("KeyLine")
 
     PREFIX = "keys"
 

@@ -7,7 +7,6 @@ from typing import Literal
 
 from engine.core.text import clean_line
 from widgets.base.facts import RowsPane
-from widgets.base.pane_words import pane_help
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, operator_style
 
@@ -34,7 +33,6 @@ class MindStream(RowsPane):
     EMPTY = (
         "Thoughts, decisions and plan choices will appear here as they come. Press space to run the agent."
     )
-    HELP = pane_help("Mind")
 
     def row_chosen(self, key: str) -> None:
         """Ask why."""

@@ -6,12 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -19,7 +17,7 @@ from engine.core.text import clean, clean_line
 from engine.value import dataclass, field
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHighlighted
-from widgets.base.pane_words import pane_bindings, pane_help, pane_style
+from widgets.base.pane_words import Described
 from widgets.base.rows import Row
 from widgets.base.text_layout import Piece, Pieces, labelled, source_pieces, wrap
 
@@ -100,7 +98,6 @@ class StepList(LinePane):
     EMPTY = (
         "The plan will appear here. Press : and type a goal, then s steps through its plan, space runs it."
     )
-    DEFAULT_CSS = pane_style("StepList")
 
 
 class StepDetail(FactsPane):
@@ -108,7 +105,6 @@ class StepDetail(FactsPane):
 
     BINDING_GROUP_TITLE = "Step"
     EMPTY = "The selected step's tool, arguments and result will appear here."
-    DEFAULT_CSS = pane_style("StepDetail")
     BORDER_TITLE = "step"
 
     _step: StepLine | None = None
@@ -120,14 +116,11 @@ class StepDetail(FactsPane):
         self.show_text(step, partial(detail_lines, step) if step else lambda _width: (), from_start=other)
 
 
-class PlanPane(Vertical):
+class PlanPane(Described, Vertical):
     """The steps above, the selected one in detail below."""
 
     BORDER_TITLE = "2 Plan"
     BINDING_GROUP_TITLE = "Plan"
-    HELP = pane_help("Plan")
-    DEFAULT_CSS = Path(__file__).with_name("plan.tcss").read_text()
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("PlanPane")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)

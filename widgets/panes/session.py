@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.strip import Strip
 
 from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.line_pane import LinePane, Notice
-from widgets.base.pane_words import pane_bindings, pane_help, pane_style
 from widgets.base.text_layout import Piece, Pieces
 from widgets.terminal.ansi_stream import AnsiLine, AnsiStream, segments
 
@@ -68,9 +66,6 @@ class SandboxPane(LinePane):
         "What the agent runs and what it prints will appear here. Press s for one step, "
         "or : and type ! ls to call the sandbox yourself."
     )
-    HELP = pane_help("Sandbox session")
-    BINDINGS: ClassVar[list[BindingType]] = pane_bindings("SandboxPane")
-    DEFAULT_CSS = pane_style("SandboxPane")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from textual import events
@@ -106,7 +105,6 @@ class StatusBar(StripLine):
         *(f"status--{style}" for style in OPERATOR_STYLES),
         *(f"status--{style}" for _, style in MODE_MARKS.values()),
     }
-    DEFAULT_CSS = Path(__file__).with_name("status_bar.tcss").read_text()
 
     PREFIX = "status"
 

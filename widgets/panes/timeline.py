@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -60,7 +59,6 @@ class Timeline(StripLine):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{name}" for name in ("text", "dim", "accent", "error", "place"))
     }
-    DEFAULT_CSS = Path(__file__).with_name("timeline.tcss").read_text()
 
     PREFIX = "timeline"
 

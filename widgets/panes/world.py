@@ -13,7 +13,6 @@ from engine.core.text import clean_line
 from engine.value import dataclass
 from widgets.base.facts import FactsPane
 from widgets.base.line_pane import Notice
-from widgets.base.pane_words import pane_help
 from widgets.base.text_layout import Piece, Pieces, labelled, wrap
 
 SignKind = Literal["agent", "home", "object", "obstacle"]
@@ -60,7 +59,6 @@ class WorldPane(FactsPane):
     LOADS = True
     BINDING_GROUP_TITLE = "World"
     EMPTY = "The world the agent acts in will appear here once it perceives. Press s to step it."
-    HELP = pane_help("World")
 
     def show(self, model: WorldModel) -> None:
         """Show this model."""

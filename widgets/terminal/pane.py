@@ -8,7 +8,6 @@ While the pane has the focus every key is the child's, but the one that hands th
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Protocol
 
@@ -25,6 +24,7 @@ from textual.widget import Widget
 from engine.core.text import clean_line
 from widgets.base.dialog import ConfirmDialog
 from widgets.base.line_pane import CopyRequested, Requested
+from widgets.base.pane_words import Described
 from widgets.terminal.protocol import encode_key, encode_paste
 from widgets.terminal.screen import BitttyEmulator, restyled, row_strip, with_cursor
 
@@ -59,7 +59,7 @@ class Child(Protocol):
         """Its screen has this size now."""
 
 
-class TerminalPane(Widget, can_focus=True):
+class TerminalPane(Described, Widget, can_focus=True):
     """The child's screen, its keyboard and its mouse.
 
     Args:
@@ -69,14 +69,7 @@ class TerminalPane(Widget, can_focus=True):
     BINDING_GROUP_TITLE = "Shell"
     ALLOW_MAXIMIZE = False
     """A maximised widget does not get the escape key; Textual takes it to end the maximising."""
-    HELP = """## The shell is yours
-The agent waits at its step. Every key goes to the shell, but ctrl+]: it asks for a note and hands the shell
-back, or lets you look at other panes meanwhile (tab).
-The wheel and shift+pageup show what scrolled away; typing returns to the end.
-Text selected with the mouse is copied.
-"""
     COMPONENT_CLASSES: ClassVar[set[str]] = {"terminal--text"}
-    DEFAULT_CSS = Path(__file__).with_suffix(".tcss").read_text("utf-8")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "ctrl+right_square_bracket",
