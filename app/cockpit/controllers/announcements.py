@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from app.cockpit.context import CockpitContext
@@ -89,19 +90,19 @@ class Announcements:
         self.notifier: TerminalNotifier | None = None
         """Who is notified; None for the terminal."""
         self._filter: NoticeFilter | None = None
-        self._open_offer = offer
-        self._offers: dict[type[ev.Payload], str] = {
-            ev.ApprovalAsked: "asks for your approval: press n (A shows all that waits)",
-            ev.ReplanHeld: "asks for your approval: press n (A shows all that waits)",
-            ev.PlansHeld: "has plans for you to approve: press n",
+        asks = "asks for your approval: press n (A shows all that waits)"
+        self._offers: dict[type[ev.Payload], tuple[str, Callable[[], object]]] = {
+            ev.ApprovalAsked: (asks, partial(offer, ev.ApprovalAsked)),
+            ev.ReplanHeld: (asks, partial(offer, ev.ReplanHeld)),
+            ev.PlansHeld: ("has plans for you to approve: press n", partial(offer, ev.PlansHeld)),
+            ev.InterventionOpened: ("needs you: press n", turn.offer),
+            ev.ChangesOffered: ("needs you: press n", turn.offer_changes),
         }
-        """What opens by itself for the shown agent, and what is said of others."""
+        """What is said of other agents, and what opens by itself for the shown one."""
         self._reactions: dict[type[ev.Payload], Callable[[str, Any], None]] = {
-            ev.InterventionOpened: self._intervention_opened,
             ev.ActionFinished: self._action_ended,
             ev.ActionCancelled: self._action_ended,
             ev.WorldPerceived: self._world_perceived,
-            ev.ChangesOffered: self._changes_offered,
             ev.ChangesSettled: self._changes_settled,
             ev.GoalEnded: self._goal_ended,
             ev.StopObserved: lambda _agent, payload: run.take_receipt(payload.receipt),
@@ -170,17 +171,13 @@ class Announcements:
         return agent == self._context.agent
 
     def _offer(self, agent: str, payload: ev.Payload) -> None:
-        kind = type(payload)
-        if self._shown(agent):
-            self._context.app.call_later(self._open_offer, kind)
-        else:
-            self._context.say(f"{agent} {self._offers[kind]}", "error")
-
-    def _intervention_opened(self, agent: str, payload: ev.InterventionOpened) -> None:
-        if self._shown(agent):
-            self._context.app.call_later(self._turn.offer)
-        else:
-            self._context.say(f"{agent} needs you: press n", "error")
+        said, show = self._offers[type(payload)]
+        if not self._shown(agent):
+            self._context.say(f"{agent} {said}", "error")
+            return
+        if isinstance(payload, ev.ChangesOffered):
+            self._compared = ""
+        self._context.app.call_later(show)
 
     def _action_ended(self, agent: str, _payload: ev.Payload) -> None:
         state = self._context.live.state
@@ -192,13 +189,6 @@ class Announcements:
             self._compared = ""
             self._context.say(NOTHING_CHANGED, "note")
             self._context.app.call_later(self._turn.open, unasked=True)
-
-    def _changes_offered(self, agent: str, _payload: ev.ChangesOffered) -> None:
-        if self._shown(agent):
-            self._compared = ""
-            self._context.app.call_later(self._turn.offer_changes)
-        else:
-            self._context.say(f"{agent} needs you: press n", "error")
 
     def _changes_settled(self, agent: str, _payload: ev.ChangesSettled) -> None:
         if self._shown(agent):

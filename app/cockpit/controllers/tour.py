@@ -21,6 +21,7 @@ from app.cockpit.controllers.run import RunControl
 from app.cockpit.keymap import KEYS, shown_keys
 from app.commands.user import state_home
 from engine.core.journal import Event
+from engine.core.user_key import write_own
 from engine.value import dataclass
 from widgets.panes.plan import PlanPane
 from widgets.terminal.pane import TerminalPane
@@ -94,10 +95,7 @@ class TourRecord:
         """Keep it; a disk that refuses costs only the memory of it. Blocking."""
         done = sorted(self.done)
         with suppress(OSError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(".new")
-            fresh.write_text(json.dumps({"done": done, "off": self.off}), encoding="utf-8")
-            fresh.replace(self._path)
+            write_own(self._path, json.dumps({"done": done, "off": self.off}).encode())
 
 
 class Tour:
