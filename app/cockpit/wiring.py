@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,51 +46,11 @@ if TYPE_CHECKING:
     from app.cockpit.controllers.tour import Tour
 
 Controller = TypeVar("Controller")
-LATE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]], str]] = {
-    "approvals": (
-        "approvals:Approvals",
-        lambda own: (own.context, own.turn.check_call, own.run.action_leave),
-        "approve deny accept_plan",
-    ),
-    "builds": ("crew_sessions:Builds", lambda own: (own.context, own.crew, own.mastermind), ""),
-    "campaigns": (
-        "campaigns:Campaigns",
-        lambda own: (own.context, own.mastermind, own.command_line.enter),
-        "campaigns backlog mastermind_jobs",
-    ),
-    "fleet": (
-        "crew:FleetBoard",
-        lambda own: (
-            *(own.context, own.agents, own.approvals, own.crew, own.sessions),
-            own.turn.open_present,
-        ),
-        "fleet handoffs",
-    ),
-    "inbox": (
-        "inbox:Inbox",
-        lambda own: (
-            *(own.context, own.agents, own.approvals, own.campaigns, own.turn.open_present),
-            lambda need: own.fleet.open_request(need),
-        ),
-        "inbox",
-    ),
-    "limits": (
-        "limits:Limits",
-        lambda own: (own.context, lambda line: own.review.ask_why(line)),
-        "breakpoints",
-    ),
-    "mind": ("mind:Mind", lambda own: (own.context, own.panes), ""),
-    "repair": ("repair:Repair", lambda own: (own.context,), ""),
-    "review": ("review:Review", lambda own: (own.context,), "manual why"),
-    "sessions": ("crew_sessions:CrewSessions", lambda own: (own.context, own.crew), ""),
-    "tour": ("tour:Tour", lambda own: (own.context, own.run), "tour_next"),
-    "time": (
-        "time_travel:TimeTravel",
-        lambda own: (own.context, own.agents, own.layout),
-        "earlier later first now rewind fork",
-    ),
-}
-"""Controllers that are made when they are first needed: the class, what it is handed, and its actions."""
+LATE = {name: late.split("|") for name, late in read_words(Path(__file__).with_name("late.txt")).items()}
+"""Controllers that are made when they are first needed: the class, what it is handed, and its actions.
+
+What is handed with a colon, `CONTROLLER:METHOD`, makes its controller when it is called.
+"""
 _OWNERS = {action: name for name, (_, _, actions) in LATE.items() for action in actions.split()}
 VIEWS = read_words(Path(__file__).with_name("views.txt"))
 """What a key or a line of the bar may show, ask or select, by name: the controller and its method."""
@@ -179,11 +140,15 @@ class Controllers:
         def __getattr__(self, name: str) -> object:
             if name not in LATE:
                 raise AttributeError(name)
-            path, args, _ = LATE[name]
-            module, _, kind = path.partition(":")
-            controller = getattr(import_module(f"app.cockpit.controllers.{module}"), kind)(*args(self))
+            path, given, _ = LATE[name]
+            module, _, kind = path.strip().partition(":")
+            make = getattr(import_module(f"app.cockpit.controllers.{module}"), kind)
+            controller = make(*map(self._part, given.split()))
             setattr(self, name, self._register(controller))
             return controller
+
+    def _part(self, path: str) -> Any:
+        return partial(self._show, *path.split(":")) if ":" in path else attrgetter(path)(self)
 
     def _register(self, controller: Controller) -> Controller:
         """Note the actions and messages that a controller answers."""
