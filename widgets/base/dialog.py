@@ -123,6 +123,8 @@ class BoxDialog(ModalScreen[Result]):
 
     TITLE_TEXT: ClassVar[str] = ""
     HINT: ClassVar[str] = "esc close"
+    CLASSES: ClassVar[str] = ""
+    """Those of the box."""
     KEYS: ClassVar[Sequence[DialogKey]] = ()
     """Its keys: bindings are made from them, and the last line offers those that have words."""
     AGREES: ClassVar[bool] = False
@@ -162,17 +164,25 @@ class BoxDialog(ModalScreen[Result]):
         """What the last key did, or why it did nothing."""
         self.keys = Static(classes="-keys")
         """The last line; see `show_keys`."""
+        self.heading, self.hint = self.TITLE_TEXT, self.HINT
+        """What the upper and the lower border say at first."""
+        self.parts: Sequence[Widget] = ()
+        """What stands in the box, from above; the keys stand below it."""
         self._box: Vertical | None = None
         """None until it is composed: what is shown before is shown again by `on_mount`."""
 
-    def box(self, *parts: Widget, title: str = "", hint: str = "", classes: str = "") -> Vertical:
+    def compose(self) -> ComposeResult:
+        """The parts, and the keys."""
+        yield self.box(*self.parts, classes=self.CLASSES)
+
+    def box(self, *parts: Widget, title: str = "", classes: str = "") -> Vertical:
         """The box with its parts, and below them the keys, where the dialog has some."""
         if self.keys not in parts and (offered := keys_line(self.KEYS)):
             self.keys.update(offered)
             parts = (*parts, self.keys)
         self._box = box = Vertical(*parts, classes=classes)
-        box.border_title = Content(clean_line(title or self.TITLE_TEXT, limit=200))
-        box.border_subtitle = hint_line(hint or self.HINT) if (hint or self.HINT).strip() else None
+        box.border_title = Content(clean_line(title or self.heading, limit=200))
+        box.border_subtitle = hint_line(self.hint) if self.hint.strip() else None
         return box
 
     def halves(self, left: Widget, right: Widget) -> Container:
@@ -306,30 +316,18 @@ class ListDialog(BoxDialog[None], Generic[Model]):
     EMPTY: ClassVar[str] = ""
     """What is said where there are no rows."""
     MARKS: ClassVar[bool] = True
-    CLASSES: ClassVar[str] = ""
-    """Those of the box."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
         self.model = model
         """What is shown."""
         self.list = LinePane(title=self.LIST_TITLE, empty=self.EMPTY, marks=self.MARKS, loads=True, id="list")
-
-    def parts(self) -> Sequence[Widget]:
-        """What stands in the box, from above; see `compose`."""
-        return (self.list, self.said)
-
-    def title_text(self) -> str:
-        """What the upper border says at first."""
-        return self.TITLE_TEXT
+        self.heading = getattr(model, "title", "") or self.TITLE_TEXT
+        self.parts = (self.list, self.said)
 
     def rows(self) -> Sequence[Row]:
         """The rows of the model."""
         raise NotImplementedError
-
-    def compose(self) -> ComposeResult:
-        """The list with what stands around it, and the keys."""
-        yield self.box(*self.parts(), title=self.title_text(), classes=self.CLASSES)
 
     def on_mount(self) -> None:
         """The list has the focus, unless the model has something written at once."""
@@ -350,10 +348,6 @@ class RowsDialog(ListDialog[ListModel]):
 
     CHOOSING: ClassVar[str] = ""
     """What enter and a double click ask for."""
-
-    def title_text(self) -> str:
-        """That of the model."""
-        return self.model.title
 
     def show(self, model: ListModel) -> None:
         """Show this model; the cursor and what was said stay."""
@@ -389,17 +383,15 @@ class ConfirmDialog(BoxDialog[bool]):
         no: what not agreeing is called.
     """
 
+    TITLE_TEXT, HINT, CLASSES = "Please confirm", " ", "-question"
+
     def __init__(self, question: str, consequence: str = "", yes: str = "yes", no: str = "no") -> None:
         super().__init__()
-        self._parts = [Static(Content(clean(question)), id="question")]
+        parts = [Static(Content(clean(question)), id="question")]
         if consequence:
-            self._parts.append(Static(Content(clean(consequence)), id="consequence"))
+            parts.append(Static(Content(clean(consequence)), id="consequence"))
         keys = (DialogKey("y", "agree", clean_line(yes)), DialogKey("n", "close", clean_line(no)))
-        self._parts.append(Static(keys_line(keys, "     "), classes="-keys"))
-
-    def compose(self) -> ComposeResult:
-        """The question, its consequence, and the keys."""
-        yield self.box(*self._parts, title="Please confirm", hint=" ", classes="-question")
+        self.parts = (*parts, Static(keys_line(keys, "     "), classes="-keys"))
 
     def action_agree(self) -> None:
         """Agree."""
@@ -414,7 +406,7 @@ TEXT_LIMIT = 200_000
 """Characters that are taken."""
 
 
-class TextDialog(BoxDialog[None]):
+class TextDialog(BoxDialog[str]):
     """A text to be read: in sections, made for each width, or as it is with its first line as a heading."""
 
     AUTO_FOCUS = "LinePane"
@@ -422,7 +414,7 @@ class TextDialog(BoxDialog[None]):
 
     def __init__(self, title: str, text: str | Sequence[Section] | Render) -> None:
         super().__init__()
-        self._title = title
+        self.heading = title
         self._made = callable(text)
         if callable(text):
             self._text: LinePane = FactsPane(render=text)
@@ -435,7 +427,7 @@ class TextDialog(BoxDialog[None]):
 
     def compose(self) -> ComposeResult:
         """The text, which has the focus, so that arrows scroll."""
-        yield self.box(self._text, title=self._title, classes="" if self._made else "-long")
+        yield self.box(self._text, classes="" if self._made else "-long")
 
 
 class WriteDialog(BoxDialog[str]):
@@ -454,15 +446,11 @@ class WriteDialog(BoxDialog[str]):
         self, title: str, about: str, text: str = "", check: Callable[[str], list[str]] = lambda text: []
     ) -> None:
         super().__init__()
-        self._title, self._about, self._check = title, about, check
+        self.heading, self._check = title, check
         self._before, self._warned = clean(text), False
         self._text = TextArea(self._before)
         self._problem = Static(classes="-problems")
-
-    def compose(self) -> ComposeResult:
-        """What happens to it, the text, and the keys."""
-        about = Static(Content(clean(self._about)), id="about")
-        yield self.box(about, self._text, self._problem, title=self._title)
+        self.parts = (Static(Content(clean(about)), id="about"), self._text, self._problem)
 
     def on_mount(self) -> None:
         """It can be typed at once."""

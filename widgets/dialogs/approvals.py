@@ -186,17 +186,14 @@ class PermissionDialog(BoxDialog[bool]):
         facts: all of its entry, as labels and texts.
     """
 
-    HINT = "nothing of it runs yet"
+    HINT, CLASSES = "nothing of it runs yet", "-question"
 
     def __init__(self, server: str, facts: Sequence[tuple[str, str]]) -> None:
         super().__init__()
-        self.server, self._facts = server, facts
-
-    def compose(self) -> ComposeResult:
-        """The warning, the entry, and the keys."""
+        self.server, self.heading = server, f"May {clean_line(server, limit=40)} start?"
         text = LongText()
-        text.show((Section(_WARNING, title_style="warning"), *(Section(*fact) for fact in self._facts)))
-        yield self.box(text, title=f"May {clean_line(self.server, limit=40)} start?", classes="-question")
+        text.show((Section(_WARNING, title_style="warning"), *(Section(*fact) for fact in facts)))
+        self.parts = (text,)
 
 
 EnvelopeCheck = Callable[[str], str]

@@ -8,7 +8,6 @@ from typing import Literal
 
 from textual import on
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
@@ -77,10 +76,7 @@ class CampaignDialog(ListDialog[CampaignModel]):
         self._diffs: dict[str, str] = {}
         self._difference = FactsPane(title="Difference", id="difference")
         self._head = Static(id="head")
-
-    def parts(self) -> Sequence[Widget]:
-        """The status, the candidates, the difference, and the keys."""
-        return (self._head, self.halves(self.list, self._difference), self.said, self.keys)
+        self.parts = (self._head, self.halves(self.list, self._difference), self.said, self.keys)
 
     def rows(self) -> Sequence[Row]:
         """The candidates, each below the one that it was made from."""

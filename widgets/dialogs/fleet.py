@@ -6,7 +6,6 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -53,7 +52,7 @@ def _agent_lines(row: FleetRow | None, height: int, width: int) -> tuple[Pieces,
 class FleetDialog(BoxDialog[None]):
     """Posts what is wanted of agents; its opener answers by `show` when `RefreshWanted` asks."""
 
-    TITLE_TEXT, HINT = "Fleet", "two letters go to an agent · esc close"
+    TITLE_TEXT, HINT, CLASSES = "Fleet", "two letters go to an agent · esc close", "-full"
     WRITTEN_MOST = 20_000
     SHORT = 30
     """On a short screen less is shown of the agent under the cursor."""
@@ -77,11 +76,7 @@ class FleetDialog(BoxDialog[None]):
         self._asked_of = ""
         self._target: tuple[str, int] = ("", 0)
         """For which agent or request something is written, and with which option."""
-
-    def compose(self) -> ComposeResult:
-        """How many, the agents, what the one under the cursor asks, and the keys."""
-        parts = (self._standing, self._heading, self.grid, self._asks, self.said, self.line)
-        yield self.box(*parts, classes="-full")
+        self.parts = (self._standing, self._heading, self.grid, self._asks, self.said, self.line)
 
     def on_mount(self) -> None:
         """The agents have the focus; who needs the operator most is first."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
@@ -49,23 +48,18 @@ class GeneratedPlansChoice:
 class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
     """Gives the operator's choice, or None: then the plans wait in the background."""
 
-    HINT = "esc leaves them waiting in the background"
+    HINT, CLASSES = "esc leaves them waiting in the background", "-question"
 
     def __init__(
         self, generation: Generation, attempts: int, check: PlansCheck, *, unasked: bool = False
     ) -> None:
         super().__init__(unasked=unasked)
-        self._generation, self._attempts = generation, attempts
-        self._check = check
+        self._generation, self._check = generation, check
         self._text = LongText()
         self._question = Static(Content(QUESTION), id="line")
-
-    def compose(self) -> ComposeResult:
-        """Whence the plans are, all that there is to read, and what can be done."""
-        head = Static(Content(_head(self._generation, self._attempts)), id="head")
-        parts = (head, self._text, self._question, self.line)
-        title = f"Plans for {clean_line(self._generation.goal, limit=180)}"
-        yield self.box(*parts, title=title, classes="-question")
+        self.heading = f"Plans for {clean_line(generation.goal, limit=180)}"
+        head = Static(Content(_head(generation, attempts)), id="head")
+        self.parts = (head, self._text, self._question, self.line)
 
     def on_mount(self) -> None:
         """The plans are read first."""

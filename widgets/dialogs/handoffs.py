@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 from rich.cells import cell_len
 from textual import on
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
@@ -71,10 +69,7 @@ class HandoffsDialog(ListDialog[HandoffsModel]):
         super().__init__(model)
         self._facts = FactsPane(title="Handoff", id="facts")
         self._standing = Static(id="standing")
-
-    def parts(self) -> Sequence[Widget]:
-        """How many, the trees, what is known of one, and the keys."""
-        return (self._standing, self.halves(self.list, self._facts), self.said, self.keys)
+        self.parts = (self._standing, self.halves(self.list, self._facts), self.said, self.keys)
 
     def rows(self) -> list[Row]:
         """The trees."""

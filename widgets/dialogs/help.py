@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from textual.app import ComposeResult
 from textual.widgets import Input
 
 from engine.core.text import clean_line
@@ -65,10 +64,7 @@ class HelpDialog(BoxDialog[None]):
         empty = "No key matches. Empty the filter to see all keys."
         self._text = FactsPane(render=partial(help_lines, groups, about, ""), title="Help", empty=empty)
         self._input = Input(placeholder="filter keys")
-
-    def compose(self) -> ComposeResult:
-        """The filter and the keys."""
-        yield self.box(self._input, self._text)
+        self.parts = (self._input, self._text)
 
     def on_mount(self) -> None:
         """The keys have the focus, so that arrows scroll."""

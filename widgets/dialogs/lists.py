@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 from textual import on
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean_line
@@ -28,10 +26,7 @@ class BacklogDialog(RowsDialog):
         super().__init__(model)
         self._facts = FactsPane(id="facts", classes="-below")
         self._standing = Static(id="standing")
-
-    def parts(self) -> Sequence[Widget]:
-        """How many there are, the items, what is known of one, and the result of the last key."""
-        return (self._standing, self.list, self._facts, self.said)
+        self.parts = (self._standing, self.list, self._facts, self.said)
 
     def show(self, model: ListModel) -> None:
         """Show these items; the cursor stays on its row."""
@@ -111,9 +106,9 @@ class BudgetsDialog(RowsDialog):
 
     LIST_TITLE, EMPTY = "Budgets", "There is no agent yet."
 
-    def parts(self) -> Sequence[Widget]:
-        """The kinds of each budget, the result of the last change, and the line to write in."""
-        return (self.list, self.said, self.line)
+    def __init__(self, model: ListModel) -> None:
+        super().__init__(model)
+        self.parts = (self.list, self.said, self.line)
 
     @on(RowChosen)
     def action_edit(self) -> None:

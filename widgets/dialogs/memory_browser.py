@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual import on
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -77,11 +76,8 @@ class MemoryBrowser(BoxDialog[None]):
         self._list = LinePane(title="Memories", empty=empty, id="results")
         empty = "The memory under the cursor will be shown here in full. Press tab to go to it."
         self._detail = LinePane(title="Memory", empty=empty, click_chooses=True, id="detail")
-
-    def compose(self) -> ComposeResult:
-        """What is looked for, what was found, and one of these in full."""
-        halves = self.halves(self._list, self._detail)
-        yield self.box(self._input, halves, self._note, self.said, title=f"Memory of {self._model.agent}")
+        self.heading = f"Memory of {model.agent}"
+        self.parts = (self._input, self.halves(self._list, self._detail), self._note, self.said)
 
     def on_mount(self) -> None:
         """The results have the focus."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-from textual.app import ComposeResult
-
 from engine.value import dataclass
 from widgets.base.dialog import BoxDialog
 from widgets.base.facts import Fact, FactsPane, fact_lines
@@ -107,10 +105,7 @@ class PictureDialog(BoxDialog[None]):
         super().__init__()
         self._picture, self._look = picture, look
         self._pane = FactsPane(empty="There is nothing to draw yet.")
-
-    def compose(self) -> ComposeResult:
-        """The picture and its words."""
-        yield self.box(self._pane, title=self._picture.title)
+        self.heading, self.parts = picture.title, (self._pane,)
 
     def on_mount(self) -> None:
         """Time passes."""

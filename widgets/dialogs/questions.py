@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.core.text import clean
-from widgets.base.dialog import BoxDialog, ConfirmDialog
+from widgets.base.dialog import BoxDialog, ConfirmDialog, TextDialog
 from widgets.base.facts import Fact, FactsPane, LongText, Section
 
 LeaveChoice = Literal["detach", "stop"]
@@ -27,15 +26,11 @@ class LeaveDialog(BoxDialog[LeaveChoice]):
 
     def __init__(self, question: str) -> None:
         super().__init__()
-        self._question = question
-
-    def compose(self) -> ComposeResult:
-        """Who is at work, and what each choice does."""
         words = (
-            f"{clean(self._question)}\n\nLeft running, nothing is cut off, and pilothouse attach comes back. "
+            f"{clean(question)}\n\nLeft running, nothing is cut off, and pilothouse attach comes back. "
             "Stopped, an action under way is cut off and recorded."
         )
-        yield self.box(Static(Content(words)))
+        self.parts = (Static(Content(words)),)
 
 
 NoJailChoice = Literal["files", "accept", "leave"]
@@ -55,10 +50,7 @@ class NoJailDialog(BoxDialog[NoJailChoice | None]):
     def __init__(self, facts: Sequence[Fact], weaker: str, promise: str) -> None:
         super().__init__()
         self._facts, self._weaker, self._promise = FactsPane(facts), weaker, promise
-
-    def compose(self) -> ComposeResult:
-        """Why, then what can be done."""
-        yield self.box(self._facts)
+        self.parts = (self._facts,)
 
     def on_resize(self) -> None:
         """Give the facts the lines they need, as far as there is room."""
@@ -97,10 +89,7 @@ class TrustDialog(BoxDialog[TrustChoice]):
             "rest of it is off."
         )
         self._text.show((Section("Not trusted", about, "text"), *sections))
-
-    def compose(self) -> ComposeResult:
-        """What would change, and the keys."""
-        yield self.box(self._text, self.said)
+        self.parts = (self._text, self.said)
 
     def on_mount(self) -> None:
         """Arrows scroll; why it is asked once more stands below."""
@@ -120,45 +109,18 @@ class UnsoundJournalDialog(BoxDialog[str]):
         sound: how many events before it are sound.
     """
 
-    TITLE_TEXT = "The journal is not sound"
-    HINT = "esc leave"
+    TITLE_TEXT, HINT, CLASSES = "The journal is not sound", "esc leave", "-question"
 
     def __init__(self, problem: str, sound: int) -> None:
         super().__init__()
-        self._problem, self._sound = problem, sound
-
-    def compose(self) -> ComposeResult:
-        """What is wrong, the offers, and the keys."""
         offers = (
             "Nothing was changed, and nothing runs. The old file is kept whatever you choose.\n"
             f"l  read what is there\n"
-            f"r  a new journal with the {self._sound:,} sound events\n"
+            f"r  a new journal with the {sound:,} sound events\n"
             "a  a new journal with all that can be read; that the break was accepted is recorded by your name"
         )
-        yield self.box(
-            Static(Content(clean(self._problem))),
-            Static(Content(offers), classes="-offers"),
-            classes="-question",
-        )
+        self.parts = (Static(Content(clean(problem))), Static(Content(offers), classes="-offers"))
 
 
-class ReadableEventsDialog(BoxDialog[str]):
-    """Events of a journal that can be read, a page of them; gives `older` or `newer`, or nothing.
-
-    Args:
-        text: a line each, below a heading.
-    """
-
-    TITLE_TEXT = "What can be read"
-    AUTO_FOCUS = "LinePane"
-    HINT = "↑ ↓ scroll · Y copy · esc close"
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        head, _, rest = text.partition("\n")
-        self._text = LongText()
-        self._text.show((Section(head, rest, "text"),))
-
-    def compose(self) -> ComposeResult:
-        """The lines, which have the focus, so that arrows scroll."""
-        yield self.box(self._text)
+class ReadableEventsDialog(TextDialog):
+    """Events of a journal that can be read, a page of them; gives `older` or `newer`, or nothing."""

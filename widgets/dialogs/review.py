@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual import on
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -165,10 +164,7 @@ class SearchDialog(BoxDialog[None]):
         self._list = LinePane(title="Results", empty=empty, id="results")
         self._text = LongText()
         self._standing = Static(id="standing")
-
-    def compose(self) -> ComposeResult:
-        """The words, what was found or one of it, and how far the search is."""
-        yield self.box(self._input, self._list, self._text, self._standing)
+        self.parts = (self._input, self._list, self._text, self._standing)
 
     def on_mount(self) -> None:
         """Words come first; where there are some, they are looked for."""

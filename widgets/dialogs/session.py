@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.core.text import clean, clean_line
@@ -75,10 +74,7 @@ class SessionDialog(ListDialog[SessionModel]):
         """The question for which a field was opened."""
         self._answered_question = ("", "")
         """Title and answer of the question that was answered last."""
-
-    def parts(self) -> Sequence[Widget]:
-        """What it is about, its parts, the text of one, what is asked, and the keys."""
-        return (self._head, self.halves(self.list, self._text), self._asks, self.said, self.line)
+        self.parts = (self._head, self.halves(self.list, self._text), self._asks, self.said, self.line)
 
     def rows(self) -> Sequence[Row]:
         """Those of the model."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
@@ -33,10 +32,12 @@ class StopModel:
 class StopDialog(BoxDialog[None]):
     """Each grade is one key or one click; to kill is confirmed. Escape and enter only close."""
 
+    CLASSES = "-question"
+
     def __init__(self, model: StopModel) -> None:
         super().__init__()
         self._model = model
-        self._heading = f"Stop {clean_line(model.agent, limit=60)}"
+        self.heading = f"Stop {clean_line(model.agent, limit=60)}"
         self._scope = 0
         self._scopes = Static(id="scopes")
         self._grades = LinePane(title="Grades", click_chooses=True, id="grades")
@@ -44,11 +45,7 @@ class StopDialog(BoxDialog[None]):
         self._receipt = FactsPane(title="Receipt", empty=empty)
         self._receipt.letters = {key: grade for grade, key, _, _ in model.grades}
         self._grades.letters = self._receipt.letters
-
-    def compose(self) -> ComposeResult:
-        """Whom, how much, and the receipt."""
-        parts = (self._scopes, self._grades, self._receipt)
-        yield self.box(*parts, title=self._heading, classes="-question")
+        self.parts = (self._scopes, self._grades, self._receipt)
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -59,7 +56,7 @@ class StopDialog(BoxDialog[None]):
     def show(self, model: StopModel) -> None:
         """Show this model; whom is meant stays."""
         self._model = model
-        self.set_title(self._heading, self.HINT)
+        self.set_title(self.heading, self.HINT)
         self._draw()
 
     def _draw(self) -> None:

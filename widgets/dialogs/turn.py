@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from textual import on
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -95,7 +94,7 @@ class InterventionChoice:
 class InterventionDialog(BoxDialog[InterventionChoice | None]):
     """Gives the operator's choice, or None: then the agent still waits in the background."""
 
-    TITLE_TEXT = "Manual intervention"
+    TITLE_TEXT, CLASSES = "Manual intervention", "-question"
 
     def __init__(self, model: InterventionModel, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
@@ -103,12 +102,8 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
         self._facts = FactsPane(_facts(model))
         self._offers = LinePane(title="Intervention", id="offers")
         self._question = Static(Content(QUESTION), id="line")
-
-    def compose(self) -> ComposeResult:
-        """What happened, then what can be done."""
-        hint = "esc leaves it open" if self._model.asks else "esc gives the turn back"
-        parts = (self._facts, self._question, self._offers, self.line)
-        yield self.box(*parts, hint=hint, classes="-question")
+        self.hint = "esc leaves it open" if model.asks else "esc gives the turn back"
+        self.parts = (self._facts, self._question, self._offers, self.line)
 
     def on_mount(self) -> None:
         """The offers have the focus."""
@@ -202,15 +197,12 @@ class HandBack:
 class HandBackDialog(BoxDialog[HandBack | None]):
     """Asks for a note; None means back to the shell. The key that opened it hands back at once."""
 
-    TITLE_TEXT, HINT = "Hand the shell back", " "
+    TITLE_TEXT, HINT, CLASSES = "Hand the shell back", " ", "-question"
 
     def __init__(self) -> None:
         super().__init__()
         self._input = Input(placeholder="a note to the agent; may be empty", max_length=NOTE_LIMIT)
-
-    def compose(self) -> ComposeResult:
-        """One line, and what the keys do."""
-        yield self.box(self._input, classes="-question")
+        self.parts = (self._input,)
 
     def on_mount(self) -> None:
         """The note can be typed at once."""
@@ -268,18 +260,15 @@ class ChangeList(LinePane):
 class HandoverDialog(BoxDialog[HandoverDecision | None]):
     """Gives the decision, or None: then the hand-over stays open and the agent waits."""
 
-    TITLE_TEXT, HINT = "What is the agent to know?", "esc leaves it open; the agent waits"
+    TITLE_TEXT, CLASSES = "What is the agent to know?", "-question"
+    HINT = "esc leaves it open; the agent waits"
 
     def __init__(self, model: HandoverModel, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
         self._model = model
         self._marked = [True] * (len(model.changes) + bool(model.goes_on))
         self._list = ChangeList(title="Hand-over", marks=True, click_chooses=True)
-
-    def compose(self) -> ComposeResult:
-        """The question, the changes, and the keys, which can be clicked."""
-        label = Static(Content("While you held the shell:"), classes="-label")
-        yield self.box(label, self._list, classes="-question")
+        self.parts = (Static(Content("While you held the shell:"), classes="-label"), self._list)
 
     def on_mount(self) -> None:
         """The changes have the focus."""

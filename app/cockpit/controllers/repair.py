@@ -51,7 +51,7 @@ class Repair:
         pages: list[int | None] = [None]
         while True:
             text, first = await _readable(self._context.workspace, pages[-1])
-            way = await self._context.app.push_screen_wait(ReadableEventsDialog(text))
+            way = await self._context.app.push_screen_wait(ReadableEventsDialog("What can be read", text))
             if way == "older" and first > 1:
                 pages.append(first)
             elif way == "newer" and len(pages) > 1:
