@@ -108,12 +108,11 @@ class Result:
 class CandidateRuns:
     """A candidate over seeds in both modes; a run that lacks an answer is made again when it is there."""
 
-    def __init__(self, tried: Candidate, seeds: Sequence[int], talk: Conversation | None = None) -> None:
+    def __init__(self, tried: Candidate, seeds: Sequence[int]) -> None:
         self._tried = tried
         self._todo = [(mode, seed) for mode in Mode for seed in seeds]
-        if talk is None and tried.answerer is not None:
-            talk = Conversation(tried.answerer, tried.config)
-        self._talk = talk
+        asked = tried.answerer
+        self._talk = Conversation(asked, tried.config) if asked is not None else None
         self._done: dict[tuple[Mode, int], ExplorerRun] = {}
 
     async def result(self, main: Mode) -> Result:

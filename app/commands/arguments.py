@@ -339,10 +339,10 @@ def read_step_id(text: str, context: Context) -> str:
     return text.lower() if text[0] in "sS" else f"s{text}"
 
 
-def goal_id(name: str = "goal", *, optional: bool = False, shown: str = "GOAL") -> Word:
+def goal_id(name: str = "goal", *, optional: bool = False) -> Word:
     """A goal; left out the one that is pursued."""
     return Word(
-        name, "a goal", optional, shown, read_goal_id, open_goals, lambda context: read_goal_id("", context)
+        name, "a goal", optional, "GOAL", read_goal_id, open_goals, lambda context: read_goal_id("", context)
     )
 
 

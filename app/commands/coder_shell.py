@@ -181,9 +181,7 @@ class Shell:
 class LineError(Exception):
     """A line that is no command; its text says why."""
 
-    def __init__(self, message: str, code: ErrorCode = ErrorCode.BAD_ARGUMENTS) -> None:
-        super().__init__(message)
-        self.code = code
+    code = ErrorCode.BAD_ARGUMENTS
 
 
 def parse_line(line: str, spec_of: Callable[[str], CommandSpec | None]) -> tuple[str, dict[str, Any]]:

@@ -214,16 +214,15 @@ def begin_request(host: CommandHost, request: Request) -> Awaitable[Answer | Non
     return request.run(host, request.values)
 
 
-async def preview_line(host: CommandHost, line: str, component: str = "") -> Preview:
+async def preview_line(host: CommandHost, line: str) -> Preview:
     """What a line would do; nothing is changed.
 
     Args:
         host: against whose workspace it is understood.
         line: without the `?` behind it.
-        component: the one that the operator chose, where several may be meant.
     """
     try:
-        return await preview_request(host, with_component(read_line(line, host.context), component))
+        return await preview_request(host, read_line(line, host.context))
     except GrammarError as error:
         return refused_preview(as_command(line), str(error))
 

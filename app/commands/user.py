@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 OPERATOR = "PILOTHOUSE_OPERATOR"
@@ -13,29 +12,29 @@ NETWORK = "PILOTHOUSE_NETWORK"
 """That with what programs may reach, where `--network` says it for this start."""
 
 
-def user_home(environ: Mapping[str, str] = os.environ) -> Path:
+def user_home() -> Path:
     """The directory of the user's own settings, keys and marks."""
-    return _directory(environ, "XDG_CONFIG_HOME", ".config")
+    return _directory("XDG_CONFIG_HOME", ".config")
 
 
-def state_home(environ: Mapping[str, str] = os.environ) -> Path:
+def state_home() -> Path:
     """The directory of what is kept of the user's beside settings, and may be lost."""
-    return _directory(environ, "XDG_STATE_HOME", ".local/state")
+    return _directory("XDG_STATE_HOME", ".local/state")
 
 
-def _directory(environ: Mapping[str, str], variable: str, usual: str) -> Path:
-    if chosen := environ.get("PILOTHOUSE_HOME"):
+def _directory(variable: str, usual: str) -> Path:
+    if chosen := os.environ.get("PILOTHOUSE_HOME"):
         return Path(chosen)
     try:
-        base = environ.get(variable) or str(Path.home() / usual)
+        base = os.environ.get(variable) or str(Path.home() / usual)
     except RuntimeError:  # no HOME, and a user that the system does not know
         base = "/nonexistent"
     return Path(base) / "pilothouse"
 
 
-def chosen_operator(environ: Mapping[str, str] = os.environ) -> str:
+def chosen_operator() -> str:
     """The name that was chosen with `--operator` or PILOTHOUSE_OPERATOR; empty for none."""
-    return _as_name(environ.get(OPERATOR, ""))
+    return _as_name(os.environ.get(OPERATOR, ""))
 
 
 def operator_name() -> str:

@@ -195,14 +195,10 @@ class Layout:
         taker = pane.steps if isinstance(pane, PlanPane) else pane
         self._context.app.screen_stack[0].set_focus(taker, scroll_visible=False)
 
-    def show_beside(self, pane: str) -> None:
-        """Show a pane beside the plan where the layout is narrow; the focus stays where it is."""
-        self._beside = pane
-        self.lay_out()
-
     def show_session(self) -> None:
-        """Show the session beside the plan."""
-        self.show_beside("session")
+        """Show the session beside the plan where the layout is narrow; the focus stays where it is."""
+        self._beside = "session"
+        self.lay_out()
 
     def action_zoom(self) -> None:
         """Give the focused pane the whole screen, or give the others their room back."""

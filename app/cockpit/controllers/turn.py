@@ -386,7 +386,7 @@ class Turn:
         elif self._layout.terminal is not None:
             self._layout.show_pane("session")
         else:
-            self._layout.show_beside("session")
+            self._layout.show_session()
             if state.shell_taken:
                 self._context.shells.add(state.agent_id)
             else:
