@@ -20,7 +20,8 @@ from app.cli.options import Answer, accepted_tier, print_error, run_answer, work
 from app.cli.ps import engine_row, row_lines
 from app.commands.headless import open_engine
 from app.commands.missions import AgentFaultError, wait_until
-from app.commands.settings import NotifyTable, Settings
+from app.commands.settings import Settings
+from app.commands.settings_tables import NotifyTable
 from app.commands.watchdog import ending_on
 from app.gateways.addresses import AddressError, name_of, new_address, record_of
 from app.gateways.engine_client import EngineClient

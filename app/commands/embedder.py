@@ -9,7 +9,8 @@ import re
 import tomllib
 
 from app.commands.command import Answer, CommandHost, Values, answer_message
-from app.commands.settings import FILE, MemoryTable, user_table
+from app.commands.settings import FILE, user_table
+from app.commands.settings_tables import MemoryTable
 from app.commands.user import user_home
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.memory import MemoryStatus

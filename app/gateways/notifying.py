@@ -10,7 +10,7 @@ from contextlib import suppress
 from email.header import Header
 from typing import Any
 
-from app.commands.settings import NotifyTable
+from app.commands.settings_tables import NotifyTable
 from engine.api.engine import Engine
 from engine.core.journal import JournalError
 from engine.core.secrets import plain_environment, without_secrets

@@ -9,7 +9,7 @@ from textual.widgets import Input, TextArea
 
 from app.cockpit.context import CockpitContext
 from app.commands import breakpoints as stopping
-from app.commands.settings import OnLost
+from app.commands.settings_tables import OnLost
 from app.projection.event_lines import ending_jobs_text
 from engine.api.engine import Engine
 from engine.api.workspace_engine import WorkspaceEngine
