@@ -149,17 +149,18 @@ class FleetFlight:
 
     async def create(self) -> None:
         for agent in self.agents:
-            await self._sent(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
+            await self.sent(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
 
     async def work(self) -> None:
         """Give every agent a goal that writes a line of its own; who gets no answer has no promise."""
         for agent in self.agents:
             self._lines += 1
             goal = f"append 'line {self._lines}' to {agent}.txt"
-            if await self._sent(agent, {"do": "adopt_goal", "text": goal}):
-                await self._sent(agent, {"do": "run"})
+            if await self.sent(agent, {"do": "adopt_goal", "text": goal}):
+                await self.sent(agent, {"do": "run"})
 
-    async def _sent(self, agent: str, command: dict[str, object]) -> bool:
+    async def sent(self, agent: str, command: dict[str, object]) -> bool:
+        """Give a command; whether its shard took it."""
         with suppress(*UNUSABLE, JournalError):
             shard = self.client.shard_of(agent)
             receipt = await self.client.ask(shard, "submit", command={**command, "agent": agent})

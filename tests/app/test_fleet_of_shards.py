@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from app.cli.fleet.database import (
     shard_url,
 )
 from app.cli.fleet.files import TABLE, SharedFiles
+from app.cli.fleet.messages import undelivered
 from app.cockpit.shard_board import ShardBoardApp
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import EngineServer
@@ -299,6 +302,53 @@ async def _cut(flight: FleetFlight, number: int) -> None:
     while flight.client.shards[number - 1].token == token and flight.alive(number):
         await asyncio.sleep(0.05)  # its engine is ended before its lease runs out
     proxy.mend()
+
+
+JOBS = 20
+SENDER = f"""
+!hand(0). +!hand({JOBS}).
++!hand(N) <- .send(%s, achieve, job(N)); .concat("append 'x' to ", N, ".txt", T); .send(%s, achieve, T);
+    .wait(50); !hand(N + 1).
+"""
+
+
+@needs_server
+async def test_work_handed_to_agents_of_other_shards_is_taken_once_whoever_dies(flight: FleetFlight) -> None:
+    names = {shard_of(name, 3): name for name in map("agent-{}".format, range(200, 300))}
+    sender, program, clerk = names[1], names[2], names[3]
+    nobody = next(name for name in map("nobody-{}".format, range(100)) if shard_of(name, 3) == 2)
+    worker = "+!job(N) <- .print(N)."
+    hands = SENDER % (f'"{program}"', f'"{clerk}"') + f'!lost. +!lost <- .send("{nobody}", tell, hello).'
+    assert await flight.sent(clerk, {"do": "create_agent", "config": {"thinker": "procedural"}})
+    for agent, text in ((program, worker), (sender, hands)):
+        create = {"do": "create_agent", "agent_type": "asl_agent", "config": {"program": text}}
+        assert await flight.sent(agent, create)
+        assert await flight.sent(agent, {"do": "run"})
+    draw = random.Random(2)
+    for _ in range(rounds(2, full=20)):
+        await asyncio.sleep(draw.random())
+        before = await flight.tokens()
+        number = draw.randint(1, 3)
+        await _kill_engine(flight, number)
+        await flight.back({number: before[number]})
+
+    async with fleet_database(flight.url) as connection:
+        schema = schema_of(flight.url)
+        taken = {
+            agent: f"select body from {schema}_{number}.events where stream = '{agent}' and kind = '{kind}'"
+            for number, agent, kind in ((2, program, "reasoner.message_heard"), (3, clerk, "goal.adopted"))
+        }
+        async with asyncio.timeout(PATIENCE_S):
+            while any([len(await connection.fetch(sql)) < JOBS for sql in taken.values()]):
+                await asyncio.sleep(0.2)
+        await asyncio.sleep(1)  # in which one that was taken twice would come
+        for sql in taken.values():
+            bodies = [json.loads(body) for (body,) in await connection.fetch(sql)]
+            what = Counter(body.get("content") or body["text"] for body in bodies)
+            assert len(what) == what.total() == JOBS
+        lines = await undelivered(connection)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"message of {sender} to {nobody} on shard-2 was refused: ")
 
 
 @needs_server

@@ -24,6 +24,7 @@ from uuid import uuid4
 from app.cli.fleet.budgets import SharedBudgets
 from app.cli.fleet.database import ENGINE, ShardRow, address_of, note_shard, schema_of, shard_url
 from app.cli.fleet.files import TABLE, SharedFiles
+from app.cli.fleet.messages import Messages
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -97,6 +98,7 @@ class Shard:
         """When the database answered last."""
         self._files = SharedFiles(self.workspace)
         self._budgets = SharedBudgets(self._schema, plan.number, plan.shards)
+        self._messages = Messages(self._schema, plan.number, plan.shards)
         self._drain = asyncio.Event()
         self.token = 0
         """Of the lease under which its engine runs; 0 while none does."""
@@ -243,7 +245,7 @@ class Shard:
         raise JournalError(f"it ended at once: {self.workspace / 'engine.log'} says why")
 
     async def _care(self, client: EngineClient, lease: Lease, process: Process) -> None:
-        """Keep its files and budgets until the engine ends or is to be drained."""
+        """Keep its files, budgets and messages until the engine ends or is to be drained."""
         loop = asyncio.get_running_loop()
         ends = [asyncio.create_task(process.wait()), asyncio.create_task(self._drain.wait())]
         files_at = loop.time() + FILES_S
@@ -251,6 +253,8 @@ class Shard:
             while not (await asyncio.wait(ends, timeout=BUDGET_S, return_when="FIRST_COMPLETED"))[0]:
                 with suppress(*_GONE):
                     await self._link.use(lambda connection: self._budgets.adjust(connection, client))
+                    await self._link.use(lambda connection: self._messages.send(connection, lease))
+                    await self._link.use(lambda connection: self._messages.receive(connection, client))
                 if loop.time() > files_at:
                     await self._link.use(lambda connection: self._files.save(connection, lease))
                     files_at = loop.time() + FILES_S
