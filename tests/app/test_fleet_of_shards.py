@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -349,6 +350,33 @@ async def test_work_handed_to_agents_of_other_shards_is_taken_once_whoever_dies(
         lines = await undelivered(connection)
     assert len(lines) == 1
     assert lines[0].startswith(f"message of {sender} to {nobody} on shard-2 was refused: ")
+
+
+@needs_server
+async def test_clocks_five_minutes_off_neither_take_a_shard_nor_lose_it(tmp_path: Path) -> None:
+    server = PostgresServer()
+    flight = FleetFlight(tmp_path, server.start(), 1, 1)
+    try:
+        await flight.start(skew_s=-300)
+        await flight.create()
+        before, slow = await flight.tokens(), flight.processes[1]
+        flight.begin(1, node="elsewhere", skew_s=300)
+        await flight.work()
+        await asyncio.sleep(3)  # in which it would take a lease whose end it judged by its own clock
+        assert await flight.tokens() == before
+        assert flight.client.shards[0].node != "elsewhere"
+        slow.kill()
+        slow.wait()
+        await flight.back(before)
+        assert flight.client.shards[0].node == "elsewhere"
+        await flight.check()
+        async with fleet_database(flight.url) as connection:
+            rows = await connection.fetch("select at from fleet_1.events where kind = 'session.opened'")
+        first, second = (datetime.fromisoformat(at) for (at,) in rows)
+        assert (second - first).total_seconds() > 600
+    finally:
+        await flight.stop()
+        server.remove()
 
 
 @needs_server

@@ -1,10 +1,10 @@
 """What events cost in a fleet: processor seconds of engines for 1,000 events, and a board of 10,000 agents.
 
-Goals are given to agents of one engine with its journal in a file, and of one, two and three shards on one
-PostgreSQL, as many for each shard. Counted is the processor time of the engines' processes behind their first
-goals, so another program beside them changes little. The board is drawn from what engines answered, recorded
-once and given to other names; a key is timed from when it is pressed until the screen is drawn. Run it with
-`python -m tests.benchmarks.shards`.
+Goals are given to agents of one engine with its journal in a file, of the same with cockpits that follow
+its events, and of one, two and three shards on one PostgreSQL, as many for each shard. Counted is the
+processor time of the engines' processes behind their first goals, so another program beside them changes
+little. The board is drawn from what engines answered, recorded once and given to other names; a key is
+timed from when it is pressed until the screen is drawn. Run it with `python -m tests.benchmarks.shards`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,14 @@ async def _ended(rows: Any) -> None:
         await asyncio.sleep(1)
 
 
-async def _embedded(room: Path) -> dict[str, Any]:
-    workspace = room / "embedded"
+async def _followed(client: EngineClient) -> None:
+    async for _ in client.events():
+        pass
+
+
+async def _embedded(room: Path, cockpits: int = 0) -> dict[str, Any]:
+    """One engine with its journal in a file, and so many that follow its events as cockpits do."""
+    workspace = room / f"embedded-{cockpits}"
     words = ["-m", "app.cli", "serve", "--workspace", str(workspace), "--accept-tier", "paths"]
     process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
     while (client := await EngineClient.open(workspace)) is None:
@@ -67,14 +73,20 @@ async def _embedded(room: Path) -> dict[str, Any]:
     await _worked(ask, ["first"])
     await _ended(lambda: client.ask("agents"))
     before, head = _cpu_s(process.pid), (await client.ask("head"))["seq"]
+    clients = [await EngineClient.open(workspace) for _ in range(cockpits)]
+    following = [asyncio.create_task(_followed(each)) for each in clients]
     await _worked(ask, [f"agent-{number}" for number in range(AGENTS)])
     await _ended(lambda: client.ask("agents"))
     events = (await client.ask("head"))["seq"] - head
     cost = (_cpu_s(process.pid) - before) / events * 1_000
-    await client.close()
+    for task in following:
+        task.cancel()
+    for each in (client, *clients):
+        await each.close()
     process.send_signal(signal.SIGTERM)
     process.wait()
-    return {"name": "one embedded engine", "cpu_s": round(cost, 3), "events": events}
+    name = f"one embedded engine, {cockpits} cockpits" if cockpits else "one embedded engine"
+    return {"name": name, "cpu_s": round(cost, 3), "events": events}
 
 
 async def _fleet(room: Path, shards: int) -> dict[str, Any]:
@@ -173,7 +185,8 @@ async def _main() -> None:
         room = Path(name)
         os.environ |= {"PILOTHOUSE_HOME": str(room / "home"), "XDG_RUNTIME_DIR": str(room / "nowhere")}
         base = await _embedded(room)
-        print(json.dumps(base), flush=True)
+        for row in (base, *[await _embedded(room, cockpits) for cockpits in (5, 20)]):
+            print(json.dumps({**row, "ratio": round(row["cpu_s"] / base["cpu_s"], 2)}), flush=True)
         for shards in (1, 2, 3):
             (room / str(shards)).mkdir()
             row = await _fleet(room / str(shards), shards)
