@@ -45,7 +45,7 @@ class ShardBoardApp(TerminalApp[str]):
         super().__init__()
         self._source = source
         self._board, self._views = ShardBoard(), list[ShardView]()
-        self.dialog = ShardsDialog(FleetModel(), selected=selected)
+        self.dialog = ShardsDialog(FleetModel(), selected=selected, asking=True)
         self._message = ""
         self._selected = selected
 

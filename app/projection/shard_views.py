@@ -6,6 +6,7 @@ thousand of them can be looked at each second.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -38,6 +39,7 @@ class ShardView:
     """Why it did not answer; what it answered last is shown."""
 
 
+_DIGITS = re.compile(r"(\d+)")
 _Known = tuple[Mapping[str, Any], Mapping[str, Any] | None, FleetRow]
 
 
@@ -82,9 +84,14 @@ class ShardBoard:
             there = {str(agent["agent"]) for agent in shard.agents}
             known = {name: row for name, row in known.items() if name in there}
         if new:
-            known = dict(sorted(known.items()))
+            known = dict(sorted(known.items(), key=_place))
         self._known[shard.number] = known
         return known
+
+
+def _place(item: tuple[str, _Known]) -> list[tuple[int, str]]:
+    """Where an agent stands by its name, whose numbers count as such."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in _DIGITS.split(item[0])]
 
 
 def _agent_row(
@@ -93,7 +100,7 @@ def _agent_row(
     fault, run = str(agent.get("fault", "")), str(agent.get("run", ""))
     word = "ended" if fault else "waiting" if need is not None else run or "unknown"
     mark, style = _STANDS.get(word, ("·", "dim"))
-    asks = f"{need['kind']}: {need['what']} (enter opens it)" if need is not None else ""
+    asks = f"{need['kind']}: {need['what']}" if need is not None else ""
     return FleetRow(
         key,
         clean_line(str(agent["agent"]), limit=40),

@@ -261,7 +261,7 @@ async def test_the_board_shows_who_needs_you_first_and_stops_all_with_a_line_for
             names = [row.name for row in app.dialog.grid.agents]
             assert names == ["writer-2", "builder-1", "writer-1", "builder-2"]
             assert app.dialog.grid.agents[0].note.startswith("your turn")
-            assert "shard-3: shard-3 is starting: no engine answers here" in app.dialog.model.standing
+            assert "shard-3: starting, and no engine answers here" in app.dialog.model.standing
             await pilot.press("slash", *"s2", "enter")
             assert [row.name for row in app.dialog.grid.agents] == ["writer-2", "builder-2"]
             await pilot.press("escape", "S")

@@ -63,12 +63,12 @@ class FleetDialog(BoxDialog[None]):
         *(Binding(key, f"letter('{key}')", "Go to", show=False, priority=True) for key in LETTERS),
     ]
 
-    def __init__(self, model: FleetModel, *, selected: str = "") -> None:
+    def __init__(self, model: FleetModel, *, selected: str = "", asking: bool = False) -> None:
         super().__init__()
         self.model = model
         """What is shown."""
         self._selected = selected
-        self.grid = FleetGrid()
+        self.grid = FleetGrid(asking=asking)
         """The agents."""
         self._asks = FactsPane(title="Asked", id="asks", classes="-below")
         self._standing = Static(id="standing")

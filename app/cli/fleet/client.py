@@ -59,7 +59,7 @@ class FleetClient:
                 client = await EngineClient.open(Path(shard.workspace)) if shard.workspace else None
                 if client is None:
                     place = f" on {shard.node}" if shard.node else ""
-                    raise EngineLostError(f"{shard.name} is {shard.state}{place}: no engine answers here")
+                    raise EngineLostError(f"{shard.state}{place}, and no engine answers here")
                 self._clients[shard.number] = client
             return await client.ask(name, **fields)
 
