@@ -64,9 +64,9 @@ class ShardBoard:
             others += [row for _, need, row in known.values() if need is None]
         rows = (*asking, *others)
         counts = Counter(row.state for row in rows)
-        parts = [f"{len(rows):,} agents on {len(shards)} shards"]
+        parts = [f"{shard.name}: {shard.trouble}" for shard in shards if shard.trouble]
+        parts.append(f"{len(rows):,} agents on {len(shards)} shards")
         parts += [f"{number:,} {word}" for word, number in counts.most_common(5)]
-        parts += [f"{shard.name}: {shard.trouble}" for shard in shards if shard.trouble]
         return FleetModel(rows, clean_line(" · ".join(parts), limit=400), message)
 
     def _rows_of(self, shard: ShardView, needs: Mapping[str, Mapping[str, Any]]) -> dict[str, _Known]:

@@ -34,12 +34,13 @@ from app.cli.fleet.database import (
 )
 from app.cli.fleet.files import TABLE, SharedFiles
 from app.cli.fleet.messages import undelivered
+from app.cli.fleet.shard import Shard, ShardPlan
 from app.cockpit.shard_board import ShardBoardApp
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import EngineServer
 from engine.api.engine import Engine
 from engine.core import commands as cmd
-from engine.core.journal import JournalError, JournalLocked
+from engine.core.journal import JournalError, JournalLocked, JournalTooNew
 from engine.core.ports import SystemClock
 from engine.core.store.leases import LeaseLost, acquire, release
 from engine.core.store.postgres import open_postgres
@@ -136,6 +137,46 @@ async def test_another_number_of_shards_is_refused(url: str) -> None:
         assert await plan_shards(connection, None) == 3
         with pytest.raises(JournalError, match="say --shards 3"):
             await plan_shards(connection, 4)
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("postgresql", "mysql"), "names no database of PostgreSQL"),
+        (("/postgres?", "/nothing?"), "make it with createdb"),
+        (("pilot@", "stranger@"), "GRANT CREATE ON DATABASE"),
+        (("host=/tmp/", "host=/tmp/none"), "check the host, the port, and that it runs"),
+        (("schema=", "schema=9-"), "no name of a schema"),
+    ],
+)
+async def test_a_fleet_that_cannot_be_had_is_said_with_what_to_do(
+    given: tuple[str, str], says: str, url: str, postgres: PostgresServer
+) -> None:
+    postgres.sql("drop role if exists stranger", "create role stranger login")
+    with pytest.raises(JournalError, match=says):
+        async with fleet_database(url.replace(*given), create=True):
+            pass
+
+
+@needs_server
+async def test_a_shard_that_cannot_have_its_journal_says_why_where_all_see_it(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: PostgresServer
+) -> None:
+    monkeypatch.setattr("app.cli.fleet.shard.AWAY_S", 0)
+    address = address_of(url, 1)
+    connection = await connect(address)
+    await prepare(connection, address, SystemClock().now(), create=True)
+    await connection.execute("update meta set value = '99' where key = 'schema_version'")
+    connection.terminate()
+    async with fleet_database(url, create=True) as fleet:
+        await plan_shards(fleet, 1)
+    with pytest.raises(JournalTooNew):
+        await Shard(ShardPlan(url, 1, 1, str(tmp_path))).run()
+    client = FleetClient(url)
+    await client.look()
+    (answer,) = await client.ask_all("ping")
+    assert "open it with a newer Pilothouse" in str(answer)
 
 
 # ------------------------------------------------------------------ files

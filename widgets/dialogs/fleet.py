@@ -108,8 +108,8 @@ class FleetDialog(BoxDialog[None]):
         self.grid.set_notice(model.notice or (None if shown else Notice(clean_line(none))))
         self.grid.show(shown)
         hidden = len(model.rows) - len(shown)
-        filtered = f" · filter '{self._filter}' hides {hidden}" if self._filter else ""
-        self._standing.update(Content(clean_line(model.standing + filtered)))
+        filtered = f"filter '{self._filter}' hides {hidden:,} · " if self._filter else ""
+        self._standing.update(Content(clean_line(filtered + model.standing)))
         if model.said != before.said or before is model:
             self.say(model.said)
         self._show_asked()

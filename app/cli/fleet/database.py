@@ -43,7 +43,7 @@ class ShardRow(NamedTuple):
     token: int
     """Of its lease; each engine of the shard has a larger one than those before it."""
     state: str
-    """`starting`, `up`, `draining` or `down`."""
+    """`starting`, `up`, `draining`, `down`, or why it is not up."""
     since: str
 
     @property

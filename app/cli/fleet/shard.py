@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from app.cli.fleet.budgets import SharedBudgets
-from app.cli.fleet.database import ENGINE, ShardRow, address_of, note_shard, schema_of, shard_url
+from app.cli.fleet.database import (
+    ENGINE,
+    ShardRow,
+    address_of,
+    fleet_database,
+    note_shard,
+    schema_of,
+    shard_url,
+)
 from app.cli.fleet.files import TABLE, SharedFiles
 from app.cli.fleet.messages import Messages
 from app.gateways.addresses import AddressError
@@ -116,10 +124,19 @@ class Shard:
                     if (lease := await self._acquired()) is not None:
                         await self._hold(lease)
             except (JournalError, SnapshotError, TimeoutError, *_GONE) as error:
-                sys.stderr.write(f"shard-{self.plan.number}: {error or 'the database does not answer'}\n")
+                why = str(error) or "the database does not answer"
+                sys.stderr.write(f"shard-{self.plan.number}: {why}\n")
+                await self._tell(why)
                 if time.monotonic() - self._reached > AWAY_S:
                     raise
                 await asyncio.sleep(RENEW_S)
+
+    async def _tell(self, why: str) -> None:
+        """Say why there is no engine, where the fleet's database can still be reached."""
+        sql = "update shards set state = $2 where number = $1 and state <> 'up'"
+        with suppress(JournalError, TimeoutError):
+            async with asyncio.timeout(ANSWER_S), fleet_database(self.plan.url) as connection:
+                await connection.execute(sql, self.plan.number, f"not up: {why}")
 
     @asynccontextmanager
     async def _linked(self) -> AsyncIterator[None]:
@@ -242,7 +259,9 @@ class Shard:
                 if client is not None and client.hello.get("pid") == process.pid:
                     return client
             await asyncio.sleep(LOOK_S)
-        raise JournalError(f"it ended at once: {self.workspace / 'engine.log'} says why")
+        log = self.workspace / "engine.log"
+        last = (await asyncio.to_thread(log.read_text, errors="replace")).strip().rpartition("\n")[2]
+        raise JournalError(f"its engine ended at once: {last} ({log})")
 
     async def _care(self, client: EngineClient, lease: Lease, process: Process) -> None:
         """Keep its files, budgets and messages until the engine ends or is to be drained."""
