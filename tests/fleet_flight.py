@@ -28,8 +28,8 @@ from tests.rounds import FULL
 
 REPOSITORY = Path(__file__).parents[1]
 SKEWED = """import os, time
-real, skew_s = time.time, float(os.environ["CLOCK_SKEW_S"])
-time.time = lambda: real() + skew_s
+real, skew_ns = time.time_ns, int(float(os.environ["CLOCK_SKEW_S"]) * 1e9)
+time.time, time.time_ns = lambda: (real() + skew_ns) / 1e9, lambda: real() + skew_ns
 """
 
 
