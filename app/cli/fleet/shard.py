@@ -206,7 +206,7 @@ class Shard:
         while (began := time.monotonic()) < until - MARGIN_S:
             with suppress(TimeoutError, JournalError):
                 async with asyncio.timeout(until - MARGIN_S - began):
-                    if not await self._renewing.use(lambda connection: renew(connection, [lease], seconds)):
+                    if not await self._renewing.use(lambda connection: renew(connection, lease, seconds)):
                         return
                     until, self._reached = began + seconds, began
             await asyncio.sleep(RENEW_S)
