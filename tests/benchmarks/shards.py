@@ -31,6 +31,7 @@ from tests.fleet_flight import FleetFlight
 from tests.postgres_server import PostgresServer
 
 AGENTS, GOALS, KEYS, BOARD = 12, 10, 200, 10_000
+SETTLED_S = 5
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,9 +50,15 @@ async def _worked(ask: Any, agents: list[str]) -> None:
         await ask(agent, {"do": "run"})
 
 
-async def _ended(rows: Any) -> None:
+async def _ended(rows: Any, head: Any) -> int:
+    """Wait until no goal is left and memory has followed; the number of events by then."""
     while any(row.get("goal") for row in await rows()):
         await asyncio.sleep(1)
+    before, events = -1, 0
+    while before != (events := await head()):
+        before = events
+        await asyncio.sleep(SETTLED_S)
+    return events
 
 
 async def _followed(client: EngineClient) -> None:
@@ -70,14 +77,16 @@ async def _embedded(room: Path, cockpits: int = 0) -> dict[str, Any]:
     async def ask(agent: str, command: dict[str, Any]) -> None:
         await client.ask("submit", command={**command, "agent": agent})
 
+    async def head() -> int:
+        return int((await client.ask("head"))["seq"])
+
     await _worked(ask, ["first"])
-    await _ended(lambda: client.ask("agents"))
-    before, head = _cpu_s(process.pid), (await client.ask("head"))["seq"]
+    first = await _ended(lambda: client.ask("agents"), head)
+    before = _cpu_s(process.pid)
     clients = [await EngineClient.open(workspace) for _ in range(cockpits)]
     following = [asyncio.create_task(_followed(each)) for each in clients]
     await _worked(ask, [f"agent-{number}" for number in range(AGENTS)])
-    await _ended(lambda: client.ask("agents"))
-    events = (await client.ask("head"))["seq"] - head
+    events = await _ended(lambda: client.ask("agents"), head) - first
     cost = (_cpu_s(process.pid) - before) / events * 1_000
     for task in following:
         task.cancel()
@@ -102,14 +111,15 @@ async def _fleet(room: Path, shards: int) -> dict[str, Any]:
         async def rows() -> list[dict[str, Any]]:
             return [row for answer in await client.ask_all("agents") for row in answer]
 
+        async def head() -> int:
+            return sum(each["seq"] for each in await client.ask_all("head"))
+
         firsts = {shard_of(f"first-{number}", shards): f"first-{number}" for number in range(100)}
         await _worked(ask, list(firsts.values()))
-        await _ended(rows)
+        first = await _ended(rows, head)
         before = sum(_cpu_s(shard.pid) for shard in client.shards)
-        heads = sum(head["seq"] for head in await client.ask_all("head"))
         await _worked(ask, flight.agents)
-        await _ended(rows)
-        events = sum(head["seq"] for head in await client.ask_all("head")) - heads
+        events = await _ended(rows, head) - first
         cost = (sum(_cpu_s(shard.pid) for shard in client.shards) - before) / events * 1_000
         return {"name": f"{shards} shards", "cpu_s": round(cost, 3), "events": events}
     finally:
@@ -125,7 +135,7 @@ class _Recorded:
 
     def __init__(self, agents: int, shards: int) -> None:
         row = {"fault": "", "mode": "RUNNING", "goal": "write the report of the day", "actions": 12}
-        rows = [
+        rows: list[dict[str, Any]] = [
             {**row, "agent": f"agent-{number}", "run": "running" if number % 3 else "paused", "cost_usd": 0.0}
             for number in range(agents)
         ]
