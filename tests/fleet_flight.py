@@ -27,6 +27,10 @@ from tests.postgres_server import PostgresServer
 from tests.rounds import FULL
 
 REPOSITORY = Path(__file__).parents[1]
+SKEWED = """import os, time
+real, skew_ns = time.time_ns, int(float(os.environ["CLOCK_SKEW_S"]) * 1e9)
+time.time, time.time_ns = lambda: (real() + skew_ns) / 1e9, lambda: real() + skew_ns
+"""
 
 
 class Proxy:
@@ -93,16 +97,17 @@ class FleetFlight:
         """What `check` counted."""
         self._lines = 0
 
-    async def start(self) -> None:
+    async def start(self, skew_s: float = 0.0) -> None:
         async with fleet_database(self.url, create=True) as connection:
             await plan_shards(connection, self.count)
         for number, proxy in self.proxies.items():
             await proxy.start()
-            self.begin(number)
+            self.begin(number, skew_s=skew_s)
         await self.back({})
 
-    def begin(self, number: int) -> None:
-        """Have a shard run, on a machine that it has a name of its own on."""
+    def begin(self, number: int, node: str = "", skew_s: float = 0.0) -> None:
+        """Have a shard run, on a machine of this name whose clock is so many seconds ahead."""
+        (self.room / "sitecustomize.py").write_text(SKEWED)
         url = self.url.partition("?")[0]  # the host is that of the environment
         lease_s = LEASE_S if FULL else 30.0  # a crowded machine is only slow
         root = str(self.room / "root")
@@ -111,7 +116,9 @@ class FleetFlight:
             **os.environ,
             "PGHOST": "127.0.0.1",
             "PGPORT": str(self.proxies[number].port),
-            "PILOTHOUSE_NODE": os.uname().nodename,
+            "PILOTHOUSE_NODE": node or os.uname().nodename,
+            "PYTHONPATH": os.pathsep.join([str(self.room), *sys.path]),
+            "CLOCK_SKEW_S": str(skew_s),
         }
         with (self.room / f"shard-{number}.log").open("ab") as log:
             self.processes[number] = subprocess.Popen(
@@ -149,17 +156,18 @@ class FleetFlight:
 
     async def create(self) -> None:
         for agent in self.agents:
-            await self._sent(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
+            await self.sent(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
 
     async def work(self) -> None:
         """Give every agent a goal that writes a line of its own; who gets no answer has no promise."""
         for agent in self.agents:
             self._lines += 1
             goal = f"append 'line {self._lines}' to {agent}.txt"
-            if await self._sent(agent, {"do": "adopt_goal", "text": goal}):
-                await self._sent(agent, {"do": "run"})
+            if await self.sent(agent, {"do": "adopt_goal", "text": goal}):
+                await self.sent(agent, {"do": "run"})
 
-    async def _sent(self, agent: str, command: dict[str, object]) -> bool:
+    async def sent(self, agent: str, command: dict[str, object]) -> bool:
+        """Give a command; whether its shard took it."""
         with suppress(*UNUSABLE, JournalError):
             shard = self.client.shard_of(agent)
             receipt = await self.client.ask(shard, "submit", command={**command, "agent": agent})

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from textual import on
 
+from app.cockpit.gc_tuning import disable_gc, enable_gc
 from app.cockpit.terminal_app import TerminalApp
 from app.projection.shard_views import ShardBoard, ShardView
 from engine.core.journal import JournalError
@@ -43,9 +44,10 @@ class ShardBoardApp(TerminalApp[str]):
 
     def __init__(self, source: FleetSource, selected: str = "") -> None:
         super().__init__()
+        disable_gc()
         self._source = source
         self._board, self._views = ShardBoard(), list[ShardView]()
-        self.dialog = ShardsDialog(FleetModel(), selected=selected)
+        self.dialog = ShardsDialog(FleetModel(), selected=selected, asking=True)
         self._message = ""
         self._selected = selected
 
@@ -62,6 +64,7 @@ class ShardBoardApp(TerminalApp[str]):
             except JournalError as error:
                 self._message = str(error)
             self._show()
+            enable_gc()  # what the first look made stays, and need not be looked through again
             if self._selected and self._views:
                 self.dialog.grid.select(self._selected)
                 self._selected = ""

@@ -6,12 +6,14 @@ thousand of them can be looked at each second.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from engine.core.text import clean_line
-from engine.value import dataclass, field, replace
+from engine.value import dataclass, field
 from widgets.dialogs.fleet import FleetModel
 from widgets.panes.fleet_grid import FleetRow, label_at
 
@@ -37,58 +39,75 @@ class ShardView:
     """Why it did not answer; what it answered last is shown."""
 
 
-_Place = tuple[bool, int, str]
-_Known = tuple[Mapping[str, Any], Mapping[str, Any] | None, _Place, FleetRow]
+_DIGITS = re.compile(r"(\d+)")
+_Known = tuple[Mapping[str, Any], Mapping[str, Any] | None, FleetRow]
 
 
 @dataclass(slots=True)
 class ShardBoard:
     """Makes the board's models, and gives each agent the label that it keeps."""
 
-    _known: dict[str, _Known] = field(default_factory=dict)
+    _known: dict[int, dict[str, _Known]] = field(default_factory=dict)
+    """By shard, in the order of the agents' names: what was answered of each, and its row."""
+    _labels: Iterator[int] = field(default_factory=count)
 
     def model(self, shards: Sequence[ShardView], message: str = "") -> FleetModel:
         """What the board shows: who needs the operator first, then all agents shard by shard."""
-        placed: list[tuple[_Place, FleetRow]] = []
+        asking: list[FleetRow] = []
+        others: list[FleetRow] = []
         for shard in shards:
-            needs = {str(need["agent"]): need for need in reversed(shard.needs)}
-            for agent in shard.agents:
-                placed.append(self._row(shard, agent, needs.get(str(agent["agent"]))))
-        placed.sort(key=lambda pair: pair[0])
-        rows = tuple(row for _, row in placed)
+            needs: dict[str, Mapping[str, Any]] = {}
+            for need in shard.needs:
+                needs.setdefault(str(need["agent"]), need)
+            known = self._rows_of(shard, needs)
+            asking += [known[agent][2] for agent in needs if agent in known]
+            others += [row for _, need, row in known.values() if need is None]
+        rows = (*asking, *others)
         counts = Counter(row.state for row in rows)
-        parts = [f"{len(rows):,} agents on {len(shards)} shards"]
-        parts += [f"{count:,} {word}" for word, count in counts.most_common(5)]
-        parts += [f"{shard.name}: {shard.trouble}" for shard in shards if shard.trouble]
+        parts = [f"{shard.name}: {shard.trouble}" for shard in shards if shard.trouble]
+        parts.append(f"{len(rows):,} agents on {len(shards)} shards")
+        parts += [f"{number:,} {word}" for word, number in counts.most_common(5)]
         return FleetModel(rows, clean_line(" · ".join(parts), limit=400), message)
 
-    def _row(
-        self, shard: ShardView, agent: Mapping[str, Any], need: Mapping[str, Any] | None
-    ) -> tuple[_Place, FleetRow]:
-        key = f"{shard.number} {agent['agent']}"
-        known = self._known.get(key)
-        if known is not None and known[0] == agent and known[1] == need:
-            return known[2], known[3]
-        label = known[3].label if known is not None else label_at(len(self._known))
-        row = replace(_agent_row(key, shard, agent, need), label=label)
-        place = (need is None, shard.number, str(agent["agent"]))
-        self._known[key] = (agent, need, place, row)
-        return place, row
+    def _rows_of(self, shard: ShardView, needs: Mapping[str, Mapping[str, Any]]) -> dict[str, _Known]:
+        """What is known of a shard's agents; new rows are made of those whose answer is another."""
+        known, new = self._known.setdefault(shard.number, {}), False
+        for agent in shard.agents:
+            name = str(agent["agent"])
+            need, old = needs.get(name), known.get(name)
+            if old is None or old[0] != agent or old[1] != need:
+                label = old[2].label if old is not None else label_at(next(self._labels))
+                row = _agent_row(f"{shard.number} {name}", label, shard, agent, need)
+                known[name] = agent, need, row
+                new |= old is None
+        if len(known) != len(shard.agents):  # some are no longer there
+            there = {str(agent["agent"]) for agent in shard.agents}
+            known = {name: row for name, row in known.items() if name in there}
+        if new:
+            known = dict(sorted(known.items(), key=_place))
+        self._known[shard.number] = known
+        return known
+
+
+def _place(item: tuple[str, _Known]) -> list[tuple[int, str]]:
+    """Where an agent stands by its name, whose numbers count as such."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in _DIGITS.split(item[0])]
 
 
 def _agent_row(
-    key: str, shard: ShardView, agent: Mapping[str, Any], need: Mapping[str, Any] | None
+    key: str, label: str, shard: ShardView, agent: Mapping[str, Any], need: Mapping[str, Any] | None
 ) -> FleetRow:
     fault, run = str(agent.get("fault", "")), str(agent.get("run", ""))
     word = "ended" if fault else "waiting" if need is not None else run or "unknown"
     mark, style = _STANDS.get(word, ("·", "dim"))
-    asks = f"{need['kind']}: {need['what']} (enter opens it)" if need is not None else ""
+    asks = f"{need['kind']}: {need['what']}" if need is not None else ""
     return FleetRow(
         key,
         clean_line(str(agent["agent"]), limit=40),
         mark,
         style,
         word,
+        label,
         badge=f"s{shard.number}",
         used=f"${agent.get('cost_usd', 0.0):.2f}",
         work=clean_line(str(agent.get("goal", "")), limit=200),

@@ -24,9 +24,9 @@ _SERVE = "operator:serve"
 """In whose name an engine that starts again lets agents go on."""
 _ALWAYS = (
     *(cmd.Pause, cmd.Stop, cmd.StopJob, cmd.CancelBackground, cmd.DropCall),
-    *(cmd.AnswerApproval, cmd.DecidePlans, cmd.AddNote, cmd.ForkAgent, cmd.ForControl),
+    *(cmd.AnswerApproval, cmd.DecidePlans, cmd.AddNote, cmd.ForkAgent, cmd.ForControl, cmd.HearMessage),
 )
-"""Stopping, answers, and what leaves the agent as it is."""
+"""Stopping, answers, what agents say to each other, and what leaves the agent as it is."""
 _OF_REPLANS = (cmd.AcceptPlan, cmd.RejectReplan)
 _OF_TURNS = (cmd.GiveResult, cmd.RetryStep, cmd.SkipStep, cmd.WaiveSnapshot, cmd.HandBack)
 

@@ -26,7 +26,7 @@ from engine.core.sandbox import OfferedBelief, ReturnedShell
 from engine.core.text import clean_line
 from engine.core.thinking import Thinker
 from engine.memory.memory import Memory
-from engine.memory.metacognition.job import WorkflowOf, workflow_of
+from engine.memory.metacognition.job import WorkflowOf
 from engine.memory.metacognition.runner import BackgroundRunner
 from engine.models.choice import REPAIRS
 from engine.models.prompt_parts import Parts, built_in
@@ -186,7 +186,7 @@ class AgentEnvironment:
     """Delivers what a reasoner sends."""
     memory: Memory | None = None
     """What the workspace's agents remember; None where there is none, as in a replay."""
-    workflow_of: WorkflowOf = workflow_of
+    workflow_of: WorkflowOf | None = None
     """Finds the workflow that a goal has in memory."""
     ledger: Ledger | None = None
     """Counts what all agents take against their budgets; None in a replay, which is fed what it decided."""

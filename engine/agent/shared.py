@@ -426,7 +426,13 @@ class SharedServices:
             pace=self.pace,
             watches=True,
             memory=self.memory,
+            workflow_of=self._workflow_of,
         )
+
+    async def _workflow_of(self, memory: Memory, agent: str, goal: str) -> str:
+        """The workflow of a goal, once memory holds what was done so far: it follows the journal."""
+        await self.kept()
+        return await memory.workflow_of(agent, goal)
 
     def _reviewer(self, client: BudgetClient | None, model: str) -> Reviewer | None:
         """Who looks at what the operator would be asked about an agent."""

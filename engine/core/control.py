@@ -12,7 +12,7 @@ from engine.value import dataclass
 
 OPERATOR_NAME = r"[A-Za-z0-9_.-]{1,32}"
 """What an operator may be called."""
-PROGRAMS = frozenset({"cli", "headless", "mcp", "mission", "operator", "serve"})
+PROGRAMS = frozenset({"cli", "fleet", "headless", "mcp", "mission", "operator", "serve"})
 """In whose names programs send commands that no person gave; they hold no controls."""
 
 

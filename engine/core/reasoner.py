@@ -410,6 +410,18 @@ class TellBelief(Command, do="tell_belief"):
     removed: bool = False
 
 
+class HearMessage(Command, do="hear_message"):
+    """Take a message of an agent of another engine; one with other goals than a program's takes what is asked
+    of it as a goal.
+    """
+
+    sender: str = Field(min_length=1, max_length=80)
+    performative: str
+    content: str = Field(min_length=1, max_length=1_000_000)
+    number: int = 0
+    answers: int = 0
+
+
 class SteerIntention(Command, do="steer_intention"):
     """Hold an intention back, let it continue, let its present step fail, or take it away."""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -30,12 +33,14 @@ from app.cli.fleet.database import (
     shard_url,
 )
 from app.cli.fleet.files import TABLE, SharedFiles
+from app.cli.fleet.messages import undelivered
+from app.cli.fleet.shard import Shard, ShardPlan
 from app.cockpit.shard_board import ShardBoardApp
 from app.gateways.engine_client import EngineClient
 from app.gateways.socket_server import EngineServer
 from engine.api.engine import Engine
 from engine.core import commands as cmd
-from engine.core.journal import JournalError, JournalLocked
+from engine.core.journal import JournalError, JournalLocked, JournalTooNew
 from engine.core.ports import SystemClock
 from engine.core.store.leases import LeaseLost, acquire, release
 from engine.core.store.postgres import open_postgres
@@ -132,6 +137,46 @@ async def test_another_number_of_shards_is_refused(url: str) -> None:
         assert await plan_shards(connection, None) == 3
         with pytest.raises(JournalError, match="say --shards 3"):
             await plan_shards(connection, 4)
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("postgresql", "mysql"), "names no database of PostgreSQL"),
+        (("/postgres?", "/nothing?"), "make it with createdb"),
+        (("pilot@", "stranger@"), "GRANT CREATE ON DATABASE"),
+        (("host=/tmp/", "host=/tmp/none"), "check the host, the port, and that it runs"),
+        (("schema=", "schema=9-"), "no name of a schema"),
+    ],
+)
+async def test_a_fleet_that_cannot_be_had_is_said_with_what_to_do(
+    given: tuple[str, str], says: str, url: str, postgres: PostgresServer
+) -> None:
+    postgres.sql("drop role if exists stranger", "create role stranger login")
+    with pytest.raises(JournalError, match=says):
+        async with fleet_database(url.replace(*given), create=True):
+            pass
+
+
+@needs_server
+async def test_a_shard_that_cannot_have_its_journal_says_why_where_all_see_it(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: PostgresServer
+) -> None:
+    monkeypatch.setattr("app.cli.fleet.shard.AWAY_S", 0)
+    address = address_of(url, 1)
+    connection = await connect(address)
+    await prepare(connection, address, SystemClock().now(), create=True)
+    await connection.execute("update meta set value = '99' where key = 'schema_version'")
+    connection.terminate()
+    async with fleet_database(url, create=True) as fleet:
+        await plan_shards(fleet, 1)
+    with pytest.raises(JournalTooNew):
+        await Shard(ShardPlan(url, 1, 1, str(tmp_path))).run()
+    client = FleetClient(url)
+    await client.look()
+    (answer,) = await client.ask_all("ping")
+    assert "open it with a newer Pilothouse" in str(answer)
 
 
 # ------------------------------------------------------------------ files
@@ -257,7 +302,7 @@ async def test_the_board_shows_who_needs_you_first_and_stops_all_with_a_line_for
             names = [row.name for row in app.dialog.grid.agents]
             assert names == ["writer-2", "builder-1", "writer-1", "builder-2"]
             assert app.dialog.grid.agents[0].note.startswith("your turn")
-            assert "shard-3: shard-3 is starting: no engine answers here" in app.dialog.model.standing
+            assert "shard-3: starting, and no engine answers here" in app.dialog.model.standing
             await pilot.press("slash", *"s2", "enter")
             assert [row.name for row in app.dialog.grid.agents] == ["writer-2", "builder-2"]
             await pilot.press("escape", "S")
@@ -299,6 +344,80 @@ async def _cut(flight: FleetFlight, number: int) -> None:
     while flight.client.shards[number - 1].token == token and flight.alive(number):
         await asyncio.sleep(0.05)  # its engine is ended before its lease runs out
     proxy.mend()
+
+
+JOBS = 20
+SENDER = f"""
+!hand(0). +!hand({JOBS}).
++!hand(N) <- .send(%s, achieve, job(N)); .concat("append 'x' to ", N, ".txt", T); .send(%s, achieve, T);
+    .wait(50); !hand(N + 1).
+"""
+
+
+@needs_server
+async def test_work_handed_to_agents_of_other_shards_is_taken_once_whoever_dies(flight: FleetFlight) -> None:
+    names = {shard_of(name, 3): name for name in map("agent-{}".format, range(200, 300))}
+    sender, program, clerk = names[1], names[2], names[3]
+    nobody = next(name for name in map("nobody-{}".format, range(100)) if shard_of(name, 3) == 2)
+    worker = "+!job(N) <- .print(N)."
+    hands = SENDER % (f'"{program}"', f'"{clerk}"') + f'!lost. +!lost <- .send("{nobody}", tell, hello).'
+    assert await flight.sent(clerk, {"do": "create_agent", "config": {"thinker": "procedural"}})
+    for agent, text in ((program, worker), (sender, hands)):
+        create = {"do": "create_agent", "agent_type": "asl_agent", "config": {"program": text}}
+        assert await flight.sent(agent, create)
+        assert await flight.sent(agent, {"do": "run"})
+    draw = random.Random(2)
+    for _ in range(rounds(2, full=20)):
+        await asyncio.sleep(draw.random())
+        before = await flight.tokens()
+        number = draw.randint(1, 3)
+        await _kill_engine(flight, number)
+        await flight.back({number: before[number]})
+
+    async with fleet_database(flight.url) as connection:
+        schema = schema_of(flight.url)
+        taken = {
+            agent: f"select body from {schema}_{number}.events where stream = '{agent}' and kind = '{kind}'"
+            for number, agent, kind in ((2, program, "reasoner.message_heard"), (3, clerk, "goal.adopted"))
+        }
+        async with asyncio.timeout(PATIENCE_S):
+            while any([len(await connection.fetch(sql)) < JOBS for sql in taken.values()]):
+                await asyncio.sleep(0.2)
+        await asyncio.sleep(1)  # in which one that was taken twice would come
+        for sql in taken.values():
+            bodies = [json.loads(body) for (body,) in await connection.fetch(sql)]
+            what = Counter(body.get("content") or body["text"] for body in bodies)
+            assert len(what) == what.total() == JOBS
+        lines = await undelivered(connection)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"message of {sender} to {nobody} on shard-2 was refused: ")
+
+
+@needs_server
+async def test_clocks_five_minutes_off_neither_take_a_shard_nor_lose_it(tmp_path: Path) -> None:
+    server = PostgresServer()
+    flight = FleetFlight(tmp_path, server.start(), 1, 1)
+    try:
+        await flight.start(skew_s=-300)
+        await flight.create()
+        before, slow = await flight.tokens(), flight.processes[1]
+        flight.begin(1, node="elsewhere", skew_s=300)
+        await flight.work()
+        await asyncio.sleep(3)  # in which it would take a lease whose end it judged by its own clock
+        assert await flight.tokens() == before
+        assert flight.client.shards[0].node != "elsewhere"
+        slow.kill()
+        slow.wait()
+        await flight.back(before)
+        assert flight.client.shards[0].node == "elsewhere"
+        await flight.check()
+        async with fleet_database(flight.url) as connection:
+            rows = await connection.fetch("select at from fleet_1.events where kind = 'session.opened'")
+        first, second = (datetime.fromisoformat(at) for (at,) in rows)
+        assert (second - first).total_seconds() > 600
+    finally:
+        await flight.stop()
+        server.remove()
 
 
 @needs_server

@@ -1,10 +1,10 @@
 """What events cost in a fleet: processor seconds of engines for 1,000 events, and a board of 10,000 agents.
 
-Goals are given to agents of one engine with its journal in a file, and of one, two and three shards on one
-PostgreSQL, as many for each shard. Counted is the processor time of the engines' processes behind their first
-goals, so another program beside them changes little. The board is drawn from what engines answered, recorded
-once and given to other names; a key is timed from when it is pressed until the screen is drawn. Run it with
-`python -m tests.benchmarks.shards`.
+Goals are given to agents of one engine with its journal in a file, of the same with cockpits that follow
+its events, and of one, two and three shards on one PostgreSQL, as many for each shard. Counted is the
+processor time of the engines' processes behind their first goals, so another program beside them changes
+little. The board is drawn from what engines answered, recorded once and given to other names; a key is
+timed from when it is pressed until the screen is drawn. Run it with `python -m tests.benchmarks.shards`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.fleet_flight import FleetFlight
 from tests.postgres_server import PostgresServer
 
 AGENTS, GOALS, KEYS, BOARD = 12, 10, 200, 10_000
+SETTLED_S = 10
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -48,13 +50,25 @@ async def _worked(ask: Any, agents: list[str]) -> None:
         await ask(agent, {"do": "run"})
 
 
-async def _ended(rows: Any) -> None:
+async def _ended(rows: Any, head: Any) -> int:
+    """Wait until no goal is left and memory has followed; the number of events by then."""
     while any(row.get("goal") for row in await rows()):
         await asyncio.sleep(1)
+    before, events = -1, 0
+    while before != (events := await head()):
+        before = events
+        await asyncio.sleep(SETTLED_S)
+    return events
 
 
-async def _embedded(room: Path) -> dict[str, Any]:
-    workspace = room / "embedded"
+async def _followed(client: EngineClient) -> None:
+    async for _ in client.events():
+        pass
+
+
+async def _embedded(room: Path, cockpits: int = 0) -> dict[str, Any]:
+    """One engine with its journal in a file, and so many that follow its events as cockpits do."""
+    workspace = room / f"embedded-{cockpits}"
     words = ["-m", "app.cli", "serve", "--workspace", str(workspace), "--accept-tier", "paths"]
     process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
     while (client := await EngineClient.open(workspace)) is None:
@@ -63,17 +77,25 @@ async def _embedded(room: Path) -> dict[str, Any]:
     async def ask(agent: str, command: dict[str, Any]) -> None:
         await client.ask("submit", command={**command, "agent": agent})
 
+    async def head() -> int:
+        return int((await client.ask("head"))["seq"])
+
     await _worked(ask, ["first"])
-    await _ended(lambda: client.ask("agents"))
-    before, head = _cpu_s(process.pid), (await client.ask("head"))["seq"]
+    first = await _ended(lambda: client.ask("agents"), head)
+    before = _cpu_s(process.pid)
+    clients = [each for _ in range(cockpits) if (each := await EngineClient.open(workspace))]
+    following = [asyncio.create_task(_followed(each)) for each in clients]
     await _worked(ask, [f"agent-{number}" for number in range(AGENTS)])
-    await _ended(lambda: client.ask("agents"))
-    events = (await client.ask("head"))["seq"] - head
+    events = await _ended(lambda: client.ask("agents"), head) - first
     cost = (_cpu_s(process.pid) - before) / events * 1_000
-    await client.close()
+    for task in following:
+        task.cancel()
+    for each in (client, *clients):
+        await each.close()
     process.send_signal(signal.SIGTERM)
     process.wait()
-    return {"name": "one embedded engine", "cpu_s": round(cost, 3), "events": events}
+    name = f"one embedded engine, {cockpits} cockpits" if cockpits else "one embedded engine"
+    return {"name": name, "cpu_s": round(cost, 3), "events": events}
 
 
 async def _fleet(room: Path, shards: int) -> dict[str, Any]:
@@ -89,14 +111,15 @@ async def _fleet(room: Path, shards: int) -> dict[str, Any]:
         async def rows() -> list[dict[str, Any]]:
             return [row for answer in await client.ask_all("agents") for row in answer]
 
+        async def head() -> int:
+            return sum(each["seq"] for each in await client.ask_all("head"))
+
         firsts = {shard_of(f"first-{number}", shards): f"first-{number}" for number in range(100)}
         await _worked(ask, list(firsts.values()))
-        await _ended(rows)
+        first = await _ended(rows, head)
         before = sum(_cpu_s(shard.pid) for shard in client.shards)
-        heads = sum(head["seq"] for head in await client.ask_all("head"))
         await _worked(ask, flight.agents)
-        await _ended(rows)
-        events = sum(head["seq"] for head in await client.ask_all("head")) - heads
+        events = await _ended(rows, head) - first
         cost = (sum(_cpu_s(shard.pid) for shard in client.shards) - before) / events * 1_000
         return {"name": f"{shards} shards", "cpu_s": round(cost, 3), "events": events}
     finally:
@@ -105,26 +128,33 @@ async def _fleet(room: Path, shards: int) -> dict[str, Any]:
 
 
 class _Recorded:
-    """What engines answered, for as many agents as are wanted; of some something is new each time."""
+    """What engines answered, for as many agents as are wanted; of each tenth something is new each time.
+
+    The answers are written before anything is timed, as engines do that in processes of their own.
+    """
 
     def __init__(self, agents: int, shards: int) -> None:
         row = {"fault": "", "mode": "RUNNING", "goal": "write the report of the day", "actions": 12}
-        self._rows = [
+        rows: list[dict[str, Any]] = [
             {**row, "agent": f"agent-{number}", "run": "running" if number % 3 else "paused", "cost_usd": 0.0}
             for number in range(agents)
         ]
-        self._shards, self._looks = shards, 0
+        answers = []
+        for look in range(20):  # behind which all is as it was
+            for number in range(look % 10, agents, 10):
+                rows[number] = {**rows[number], "cost_usd": 0.01 - rows[number]["cost_usd"]}
+            answers.append([json.dumps(rows[shard::shards]) for shard in range(shards)])
+        self._answers = cycle(answers)
 
     async def views(self) -> list[ShardView]:
-        self._looks += 1
-        for number in range(self._looks % 10, len(self._rows), 10):
-            self._rows[number] = {**self._rows[number], "cost_usd": self._looks / 100}
-        text = [json.dumps(self._rows[shard :: self._shards]) for shard in range(self._shards)]
         need = {"agent": "agent-7", "kind": "approval", "what": "may it write?"}
-        return [
-            ShardView(number + 1, f"shard-{number + 1}", json.loads(part), [need] if number == 1 else [])
-            for number, part in enumerate(text)
-        ]
+        views = []
+        for number, text in enumerate(next(self._answers), 1):
+            views.append(
+                ShardView(number, f"shard-{number}", json.loads(text), [need] if number == 2 else [])
+            )
+            await asyncio.sleep(0)
+        return views
 
     async def stop_all(self) -> tuple[bool, list[str]]:
         return True, []
@@ -154,6 +184,7 @@ async def _board() -> dict[str, Any]:
         "first_screen_cpu_s": round(cpu, 2),
         "key_p50_ms": round(statistics.median(times), 1),
         "key_p99_ms": round(sorted(times)[int(KEYS * 0.99) - 1], 1),
+        "key_p50_cpu_ms": round(statistics.median(costs), 1),
         "key_p99_cpu_ms": round(sorted(costs)[int(KEYS * 0.99) - 1], 1),
     }
 
@@ -164,7 +195,8 @@ async def _main() -> None:
         room = Path(name)
         os.environ |= {"PILOTHOUSE_HOME": str(room / "home"), "XDG_RUNTIME_DIR": str(room / "nowhere")}
         base = await _embedded(room)
-        print(json.dumps(base), flush=True)
+        for row in (base, *[await _embedded(room, cockpits) for cockpits in (5, 20)]):
+            print(json.dumps({**row, "ratio": round(row["cpu_s"] / base["cpu_s"], 2)}), flush=True)
         for shards in (1, 2, 3):
             (room / str(shards)).mkdir()
             row = await _fleet(room / str(shards), shards)

@@ -62,12 +62,12 @@ class FleetDialog(BoxDialog[None]):
         *(Binding(key, f"letter('{key}')", "Go to", show=False, priority=True) for key in LETTERS),
     ]
 
-    def __init__(self, model: FleetModel, *, selected: str = "") -> None:
+    def __init__(self, model: FleetModel, *, selected: str = "", asking: bool = False) -> None:
         super().__init__()
         self.model = model
         """What is shown."""
         self._selected = selected
-        self.grid = FleetGrid()
+        self.grid = FleetGrid(asking=asking)
         """The agents."""
         self._asks = FactsPane(title="Asked", id="asks", classes="-below")
         self._standing = Static(id="standing")
@@ -103,8 +103,8 @@ class FleetDialog(BoxDialog[None]):
         self.grid.set_notice(model.notice or (None if shown else Notice(clean_line(none))))
         self.grid.show(shown)
         hidden = len(model.rows) - len(shown)
-        filtered = f" · filter '{self._filter}' hides {hidden}" if self._filter else ""
-        self._standing.update(Content(clean_line(model.standing + filtered)))
+        filtered = f"filter '{self._filter}' hides {hidden:,} · " if self._filter else ""
+        self._standing.update(Content(clean_line(filtered + model.standing)))
         if model.said != before.said or before is model:
             self.say(model.said)
         self._show_asked()

@@ -24,7 +24,7 @@ WITH_VERSION, WITH_WORK = 84, 100
 LETTERS = "aslfewruopcvnmzi"
 """What labels are made of: the other letters are keys of the board."""
 LABELS = len(LETTERS) ** 2
-STATE_CELLS = 16
+NAME_CELLS, STATE_CELLS = 26, 16
 TOOLS_CELLS = 9
 
 
@@ -72,7 +72,11 @@ class FleetRow:
 
 
 class FleetGrid(LinePane):
-    """The agents in the order given, from left to right and line by line."""
+    """The agents in the order given, from left to right and line by line.
+
+    Args:
+        asking: one agent a line with what it asks or does, without what only a workspace's own board has.
+    """
 
     BINDING_GROUP_TITLE = "Agents"
 
@@ -82,8 +86,9 @@ class FleetGrid(LinePane):
 
         key: str
 
-    def __init__(self) -> None:
+    def __init__(self, *, asking: bool = False) -> None:
         super().__init__()
+        self._asking = asking
         self.agents: tuple[FleetRow, ...] = ()
         """What is shown, in order."""
         self._places: dict[str, int] = {}
@@ -128,7 +133,7 @@ class FleetGrid(LinePane):
 
     def _lay_out(self) -> None:
         height = max(1, self.content_size.height)
-        fitting = max(1, self.text_width // CELL)
+        fitting = 1 if self._asking else max(1, self.text_width // CELL)
         self.columns = max(1, min(fitting, -(-len(self.agents) // height)))
         self.lines_changed()
 
@@ -157,7 +162,11 @@ class FleetGrid(LinePane):
             "", "agent", " ", "dim", "state", badge="typ", version="ver", last="last", used="good"
         )
         width = self._width()
-        pieces = fit(_pieces(replace(names, tools="tools"), width - 1, "q "), (), width)
+        if self._asking:
+            pieces = _asking(replace(names, badge="on", used="cost", work="asks or works on"))
+        else:
+            pieces = _pieces(replace(names, tools="tools"), width - 1, "q ")
+        pieces = fit(pieces, (), width)
         return "  " + ("".join(piece.text for piece in pieces) * self.columns).rstrip()
 
     def _width(self) -> int:
@@ -165,7 +174,10 @@ class FleetGrid(LinePane):
 
     def _placed(self, row: FleetRow) -> Pieces:
         width = self._width()
-        pieces = fit(_pieces(row, width - 1, f"q{row.queued}", self.typed), (), width)
+        if self._asking:
+            pieces = fit(_asking(row, self.typed), (), width)
+        else:
+            pieces = fit(_pieces(row, width - 1, f"q{row.queued}", self.typed), (), width)
         if row.key != self.list.cursor:
             return pieces
         bar = self.painter.bar()
@@ -229,7 +241,26 @@ def _pieces(row: FleetRow, width: int, queue: str, typed: str = "") -> Pieces:
         Piece(_cell(row.used, 6), "dim"),
         Piece(_cell(row.tools, TOOLS_CELLS), "error" if row.tools not in ("", "ok", "tools") else "dim"),
     ]
-    name = min(width - 8 - width_of(fixed), 26 if width >= WITH_WORK else width)
+    name = min(width - 8 - width_of(fixed), NAME_CELLS if width >= WITH_WORK else width)
+    pieces = (*_named(row, name, typed), *fixed)
+    if width >= WITH_WORK:
+        return (*pieces, Piece(" " + clean_line(row.work, limit=200), "dim"))
+    return cut(pieces, width)
+
+
+def _asking(row: FleetRow, typed: str = "") -> Pieces:
+    """A row with what the agent asks or works on, in cells of fixed places."""
+    return (
+        *_named(row, NAME_CELLS, typed),
+        Piece(_cell(row.badge, 4), "dim"),
+        Piece(_cell(row.state, 9), row.style),
+        Piece(_cell(row.used, 8), "dim"),
+        Piece(clean_line(row.note or row.work, limit=200), row.style if row.note else "dim"),
+    )
+
+
+def _named(row: FleetRow, name: int, typed: str) -> Pieces:
+    """Label, marks, name and holder of an agent, the last two in so many cells."""
     held = (
         (Piece(f"@{cut_text(clean_line(row.holder), 12)} ", operator_style(row.holder)),)
         if row.holder
@@ -237,18 +268,14 @@ def _pieces(row: FleetRow, width: int, queue: str, typed: str = "") -> Pieces:
     )
     name -= width_of(held)
     label: str | Style = "accent" if typed and row.label.startswith(typed) else "dim"
-    pieces = (
+    return (
         Piece(" "),
         Piece(f"{row.label:<3}", label),
         Piece("◆ " if row.floor else "  ", "accent"),
         Piece(f"{row.mark} ", row.style),
         Piece(_cell(row.name, max(1, name)), "text" if row.style == "dim" else "strong"),
         *held,
-        *fixed,
     )
-    if width >= WITH_WORK:
-        return (*pieces, Piece(" " + clean_line(row.work, limit=200), "dim"))
-    return cut(pieces, width)
 
 
 def _cell(text: str, width: int) -> str:

@@ -108,8 +108,9 @@ async def status(url: str) -> Answer:
         lines.append(f"{shard.name} {shard.state} on {shard.node or 'no machine yet'}: {how}")
         if shard.workspace:
             lines.append(f"  files: {shard.workspace}/sandbox on {shard.node}; process {shard.pid}")
+    lines += client.undelivered
     down = any(shard.state != "up" for shard in shards) or any(row["trouble"] for row in rows)
-    return int(down), {"shards": rows}, "\n".join(lines)
+    return int(down), {"shards": rows, "undelivered": client.undelivered}, "\n".join(lines)
 
 
 async def _down(options: argparse.Namespace, url: str) -> Answer:

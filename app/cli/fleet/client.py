@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.fleet.database import ShardRow, fleet_database, shard_of, shard_rows
+from app.cli.fleet.messages import undelivered
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -26,6 +27,8 @@ class FleetClient:
         self._views: dict[int, ShardView] = {}
         self.shards: list[ShardRow] = []
         """Where they are, as of the last `look`."""
+        self.undelivered: list[str] = []
+        """Messages between shards that did not arrive, as of the last `look`."""
 
     async def look(self) -> list[ShardRow]:
         """Find out where the shards are.
@@ -35,6 +38,7 @@ class FleetClient:
         """
         async with fleet_database(self._url) as connection:
             self.shards = await shard_rows(connection)
+            self.undelivered = await undelivered(connection)
         return self.shards
 
     def shard_of(self, agent: str) -> ShardRow:
@@ -55,7 +59,7 @@ class FleetClient:
                 client = await EngineClient.open(Path(shard.workspace)) if shard.workspace else None
                 if client is None:
                     place = f" on {shard.node}" if shard.node else ""
-                    raise EngineLostError(f"{shard.name} is {shard.state}{place}: no engine answers here")
+                    raise EngineLostError(f"{shard.state}{place}, and no engine answers here")
                 self._clients[shard.number] = client
             return await client.ask(name, **fields)
 

@@ -88,10 +88,9 @@ class SharedFiles:
         times, digests = await asyncio.to_thread(self._held, info.id)
         async with connection.transaction():
             await require(connection, lease)
-            for digest in digests - self._known:
-                content = await asyncio.to_thread(self._store.objects.read, digest)
-                sql = "insert into files values($1, $2) on conflict do nothing"
-                await connection.execute(sql, digest, content)
+            new = ((digest, self._store.objects.read(digest)) for digest in digests - self._known)
+            sql = "insert into files values($1, $2) on conflict do nothing"
+            await connection.executemany(sql, new)
             await connection.execute("delete from files where digest <> all($1::text[])", list(digests))
             await connection.execute(
                 "insert into meta values($1, $2) on conflict(key) do update set value = $2",

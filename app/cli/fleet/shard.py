@@ -22,8 +22,17 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from app.cli.fleet.budgets import SharedBudgets
-from app.cli.fleet.database import ENGINE, ShardRow, address_of, note_shard, schema_of, shard_url
+from app.cli.fleet.database import (
+    ENGINE,
+    ShardRow,
+    address_of,
+    fleet_database,
+    note_shard,
+    schema_of,
+    shard_url,
+)
 from app.cli.fleet.files import TABLE, SharedFiles
+from app.cli.fleet.messages import Messages
 from app.gateways.addresses import AddressError
 from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
@@ -97,6 +106,7 @@ class Shard:
         """When the database answered last."""
         self._files = SharedFiles(self.workspace)
         self._budgets = SharedBudgets(self._schema, plan.number, plan.shards)
+        self._messages = Messages(self._schema, plan.number, plan.shards)
         self._drain = asyncio.Event()
         self.token = 0
         """Of the lease under which its engine runs; 0 while none does."""
@@ -114,10 +124,19 @@ class Shard:
                     if (lease := await self._acquired()) is not None:
                         await self._hold(lease)
             except (JournalError, SnapshotError, TimeoutError, *_GONE) as error:
-                sys.stderr.write(f"shard-{self.plan.number}: {error or 'the database does not answer'}\n")
+                why = str(error) or "the database does not answer"
+                sys.stderr.write(f"shard-{self.plan.number}: {why}\n")
+                await self._tell(why)
                 if time.monotonic() - self._reached > AWAY_S:
                     raise
                 await asyncio.sleep(RENEW_S)
+
+    async def _tell(self, why: str) -> None:
+        """Say why there is no engine, where the fleet's database can still be reached."""
+        sql = "update shards set state = $2 where number = $1 and state <> 'up'"
+        with suppress(JournalError, TimeoutError):
+            async with asyncio.timeout(ANSWER_S), fleet_database(self.plan.url) as connection:
+                await connection.execute(sql, self.plan.number, f"not up: {why}")
 
     @asynccontextmanager
     async def _linked(self) -> AsyncIterator[None]:
@@ -187,7 +206,7 @@ class Shard:
         while (began := time.monotonic()) < until - MARGIN_S:
             with suppress(TimeoutError, JournalError):
                 async with asyncio.timeout(until - MARGIN_S - began):
-                    if not await self._renewing.use(lambda connection: renew(connection, [lease], seconds)):
+                    if not await self._renewing.use(lambda connection: renew(connection, lease, seconds)):
                         return
                     until, self._reached = began + seconds, began
             await asyncio.sleep(RENEW_S)
@@ -240,10 +259,12 @@ class Shard:
                 if client is not None and client.hello.get("pid") == process.pid:
                     return client
             await asyncio.sleep(LOOK_S)
-        raise JournalError(f"it ended at once: {self.workspace / 'engine.log'} says why")
+        log = self.workspace / "engine.log"
+        last = (await asyncio.to_thread(log.read_text, errors="replace")).strip().rpartition("\n")[2]
+        raise JournalError(f"its engine ended at once: {last} ({log})")
 
     async def _care(self, client: EngineClient, lease: Lease, process: Process) -> None:
-        """Keep its files and budgets until the engine ends or is to be drained."""
+        """Keep its files, budgets and messages until the engine ends or is to be drained."""
         loop = asyncio.get_running_loop()
         ends = [asyncio.create_task(process.wait()), asyncio.create_task(self._drain.wait())]
         files_at = loop.time() + FILES_S
@@ -251,6 +272,8 @@ class Shard:
             while not (await asyncio.wait(ends, timeout=BUDGET_S, return_when="FIRST_COMPLETED"))[0]:
                 with suppress(*_GONE):
                     await self._link.use(lambda connection: self._budgets.adjust(connection, client))
+                    await self._link.use(lambda connection: self._messages.send(connection, lease))
+                    await self._link.use(lambda connection: self._messages.receive(connection, client))
                 if loop.time() > files_at:
                     await self._link.use(lambda connection: self._files.save(connection, lease))
                     files_at = loop.time() + FILES_S

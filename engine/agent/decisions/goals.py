@@ -54,6 +54,15 @@ def _adopt_goal(state: AgentState, command: cmd.AdoptGoal, registry: ToolRegistr
     return CommandResult(f"goal {goal} adopted", (adopted,))
 
 
+@handles(cmd.HearMessage)
+def _hear(state: AgentState, command: cmd.HearMessage, registry: ToolRegistry) -> CommandResult:
+    refuse(
+        command.performative != "achieve", Reason("refused.not-a-message", performative=command.performative)
+    )
+    text = command.content.removeprefix('"').removesuffix('"')
+    return _adopt_goal(state, cmd.AdoptGoal(agent=command.agent, text=text), registry)
+
+
 @handles(cmd.ChangeGoal)
 def _change_goal(state: AgentState, command: cmd.ChangeGoal, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)

@@ -9,6 +9,7 @@ from engine.agent.reasoner.actions import read_goal
 from engine.agent.reasoner.plan_generation import read_plans
 from engine.agent.reasoner.run import check_pattern
 from engine.bdi.errors import ProgramError
+from engine.bdi.intentions import Performative
 from engine.bdi.parser import parse_literal
 from engine.bdi.printer import quoted
 from engine.bdi.rewriting import is_ground
@@ -81,6 +82,16 @@ def _tell_belief(state: AgentState, command: cmd.TellBelief, registry: ToolRegis
     refuse(not is_ground(literal), Reason("refused.belief-with-variables"))
     belief = ev.BeliefTold(literal=command.literal.strip().removesuffix("."), removed=command.removed)
     return CommandResult(f"{'forgotten' if command.removed else 'believed'}: {belief.literal}", (belief,))
+
+
+@handles_for_programs(cmd.HearMessage)
+def _hear(state: AgentState, command: cmd.HearMessage, registry: ToolRegistry) -> CommandResult:
+    refuse(
+        command.performative not in set(Performative),
+        Reason("refused.not-a-message", performative=command.performative),
+    )
+    heard = ev.MessageHeard(**command.model_dump(include=set(ev.MessageHeard.model_fields)))
+    return CommandResult(f"heard from {command.sender}", (heard,))
 
 
 @handles_for_programs(cmd.Guide)

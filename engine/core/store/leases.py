@@ -6,7 +6,6 @@ token*, and is refused where a newer one was seen. All times are the database's:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from engine.core.journal import JournalError
@@ -27,12 +26,10 @@ on conflict(name) do update set
 where held.until <= clock_timestamp() or held.holder = $2
 returning token
 """
-_RENEW = """
-update leases set until = clock_timestamp() + $3 * interval '1 second'
-from unnest($1::text[], $2::bigint[]) as mine(name, token)
-where leases.name = mine.name and leases.token = mine.token and until > clock_timestamp()
-returning leases.name, leases.token
-"""
+_RENEW = (
+    "update leases set until = clock_timestamp() + $3 * interval '1 second' "
+    "where name = $1 and token = $2 and until > clock_timestamp() returning 1"
+)
 _RELEASE = (
     "update leases set until = clock_timestamp() where name = $1 and token = $2 and until > clock_timestamp()"
 )
@@ -66,11 +63,9 @@ async def acquire(connection: Any, name: str, holder: str, seconds: float) -> Le
     return Lease(name, holder, int(token))
 
 
-async def renew(connection: Any, leases: Sequence[Lease], seconds: float) -> list[Lease]:
-    """Hold leases for so many seconds from now on; those that are still held, and none that ran out."""
-    names, tokens = [lease.name for lease in leases], [lease.token for lease in leases]
-    kept = {tuple(row) for row in await connection.fetch(_RENEW, names, tokens, float(seconds))}
-    return [lease for lease in leases if (lease.name, lease.token) in kept]
+async def renew(connection: Any, lease: Lease, seconds: float) -> bool:
+    """Hold a lease for so many seconds from now on; whether it was still held."""
+    return bool(await connection.fetchval(_RENEW, lease.name, lease.token, float(seconds)))
 
 
 async def release(connection: Any, lease: Lease) -> None:
@@ -89,9 +84,3 @@ async def require(connection: Any, lease: Lease) -> None:
             f"{lease.holder} does not hold {lease.name} any more (token {lease.token}): it ran out or "
             "another has it. Nothing was done; take it anew."
         )
-
-
-async def holder_of(connection: Any, name: str) -> str:
-    """Who holds a name now; empty for nobody."""
-    sql = "select holder from leases where name = $1 and until > clock_timestamp()"
-    return str(await connection.fetchval(sql, name) or "")

@@ -12,7 +12,8 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
@@ -149,29 +150,40 @@ class Link:
 
 
 class BlockingLink:
-    """A link for threads that may wait; its connection has a loop in a thread of its own. See `Link`."""
+    """A link for threads that may wait; its loop runs in the thread that uses it. See `Link`."""
 
     def __init__(self, address: Address, clock: Clock, begin: Callable[[Any], Awaitable[None]]) -> None:
         self._make = partial(Link, address, clock, begin)
-        self._starting = threading.Lock()
+        self._turn = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._link: Link
 
     def use(self, work: Callable[[Any], Awaitable[T]], *, again: bool = True) -> T:
         """Do something with the connection; see `Link.use`."""
-        with self._starting:
+        with self._turn:
             if self._loop is None:
                 self._loop, self._link = asyncio.new_event_loop(), self._make()
-                threading.Thread(target=self._loop.run_forever, name="postgresql", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(self._link.use(work, again=again), self._loop).result()
+            return _blocking(self._loop, self._link.use(work, again=again))
 
     def close(self) -> None:
-        """End connection and thread; it begins anew where it is used again."""
-        with self._starting:
+        """End the connection; it begins anew where it is used again."""
+        if self._loop is not None:
+            self._link.closed = True  # so that who waits for a lost server does not wait on
+        with self._turn:
             loop, self._loop = self._loop, None
             if loop is not None:
-                asyncio.run_coroutine_threadsafe(self._link.close(), loop).result()
-                loop.call_soon_threadsafe(loop.stop)
+                _blocking(loop, self._link.close())
+                loop.close()
+
+
+def _blocking(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Do something in a loop that stands still; in another thread where this one has a loop that runs."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return loop.run_until_complete(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(loop.run_until_complete, work).result()
 
 
 class PostgresLedger:

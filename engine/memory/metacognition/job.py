@@ -129,8 +129,3 @@ class JobInputs:
     def how(self) -> _How:
         """Who writes to memory, and the event that it follows from, which must be durable before."""
         return {"actor": "background", "causes": (self.job.event,) if self.job.event else ()}
-
-
-async def workflow_of(memory: Memory, agent: str, goal: str) -> str:
-    """See `Memory.workflow_of`."""
-    return await memory.workflow_of(agent, goal)

@@ -188,6 +188,24 @@ async def test_what_the_operator_tells_comes_from_the_operator(fly: Fly) -> None
     await flight.until(lambda s: "sky(blue)" not in s.held_beliefs)
 
 
+async def test_what_an_agent_of_another_engine_sends_is_heard_by_a_program_and_a_goal_for_others(
+    fly: Fly,
+) -> None:
+    flight = await fly("!wait. +!wait <- .wait(600000). +!job(N) <- +done(N).")
+    await flight.do(cmd.Run)
+    message = {"sender": "ann", "performative": "achieve"}
+    await flight.do(cmd.HearMessage, content="job(3)", **message)
+    await flight.until(lambda s: "done(3)" in s.held_beliefs)
+    await flight.refused(cmd.HearMessage, content="job(3)", sender="ann", performative="shout")
+    submit = flight.engine.submit
+    assert (await submit(cmd.CreateAgent(agent="clerk", config={"thinker": "procedural"}))).ok
+    assert (await submit(cmd.HearMessage(agent="clerk", content='"list files"', **message))).ok
+    told = {"sender": "ann", "performative": "tell"}
+    assert not (await submit(cmd.HearMessage(agent="clerk", content="sky(blue)", **told))).ok
+    assert [goal.text for goal in (await flight.engine.view("clerk")).goals.values()] == ["list files"]
+    assert (await submit(cmd.DeleteAgent(agent="clerk"))).ok
+
+
 # ------------------------------------------------------------------ stepping
 
 
