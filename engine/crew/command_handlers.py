@@ -273,7 +273,7 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
             words = crew.state.handoffs[name].state.words
             message = f"{name} is {words}" if open_ else f"{name} is over already: {words}"
         case cc.RetryHandoff():
-            about = await crew.answers.retry(handoff, actor)
+            about = await crew.results.retry(handoff, actor)
             message = f"{about} tries {name} again"
         case cc.PauseHandoff():
             await crew.handoffs.pause(name, actor)
@@ -295,7 +295,7 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
             how = "halts after each part and asks" if command.on else "goes through without a halt"
             message = f"{name} {how}"
         case cc.TakeOver():
-            about = await crew.returns.take_over(handoff, command.text, actor)
+            about = await crew.results.take_over(handoff, command.text, actor)
             message = f"{about} has your text as its result"
         case cc.GuidedMove():
             return await _guided(crew, command, handoff, actor)

@@ -15,7 +15,7 @@ from engine.core import crew as ce
 from engine.core.agents import RECORDING
 from engine.crew.handoffs.contexts import HandoffDraft, failed_result, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.schedule import utc_after
+from engine.crew.handoffs.schedule import time_of
 from engine.crew.ontology.context import HandoffContext, PreviousAnalysis
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, HandoffState
 from engine.crew.ontology.results import HandoffResult
@@ -94,7 +94,7 @@ def _context(
     )
     if missing:
         task += f"\nSay that these gave nothing: {', '.join(missing)}."
-    at = utc_after(handoffs.clock)
+    at = time_of(handoffs.clock)
     entries = [(result, state.agents.get(result.from_agent)) for result in results]
     analyses = tuple(
         result.to_analysis(entry.spec.name if entry is not None else "", at) for result, entry in entries
@@ -290,7 +290,7 @@ class HandoffGroups:
                     break
                 spec = self._handoffs.state.handoffs[name].spec
                 title = spec.name if spec is not None else ""
-                analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
+                analyses.append(result.to_analysis(title, time_of(self._handoffs.clock)))
             return self.end(await self.ended(group))
 
     def not_started(self, draft: HandoffDraft) -> None:

@@ -17,22 +17,24 @@ from engine.crew.members import result_fields
 from engine.crew.ontology.context import Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.operator_requests import Escalations, OperatorRequests
+from engine.crew.operator_requests import OperatorRequests
 from engine.crew.ports import HandoffError
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import Handoff
 
 
-class ResultReceiver:
-    """Takes results.
+class HandoffResults:
+    """Takes results, and follows options that are the manager's to follow; all others are the asker's.
 
     Args:
         handoffs: what they are of.
-        requests: what is still asked when one comes.
+        requests: what is still asked when one comes, and where answers come from.
+        floor: gives the floor once more.
     """
 
-    def __init__(self, handoffs: Handoffs, requests: OperatorRequests) -> None:
-        self._handoffs, self._requests = handoffs, requests
+    def __init__(self, handoffs: Handoffs, requests: OperatorRequests, floor: SpeakerStack) -> None:
+        self._handoffs, self._requests, self._floor = handoffs, requests, floor
+        requests.followed = self.followed
 
     async def accept(self, handoff: Handoff, result: HandoffResult) -> None:
         """End a handoff with its result; what it handed over and still runs is cancelled first.
@@ -154,30 +156,6 @@ class ResultReceiver:
             }
         )
 
-
-class OperatorAnswers:
-    """Follows options that are the manager's to follow; all others are the asker's.
-
-    Args:
-        handoffs: what the answers are about.
-        requests: where they come from.
-        returns: takes results that the operator wrote.
-        escalations: has the texts.
-        floor: gives the floor once more.
-    """
-
-    def __init__(
-        self,
-        handoffs: Handoffs,
-        requests: OperatorRequests,
-        returns: ResultReceiver,
-        escalations: Escalations,
-        floor: SpeakerStack,
-    ) -> None:
-        self._handoffs, self._requests, self._returns = handoffs, requests, returns
-        self._escalations, self._floor = escalations, floor
-        requests.followed = self.followed
-
     async def followed(self, request: HumanRequest, option: Option | None, answer: Answer) -> bool:
         """Do what an option says; False where it is for who asked."""
         if option is None:
@@ -186,7 +164,7 @@ class OperatorAnswers:
         if handoff is None:
             return False
         if option.effect is Effect.TAKEOVER:
-            await self._returns.take_over(handoff, answer.text, answer.by)
+            await self.take_over(handoff, answer.text, answer.by)
             return True
         if handoff.open:
             return False
@@ -194,8 +172,8 @@ class OperatorAnswers:
             await self.retry(handoff, answer.by)
             return True
         if option.effect is Effect.ACCEPT:
-            text = self._escalations.text_for(request, answer)
-            await self._returns.take_over(handoff, text, answer.by)
+            text = self._requests.text_for(request, answer)
+            await self.take_over(handoff, text, answer.by)
             return True
         return False
 

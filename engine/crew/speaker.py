@@ -11,7 +11,7 @@ from engine.crew.handoffs.contexts import HandoffDraft, child_context, operator_
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType, RequestState
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.operator_requests import CONVERSATION, Escalations, OperatorRequests
+from engine.crew.operator_requests import CONVERSATION, OperatorRequests
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.selection import CLARIFIER
 from engine.crew.state import CrewState, Handoff, Holder
@@ -22,15 +22,12 @@ class SpeakerStack:
 
     Args:
         handoffs: each holder works on one.
-        requests: how a holder listens.
-        escalations: how the operator learns that a holder failed.
+        requests: how a holder listens, and the operator learns that it failed.
         attended: whether an operator is there to speak with.
     """
 
-    def __init__(
-        self, handoffs: Handoffs, requests: OperatorRequests, escalations: Escalations, *, attended: bool
-    ) -> None:
-        self._handoffs, self._requests, self._escalations = handoffs, requests, escalations
+    def __init__(self, handoffs: Handoffs, requests: OperatorRequests, *, attended: bool) -> None:
+        self._handoffs, self._requests = handoffs, requests
         self._attended = attended
 
     @property
@@ -162,7 +159,7 @@ class SpeakerStack:
         why = result.error or "it is done"
         self._change(left, f"{handoff.agent} ended: {why}", "system")
         if not result.success and result.state is not HandoffState.CANCELLED:
-            self._escalations.floor_failed(handoff, self.state.holder, why)
+            self._requests.floor_failed(handoff, self.state.holder, why)
 
     def _change(self, holders: tuple[Holder, ...], reason: str, actor: str) -> None:
         names = tuple((holder.agent, holder.handoff) for holder in holders)

@@ -41,7 +41,6 @@ from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.value import dataclass
 
-NewId = Callable[[], str]
 OUTPUT = 200_000
 """Characters of an output that are kept."""
 TRANSFER_S = 86_400
@@ -67,22 +66,14 @@ class SessionContext:
 
     session: str
     now: Callable[[], datetime]
-    new_id: NewId = new_handoff_id
 
 
 def _conversation(setting: SessionContext, parent: Handoff) -> ConversationSummary:
     """The conversation: what the parent received, with the turns since."""
-    given = parent.context.conversation
-    kept_turns = parent.progress.get(TURNS)
-    turns = (
-        [turn for turn in kept_turns if isinstance(turn, Mapping)]
-        if isinstance(kept_turns, list | tuple)
-        else []
-    )
-    at = setting.now()
-    messages = [{"role": turn.get("role"), "text": turn.get("text"), "at": at} for turn in turns]
-    if not messages:
+    given, turns = parent.context.conversation, parent.progress.get(TURNS) or ()
+    if not turns:
         return given
+    messages = [{**turn, "at": setting.now()} for turn in turns]
     kept = {
         "recent_messages": [*given.recent_messages, *messages],
         "turn_count": given.turn_count + len(turns),
@@ -112,7 +103,7 @@ def operator_context(
         known = clarity_from(clarity if clarity is not None else state.clarity or {"what": ask.task[:8_000]})
         given: dict[str, Any] = {
             **_asked(ask),
-            "handoff_id": _fresh(state, setting),
+            "handoff_id": _fresh(state),
             "timestamp": setting.now(),
             "session_id": setting.session,
             "problem_clarity": known,
@@ -143,6 +134,7 @@ def child_context(
     """
     above = parent.context
     changes: dict[str, Any] = {
+        "handoff_id": _fresh(state),
         "timeout_seconds": 300,
         **_asked(ask),
         "priority": max(ask.priority, parent.priority),
@@ -167,7 +159,7 @@ def child_context(
         if (known := clarity_of(parent.progress)) is not None:
             changes["problem_clarity"] = ProblemClarity.read(known)
         changes["conversation"] = _conversation(setting, parent)
-        context = above.derive(new_id=lambda: _fresh(state, setting), **changes)
+        context = above.derive(**changes)
         if kind is HandoffType.TRANSFER:
             context = context.model_copy(update={"parent_id": "", "root_id": ""})
     except InvalidError as error:
@@ -192,7 +184,7 @@ def retry_context(
         known = ProblemClarity.read(state.clarity)
     context = handoff.context.model_copy(
         update={
-            "handoff_id": _fresh(state, setting),
+            "handoff_id": _fresh(state),
             "timestamp": setting.now(),
             "session_id": setting.session,
             "retry_of": handoff.id,
@@ -203,19 +195,6 @@ def retry_context(
     )
     spec = None if state.registered(handoff) else handoff.spec
     return HandoffDraft(context, spec, handoff.caller if caller is None else caller, handoff.group, actor)
-
-
-def rejected_result(to: str, who: str, error: HandoffError, *, handoff: str) -> HandoffResult:
-    """The result of a handoff that could not even be written down."""
-    return HandoffResult(
-        handoff_id=handoff,
-        from_agent=to,
-        to_agent=who,
-        success=False,
-        error=error.message,
-        error_code=error.code,
-        state=HandoffState.REJECTED,
-    )
 
 
 def failed_result(
@@ -252,8 +231,8 @@ def _asked(ask: HandoffRequest) -> dict[str, Any]:
     return given | ({"timeout_seconds": ask.timeout_s} if ask.timeout_s is not None else {})
 
 
-def _fresh(state: CrewState, setting: SessionContext) -> str:
-    while (made := setting.new_id()) in state.handoffs:
+def _fresh(state: CrewState) -> str:
+    while (made := new_handoff_id()) in state.handoffs:
         pass
     return made
 
