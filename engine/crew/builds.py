@@ -30,7 +30,7 @@ from engine.crew.builder.findings import (
     phase_line,
 )
 from engine.crew.builder.model_reading import read_with_model
-from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.phases import PHASES, BuildState, run_phase
 from engine.crew.builder.registration import (
     AgentFolderError,
     RegistrationError,
@@ -157,12 +157,11 @@ async def _made(folder: Path) -> BuiltInAgent:
     work = BuildState(PendingBuild(folder), _asked_later)
     for name, phase in PHASES:
         findings = Findings()
-        checks = await phase(work, findings)
+        checks = await run_phase(phase, work, findings)
         if findings.errors or not all(result.passed for result in checks):
             message = "; ".join(map(str, findings.errors)) or "its checkpoint does not pass"
             raise BuiltInAgentError(f"{folder.name}: {name}: {message}")
     assert work.spec is not None
-    assert work.skill is not None
     spec = with_file_text(work.spec, work.skill.body.decode("utf-8"))
     spec = spec.model_copy(update={"metadata": spec.metadata.model_copy(update={"source": BUILT_IN})})
     return BuiltInAgent(spec, _source(work.skill.source_sha256))

@@ -350,16 +350,15 @@ class SelectiveMode:
         return tuple(selection)
 
     async def run(
-        self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], *, group: str = ""
+        self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], group: str
     ) -> None:
         """Hand a task to the best candidate; one that cannot begin is followed by the next.
 
         Args:
             candidates: the candidates, the best first.
             make: the handoff to a candidate.
-            group: the group's id, where it was begun.
+            group: the group's id.
         """
-        group = group or self.begin(candidates, make)
         lost = {candidate.id: candidate.lost for candidate in candidates if candidate.lost}
         order = [candidate for candidate in candidates if not candidate.lost]
         used = ""

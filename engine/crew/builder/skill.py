@@ -180,16 +180,6 @@ def slug(text: str, most: int = _MOST) -> str:
     return kebab[:most].strip("-")
 
 
-def unique(name: str, taken: set[str]) -> str:
-    """The id, or the id with a number where it is taken; it is taken afterwards."""
-    free, number = name, 1
-    while free in taken:
-        number += 1
-        free = f"{name[:58]}-{number}"
-    taken.add(free)
-    return free
-
-
 _PLACEHOLDER = re.compile(
     r"\s*(\[?TODO\b|replace (this )?with\b|(insert|your) description\b|<description>)", re.I
 )
@@ -256,7 +246,7 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
     read = _Reader(front, findings, file)
     name = read.name(folder.name)
     description = read.description()
-    known = read.known()
+    licensed, metadata, allowed = front.fields.get("license"), read.metadata(), read.allowed()
     agent_id = slug(name)
     if not agent_id:
         findings.error(
@@ -269,10 +259,12 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
         findings.error("PLACEHOLDER", "the description is still the template's", read.at("description"), hint)
         return None
     return SkillDefinition(
-        **known,
         id=agent_id,
         name=name,
         description=description,
+        license=licensed if isinstance(licensed, str) else "",
+        metadata=metadata,
+        allowed_tools=allowed,
         body=parted.body,
         reading=reading,
         file=file,
@@ -319,16 +311,8 @@ class _Reader:
             )
         return text
 
-    def known(self) -> dict[str, Any]:
-        """The other fields of the standard; those of other programs are passed over."""
-        license_said = self._fields.get("license", "")
-        return {
-            "license": license_said if isinstance(license_said, str) else "",
-            "metadata": self._metadata(),
-            "allowed_tools": self._allowed(),
-        }
-
-    def _metadata(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
+        """What it says of itself besides, each entry as a text."""
         metadata = self._fields.get("metadata", {})
         if not isinstance(metadata, dict):
             if metadata:
@@ -346,14 +330,11 @@ class _Reader:
                 self._found.warn("BAD_METADATA", words, self.at("metadata"))
         return read
 
-    def _allowed(self) -> tuple[str, ...]:
+    def allowed(self) -> tuple[str, ...]:
+        """The tokens of the tools that it is allowed."""
         allowed = self._fields.get("allowed-tools", "")
         if isinstance(allowed, list):
-            return tuple(
-                dict.fromkeys(
-                    token for entry in allowed if isinstance(entry, str) for token in tokens_of(entry)
-                )
-            )
+            allowed = " ".join(entry for entry in allowed if isinstance(entry, str))
         if not isinstance(allowed, str):
             self._found.warn("BAD_TOOLS", "allowed-tools is neither text nor list", self.at("allowed-tools"))
             return ()

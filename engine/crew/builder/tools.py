@@ -198,19 +198,10 @@ def names_none(skill: SkillDefinition) -> bool:
     return not (ours or skill.allowed_tools)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFacts:
-    """What was found of an agent's tools."""
-
-    connected: bool
-    available: bool
-    degraded: tuple[str, ...]
-
-
 async def check_tools(
     spec: AgentSpec, lacks: Lacks, findings: Findings, *, read: Collection[str] = ()
-) -> ToolFacts:
-    """Connect every server, all side by side.
+) -> list[str]:
+    """Connect every server, all side by side; gives those that are down and not required.
 
     Args:
         spec: the agent.
@@ -220,7 +211,6 @@ async def check_tools(
     """
     uses = spec.tools.mcp_servers
     answers = await asyncio.gather(*(_missing(use, lacks) for use in uses))
-    connected = available = True
     degraded: list[str] = []
     for use, missing in zip(uses, answers, strict=True):
         where = f"tools.mcp_servers.{use.server}"
@@ -230,16 +220,14 @@ async def check_tools(
             words = f"the skill needs {use.server}: {missing}; no handoff to it begins before it is there"
             findings.warn("MCP_NEEDED", words, where, "add it to mcp.json, or make it optional in agent.yaml")
         elif use.required:
-            connected = False
             findings.error("MCP_DOWN", f"{use.server}: {missing}", where, "start it, or make it optional")
         else:
             degraded.append(use.server)
             findings.warn("MCP_DEGRADED", f"{use.server}: {missing}", where)
     for name in ("custom_tools", "global_actions"):
         if getattr(spec.tools, name):
-            available = False
             findings.error("BAD_FUNCTION", NO_FUNCTIONS, f"tools.{name}")
-    return ToolFacts(connected, available, tuple(degraded))
+    return degraded
 
 
 async def _missing(use: ServerUse, lacks: Lacks) -> str:

@@ -177,9 +177,7 @@ def begin(spec: DebateSpec, motion: str) -> Debate:
     """
     text = single_spaced(spec.motion or motion)
     if not text:
-        raise InvalidError(
-            "debate", (SpecProblem(path="motion", message="a sentence that can be decided is needed"),)
-        )
+        raise InvalidError("debate", (SpecProblem("motion", "a sentence that can be decided is needed"),))
     return Debate(motion=text[:TEXT_MOST], spec=spec, rounds=spec.rounds)
 
 
@@ -191,8 +189,8 @@ def parse_turn(debate: Debate, side: str, given: Mapping[str, Any]) -> tuple[Tur
     """
     turn = TurnAnswer.read(given, "turn")
     wrong: list[str] = []
-    words = sum(count_words(part.text) for part in (*turn.replies, *turn.claims))
-    words += count_words(turn.restated)
+    texts = [turn.restated, *(reply.text for reply in turn.replies), *(claim.text for claim in turn.claims)]
+    words = sum(map(count_words, texts))
     if words > debate.spec.max_words:
         wrong.append(f"say it in {debate.spec.max_words} words; these are {words}")
     if debate.now == 0:

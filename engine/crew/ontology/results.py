@@ -64,19 +64,12 @@ class ReturnedResult(OntologyValue):
 def schema_for(spec: AgentSpec) -> dict[str, Any]:
     """The JSON Schema of `return_result` for an agent: what its spec does not return is left out."""
     schema = ReturnedResult.model_json_schema()
-    schema.pop("title", None)
-    schema.pop("description", None)
+    del schema["title"], schema["description"]
     returns = spec.handoff.returns
-    required = {
-        "key_findings": returns.key_findings,
-        "recommendations": returns.recommendations,
-        "confidence": returns.confidence_score,
-        "suggested_next_agents": returns.suggested_next,
-        "open_questions": returns.open_questions,
-    }
-    for name, keep in required.items():
-        if not keep:
-            schema["properties"].pop(name)
+    renamed = {"confidence": "confidence_score", "suggested_next_agents": "suggested_next"}
+    for name in ("key_findings", "recommendations", "confidence", "suggested_next_agents", "open_questions"):
+        if not getattr(returns, renamed.get(name, name)):
+            del schema["properties"][name]
     if returns.score_names:
         numbers = {name: {"type": "number"} for name in returns.score_names}
         schema["properties"]["scores"] = {"type": "object", "properties": numbers, "required": list(numbers)}
@@ -223,10 +216,8 @@ def scenarios(data: Mapping[str, Any]) -> FormulaResult:
     Raises:
         ComputingError: there are not four scenarios of different names, or an option names another one.
     """
-    names = [
-        str(name.get("name", "")) if isinstance(name, Mapping) else str(name)
-        for name in _list(data, "scenarios")
-    ]
+    given_names = _list(data, "scenarios")
+    names = [str(name.get("name", "") if isinstance(name, Mapping) else name) for name in given_names]
     if len(names) != SCENARIOS or len(set(names)) != SCENARIOS or not all(name.strip() for name in names):
         raise FormulaError(f"scenarios: four of different names are needed; {len(set(names))} were given")
     options, corrected = [], []

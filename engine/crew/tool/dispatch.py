@@ -46,7 +46,7 @@ async def delegate(work: ToolCall) -> ToolResult:
     try:
         priority = Priority(int(args.get("priority") or 1))
     except ValueError:
-        problem = SpecProblem(path="priority", message=f"is {args.get('priority')!r}; it is 1, 2 or 3")
+        problem = SpecProblem("priority", f"is {args.get('priority')!r}; it is 1, 2 or 3")
         raise InvalidError("delegate", (problem,)) from None
     ask = HandoffRequest(
         to=str(args["to"]),
@@ -189,7 +189,7 @@ async def escalate(work: ToolCall) -> ToolResult:
     try:
         kind = RequestKind(str(args.get("kind") or RequestKind.QUESTION))
     except ValueError as error:
-        raise InvalidError("escalate", (SpecProblem(path="kind", message=str(error)),)) from None
+        raise InvalidError("escalate", (SpecProblem("kind", str(error)),)) from None
     question = str(args["question"])
     labels = [
         clean_line(str(option), limit=200) for option in args.get("options") or () if str(option).strip()
@@ -242,12 +242,10 @@ async def update_clarity(work: ToolCall) -> ToolResult:
     """Note what is known of the problem; the score is capped, and only the operator confirms."""
     slot = str(work.args["slot"])
     if slot not in SLOTS:
-        raise InvalidError(
-            "update_clarity", (SpecProblem(path="slot", message=f"is one of {', '.join(SLOTS)}"),)
-        )
+        raise InvalidError("update_clarity", (SpecProblem("slot", f"is one of {', '.join(SLOTS)}"),))
     score = float(work.args["score"])
     if not 0 <= score <= 1:
-        raise InvalidError("update_clarity", (SpecProblem(path="score", message="is a number from 0 to 1"),))
+        raise InvalidError("update_clarity", (SpecProblem("score", "is a number from 0 to 1"),))
     state = state_of(work)
     confirmed = bool(work.args.get("confirmed")) and _said_yes(work)
     clarity = state.clarity.updated(slot, str(work.args["text"]), score, confirmed)
@@ -266,7 +264,7 @@ async def park(work: ToolCall) -> ToolResult:
     """Put an idea aside; the operator takes it up, or drops it, when they like."""
     idea = clean_line(str(work.args["idea"]), limit=IDEA_LIMIT).strip()
     if not idea:
-        raise InvalidError("park", (SpecProblem(path="idea", message="needs some words"),))
+        raise InvalidError("park", (SpecProblem("idea", "needs some words"),))
     name = await work.service.park(work.run, idea)
     state = role.parked(state_of(work), work.service.parked(work.run))
     await work.keep(TURN, {ROLE: _json(state)}, f"parked {name}: {clean_line(idea, limit=120)}")
