@@ -253,7 +253,7 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
     name = about = handoff.id
     match command:
         case cc.CancelHandoff():
-            open_ = await crew.handoffs.endings.cancel(name, command.reason, actor=actor)
+            open_ = await crew.handoffs.moves.cancel(name, command.reason, actor=actor)
             words = crew.state.handoffs[name].state.words
             message = f"{name} is {words}" if open_ else f"{name} is over already: {words}"
         case cc.RetryHandoff():
@@ -307,6 +307,6 @@ async def _cancel_all(crew: Crew, command: cc.CancelHandoff, actor: str) -> Rece
     open_ids = [handoff.id for handoff in crew.state.open()]
     tops = [handoff for handoff in open_ids if not any(above.open for above in crew.state.ancestors(handoff))]
     await asyncio.gather(
-        *(crew.handoffs.endings.cancel(handoff, command.reason, actor=actor) for handoff in tops)
+        *(crew.handoffs.moves.cancel(handoff, command.reason, actor=actor) for handoff in tops)
     )
     return Receipt(ok=True, message=f"{len(open_ids)} handoffs are cancelled", data={"handoffs": open_ids})

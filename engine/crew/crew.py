@@ -92,7 +92,7 @@ class Crew:
             clock,
             self._alarms,
             lambda name: [handoff.id for handoff in self.state.ancestors(name)],
-            self.handoffs.endings.expire,
+            self.handoffs.moves.expire,
         )
         self.requests = OperatorRequests(self.handoffs, engine.session)
         self.registry = AgentRegistry(stream)

@@ -384,14 +384,9 @@ class SelectiveMode:
         """Write the selection down, with every candidate's score; gives its group's id."""
         drafts = [make(candidate.id) for candidate in candidates if not candidate.lost]
         rows = [
-            {
-                "agent": candidate.id,
-                "score": candidate.score,
-                "parts": candidate.parts,
-                "why": list(candidate.why),
-                "lost": candidate.lost,
-            }
-            for candidate in candidates
+            {"agent": each.id, "score": each.score, "parts": each.parts, "why": list(each.why)}
+            | {"lost": each.lost}
+            for each in candidates
         ]
         return self._groups.begin(HandoffMode.SELECTIVE, drafts, min_success=1, candidates=rows)
 

@@ -44,7 +44,7 @@ class OperatorRequests:
         self._handoffs, self._session = handoffs, session
         self._waiting: dict[str, list[asyncio.Future[Answer]]] = {}
         self.followed: Followed = _nobody
-        handoffs.endings.close_requests = self.cancel_of
+        handoffs.moves.close_requests = self.cancel_of
 
     @property
     def state(self) -> CrewState:
@@ -141,7 +141,7 @@ class OperatorRequests:
         handoff = self.state.handoffs.get(request.handoff_id or "")
         waits = handoff is not None and request.id in self._handoffs.moves.live[handoff.id].waits
         if handoff is not None and waits and handoff.state is HandoffState.WAITING_HUMAN:
-            cut = self._handoffs.endings.cut(
+            cut = self._handoffs.moves.cut(
                 handoff.id, HandoffState.FAILED, ErrorCode.DISMISSED, message, actor=by
             )
             await asyncio.shield(cut)

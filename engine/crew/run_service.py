@@ -118,9 +118,7 @@ async def suspend(handoffs: Handoffs) -> None:
             handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=Reason("handoff.session-ended"))
         else:
             message = "the session ended"
-            cuts.append(
-                handoffs.endings.cut(handoff.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, message)
-            )
+            cuts.append(handoffs.moves.cut(handoff.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, message))
     if cuts:
         await asyncio.wait(cuts)
     if handoffs.moves.stopping is not None:

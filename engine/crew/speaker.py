@@ -96,7 +96,7 @@ class SpeakerStack:
         *rest, last = self.state.floor
         self._change(tuple(rest), f"taken back from {last.agent}", actor)
         # Who gives the floor back from within its own run must not wait for that run's end.
-        cut = self._handoffs.endings.cancel(
+        cut = self._handoffs.moves.cancel(
             last.handoff, "the floor was taken back", actor=actor, keep_below=True
         )
         self._handoffs.moves.start_task(cut, f"take back from {last.agent}")

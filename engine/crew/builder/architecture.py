@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.core.text import clean, clean_line
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.skill import SkillDefinition, slug, words_of
+from engine.crew.builder.skill import SkillDefinition, slug, unique, words_of
 from engine.crew.ontology.context import SLOTS, ConversationSummary, HandoffContext, ProblemClarity
 from engine.crew.ontology.kinds import AgentType, ReturnBehavior
 from engine.crew.ontology.results import HandoffResult
@@ -88,15 +88,8 @@ def _gates(text: str) -> list[str]:
 
 def _ids(titles: Sequence[str]) -> list[str]:
     """An id for each title, of its words; one that is taken gets a number."""
-    ids: list[str] = []
-    for place, title in enumerate(titles, 1):
-        free = name = slug(title, 48) or f"part-{place}"
-        number = 1
-        while free in ids:
-            number += 1
-            free = f"{name[:58]}-{number}"
-        ids.append(free)
-    return ids
+    taken: set[str] = set()
+    return [unique(slug(title, 48) or f"part-{place}", taken) for place, title in enumerate(titles, 1)]
 
 
 def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:

@@ -180,6 +180,16 @@ def slug(text: str, most: int = _MOST) -> str:
     return kebab[:most].strip("-")
 
 
+def unique(name: str, taken: set[str]) -> str:
+    """The id, or the id with a number where it is taken; it is taken afterwards."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name[:58]}-{number}"
+    taken.add(free)
+    return free
+
+
 _PLACEHOLDER = re.compile(
     r"\s*(\[?TODO\b|replace (this )?with\b|(insert|your) description\b|<description>)", re.I
 )

@@ -103,9 +103,7 @@ def operator_context(
         known = clarity_from(clarity if clarity is not None else state.clarity or {"what": ask.task[:8_000]})
         given: dict[str, Any] = {
             **_asked(ask),
-            "handoff_id": _fresh(state),
-            "timestamp": setting.now(),
-            "session_id": setting.session,
+            **_stamp(state, setting),
             "problem_clarity": known,
             "from_agent": USER,
             "handoff_type": kind,
@@ -134,12 +132,10 @@ def child_context(
     """
     above = parent.context
     changes: dict[str, Any] = {
-        "handoff_id": _fresh(state),
+        **_stamp(state, setting),
         "timeout_seconds": 300,
         **_asked(ask),
         "priority": max(ask.priority, parent.priority),
-        "timestamp": setting.now(),
-        "session_id": setting.session,
         "from_agent": above.to_agent,
         "return_to": above.to_agent,
         "return_behavior": ReturnBehavior.SYNTHESIZE,
@@ -184,9 +180,7 @@ def retry_context(
         known = ProblemClarity.read(state.clarity)
     context = handoff.context.model_copy(
         update={
-            "handoff_id": _fresh(state),
-            "timestamp": setting.now(),
-            "session_id": setting.session,
+            **_stamp(state, setting),
             "retry_of": handoff.id,
             "attempt": handoff.context.attempt + 1,
             "priority": handoff.priority,
@@ -219,7 +213,8 @@ def failed_result(
 
 
 def _asked(ask: HandoffRequest) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    limit = {"timeout_seconds": ask.timeout_s} if ask.timeout_s is not None else {}
+    return {
         "to_agent": ask.to,
         "task_description": ask.task,
         "expected_output": ask.expected,
@@ -227,14 +222,15 @@ def _asked(ask: HandoffRequest) -> dict[str, Any]:
         "ignore_areas": ask.ignore,
         "priority": ask.priority,
         "metadata": ask.metadata,
+        **limit,
     }
-    return given | ({"timeout_seconds": ask.timeout_s} if ask.timeout_s is not None else {})
 
 
-def _fresh(state: CrewState) -> str:
+def _stamp(state: CrewState, setting: SessionContext) -> dict[str, Any]:
+    """What each new handoff has of its own."""
     while (made := new_handoff_id()) in state.handoffs:
         pass
-    return made
+    return {"handoff_id": made, "timestamp": setting.now(), "session_id": setting.session}
 
 
 HANDOFF = "h-"
@@ -266,8 +262,8 @@ async def read_sources(names: Sequence[str], state: CrewState, root: Path) -> di
     """
     texts: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        text = _returned(name, state) if name.startswith(HANDOFF) else None
-        texts[name] = text if text is not None else await asyncio.to_thread(_file, name, root)
+        returned = name.startswith(HANDOFF)
+        texts[name] = _returned(name, state) if returned else await asyncio.to_thread(_file, name, root)
     size = sum(len(text.encode("utf-8", "replace")) for text in texts.values())
     if size > BYTES:
         raise _refusal(f"the sources have {size:,} bytes together; {BYTES:,} are taken: give parts of them")

@@ -12,7 +12,7 @@ from engine.crew.event_stream import EventStream
 from engine.crew.handoffs.admission import AdmissionChecks
 from engine.crew.handoffs.contexts import HandoffDraft, SessionContext, retry_context
 from engine.crew.handoffs.schedule import LEAST_S, MARGIN_S, Permits
-from engine.crew.handoffs.transitions import HandoffEndings, HandoffTransitions, OpenHandoff
+from engine.crew.handoffs.transitions import HandoffTransitions, OpenHandoff
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState, check_move
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, Worker
@@ -45,8 +45,6 @@ class Handoffs:
         self._checks, self.permits = checks, permits
         self.moves = HandoffTransitions(stream, clock, setting)
         """Takes handoffs from state to state, and knows those that are open."""
-        self.endings = HandoffEndings(self.moves)
-        """Ends them early."""
         permits.freed = self.dispatch
 
     @property
@@ -95,7 +93,7 @@ class Handoffs:
             await self.stream.commit()
         except BaseException:
             if self.state.handoffs[name].open and not self.moves.closing:
-                self.endings.cut(name, HandoffState.CANCELLED, ErrorCode.CANCELLED, "it was withdrawn")
+                self.moves.cut(name, HandoffState.CANCELLED, ErrorCode.CANCELLED, "it was withdrawn")
             raise
         return name
 
@@ -195,7 +193,7 @@ class Handoffs:
                 await live.done.wait()
         except asyncio.CancelledError:
             if own and not self.moves.closing:
-                await self.endings.cancel(name, "who waited for it was cancelled")
+                await self.moves.cancel(name, "who waited for it was cancelled")
             raise
         result = self.state.handoffs[name].result
         assert result is not None

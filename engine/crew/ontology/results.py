@@ -418,6 +418,12 @@ class HandoffResult(OntologyValue):
         )
 
 
+def result_of(context: HandoffContext, **fields: Any) -> HandoffResult:
+    """The result of a handoff: from whom it was handed to, for whom it returns to."""
+    ends = {"handoff_id": context.handoff_id, "from_agent": context.to_agent, "to_agent": context.return_to}
+    return HandoffResult(**{**ends, "attempt": context.attempt, **fields})
+
+
 def failure_of(
     context: HandoffContext,
     code: ErrorCode,
@@ -434,13 +440,5 @@ def failure_of(
         state: how it ended.
         more: other fields of the result.
     """
-    fields: dict[str, Any] = {"from_agent": context.to_agent, "attempt": context.attempt, **more}
-    return HandoffResult(
-        handoff_id=context.handoff_id,
-        to_agent=context.return_to,
-        success=False,
-        error=error or str(code),
-        error_code=code,
-        state=state,
-        **fields,
-    )
+    why = {"success": False, "error": error or str(code), "error_code": code, "state": state}
+    return result_of(context, **why, **more)

@@ -52,6 +52,7 @@ from engine.crew.ontology.results import (
     ReturnedResult,
     failure_of,
     parse_returned,
+    result_of,
 )
 from engine.crew.ontology.spec import (
     AgentSpec,
@@ -277,14 +278,7 @@ async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
         **draft.further,
     }
     try:
-        result = HandoffResult(
-            handoff_id=context.handoff_id,
-            from_agent=own,
-            to_agent=context.return_to,
-            success=True,
-            attempt=context.attempt,
-            **fields,
-        )
+        result = result_of(context, success=True, **fields)
     except ValidationError as error:
         wrong = [str(problem) for problem in problems_in(error)]
         if work.repairs < REPAIRS_MOST and not work.args.get("final"):

@@ -181,7 +181,8 @@ async def test_tools_are_those_that_are_named(tmp_path: Path) -> None:
     spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["echo", "gone"], "required": True}]})
     found = Findings()
     async with servers(tmp_path) as there:
-        assert not (await check_tools(spec, there.lacks, found)).connected
+        await check_tools(spec, there.lacks, found)
+    assert [one.code for one in found.errors] == ["MCP_DOWN"]
     assert "gone" in found.errors[0].message
 
 
