@@ -81,8 +81,9 @@ class Crew:
         clock, settings = engine.clock, engine.crew_settings
         self._alarms = Alarms(clock)
         servers = engine.servers
-        lacks = lacks or (servers.lacks if servers is not None else no_servers)
-        self.checks = AdmissionChecks(lacks, self._no_budget)
+        self.lacks = lacks or (servers.lacks if servers is not None else no_servers)
+        """What is missing of a server's tools."""
+        self.checks = AdmissionChecks(self.lacks, self._no_budget)
         self.permits = Permits(
             settings.model_calls, clock.monotonic, lambda name: self.handoffs.moves.priority(name)
         )

@@ -35,9 +35,8 @@ def unnamed(text: str, agents: Sequence[str], names: dict[str, str]) -> tuple[st
         agents: ids of agents.
         names: their names by id.
     """
-    return tuple(
-        agent for agent in agents if not any(_says(text, word) for word in (agent, names.get(agent, agent)))
-    )
+    words = {agent: {agent, names.get(agent, agent)} for agent in agents}
+    return tuple(agent for agent in agents if not any(_says(text, word) for word in words[agent]))
 
 
 def joined(results: Sequence[HandoffResult], missing: Sequence[str], names: dict[str, str]) -> str:
@@ -78,10 +77,8 @@ async def synthesized(
     left_out = unnamed(result.output, agents, names)
     if not left_out:
         return result.output, name
-    note = "Not named above: " + ", ".join(
-        f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out
-    )
-    return f"{result.output}\n\n{note}.", name
+    named = (f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out)
+    return f"{result.output}\n\nNot named above: {', '.join(named)}.", name
 
 
 def _context(
@@ -95,10 +92,8 @@ def _context(
     if missing:
         task += f"\nSay that these gave nothing: {', '.join(missing)}."
     at = time_of(handoffs.clock)
-    entries = [(result, state.agents.get(result.from_agent)) for result in results]
-    analyses = tuple(
-        result.to_analysis(entry.spec.name if entry is not None else "", at) for result, entry in entries
-    )
+    names = {agent: entry.spec.name for agent, entry in state.agents.items()}
+    analyses = tuple(result.to_analysis(names.get(result.from_agent, ""), at) for result in results)
     ask = HandoffRequest(
         SYNTHESIZER,
         task,
@@ -393,9 +388,8 @@ class SelectiveMode:
     def clarifies(self, candidates: Sequence[Candidate]) -> bool:
         """Whether the best candidate is a role, which takes the floor instead of a task."""
         entry = self._handoffs.state.agents.get(candidates[0].id)
-        return (
-            entry is not None and entry.spec.type is AgentType.ROLE and entry.spec.handoff.supports.transfer
-        )
+        role = entry is not None and entry.spec.type is AgentType.ROLE
+        return entry is not None and role and entry.spec.handoff.supports.transfer
 
 
 def _cannot_begin(result: HandoffResult) -> bool:

@@ -173,12 +173,9 @@ class OperatorRequests:
         if code := reason_of(self.state, handoff, result):
             leave_out = () if result.output.strip() else (ACCEPT,)
             reason = result.error or result.human_input_reason
-            title = f"{handoff.agent}: {reason}"
+            title, text = f"{handoff.agent}: {reason}", "\n".join((reason, *result.failures))
             tried = f"attempt {handoff.context.attempt}; task: {handoff.context.task_description}"
-            asked = question_of(
-                code, title, "\n".join((reason, *result.failures)), context=tried, leave_out=leave_out
-            )
-            self.open(handoff, asked)
+            self.open(handoff, question_of(code, title, text, context=tried, leave_out=leave_out))
 
     def floor_failed(self, handoff: Handoff, back_to: str, why: str) -> None:
         """Tell that the floor went back."""

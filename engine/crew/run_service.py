@@ -310,20 +310,17 @@ class RunService:
 
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.handoff_of_run(run)
-        if handoff is not None and not self._handoffs.moves.closing:
+        if (handoff := await self._reported(run)) is not None:
             await self._results.ended(handoff, ok=ok, text=text, code=code)
 
     async def wait_began(self, run: str, why: str) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.handoff_of_run(run)
-        if handoff is not None and not self._handoffs.moves.closing:
+        if (handoff := await self._reported(run)) is not None:
             self._handoffs.moves.add_wait(handoff.id, ENGINE)
 
     async def wait_ended(self, run: str) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.handoff_of_run(run)
-        if handoff is not None and not self._handoffs.moves.closing:
+        if (handoff := await self._reported(run)) is not None:
             self._handoffs.moves.remove_wait(handoff.id, ENGINE)
 
     async def allowed(self, run: str, rule: str) -> None:
@@ -345,6 +342,10 @@ class RunService:
         )
 
     # -------------------------------------------------------------- inside
+
+    async def _reported(self, run: str) -> Handoff | None:
+        """The handoff of a run that tells something; None where nothing is taken in any more."""
+        return None if self._handoffs.moves.closing else await self._handoffs.handoff_of_run(run)
 
     async def _of(self, run: str) -> Handoff:
         if (handoff := await self._handoffs.handoff_of_run(run)) is None:

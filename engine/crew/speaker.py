@@ -9,7 +9,7 @@ from typing import Any
 from engine.core import crew as ce
 from engine.crew.handoffs.contexts import HandoffDraft, child_context, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType, RequestState
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.operator_requests import CONVERSATION, OperatorRequests
 from engine.crew.ports import HandoffError, HandoffRequest
@@ -113,16 +113,9 @@ class SpeakerStack:
         if not self.state.floor:
             raise HandoffError(ErrorCode.BAD_CONTEXT, "nobody has the floor; transfer it to a role first")
         holder = self.state.floor[-1]
-        asked = next(
-            (
-                request
-                for request in self.state.open_requests(holder.handoff)
-                if request.reason_code == CONVERSATION
-            ),
-            None,
-        )
-        if asked is not None and asked.state is RequestState.OPEN:
-            await self._requests.answer(asked.id, "", text, actor)
+        requests = self.state.open_requests(holder.handoff)
+        if asked := [request for request in requests if request.reason_code == CONVERSATION]:
+            await self._requests.answer(asked[0].id, "", text, actor)
         else:
             self._handoffs.stream.append(ce.OperatorSaid(handoff=holder.handoff, text=text), actor=actor)
         return holder.agent

@@ -77,23 +77,20 @@ def check_files(skill: SkillDefinition, folder: SkillFolder, findings: Findings)
             if path and not re.match(r"[a-z]+:|[/$<{~]|.*[*<{]", path):
                 named.setdefault(PurePosixPath(path).as_posix(), skill.line(at))
         if (command := _COMMAND.search(line)) and shutil.which(command[1]) is None:
-            findings.warn(
-                "NO_PROGRAM", f"{command[2]} is started by {command[1]}: none is here", skill.line(at)
-            )
+            message = f"{command[2]} is started by {command[1]}: none is here"
+            findings.warn("NO_PROGRAM", message, skill.line(at))
     there = {*folder.files, *(str(above) for path in folder.files for above in PurePosixPath(path).parents)}
     missing = [path for path in named if path not in there]
     for path in missing:
         findings.warn("MISSING_FILE", f"{path} is named and is not in the folder", named[path])
-    return CheckResult(
-        "files_exist", True, f"{len(named) - len(missing)} of {len(named)} that the text names"
-    )
+    there_are = f"{len(named) - len(missing)} of {len(named)} that the text names"
+    return CheckResult("files_exist", True, there_are)
 
 
 def check_sentences(skill: SkillDefinition, spec: AgentSpec, findings: Findings) -> CheckResult:
     """Whether the sentences that say when to use the skill select its agent, and others do not."""
-    when = [
-        line for line in _SENTENCE.findall(skill.description) if _USE.search(line) and not _NOT.search(line)
-    ]
+    sentences = _SENTENCE.findall(skill.description)
+    when = [line for line in sentences if _USE.search(line) and not _NOT.search(line)]
     if not spec.selectable:
         return CheckResult("sentences", True, "never selected")
     tried = {True: when[:_MOST_SENTENCES], False: [*_UNRELATED, *_refused(skill)][:_MOST_SENTENCES]}
@@ -233,12 +230,9 @@ async def analysis(work: BuildState, findings: Findings) -> Checks:
         )
     work.folder, work.skill = folder, skill
     if (length := len(skill.body.decode())) > WORDS_LIMIT:
-        findings.error(
-            "TOO_BIG",
-            f"the body has {length:,} characters; {WORDS_LIMIT:,} is the most",
-            skill.line(1),
-            "move what is not always needed into files beside it",
-        )
+        message = f"the body has {length:,} characters; {WORDS_LIMIT:,} is the most"
+        hint = "move what is not always needed into files beside it"
+        findings.error("TOO_BIG", message, skill.line(1), hint)
     work.sidecar = read_sidecar(folder, findings)
     measured = f"id {work.agent_id}, {skill.structures or 'no steps'}"
     return CheckResult("valid_yaml", True, "a mapping"), CheckResult("required_fields", True, measured)

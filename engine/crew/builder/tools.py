@@ -56,6 +56,11 @@ class Need:
     coded: set[str] = field(default_factory=set)
     """Names in code that begin as the server's does: most are tools of it, and some are keys or packages."""
 
+    def as_use(self) -> dict[str, Any]:
+        """The fields of a `ServerUse`."""
+        tools = [] if self.coded else sorted(self.tools)
+        return {"server": self.server, "tools": tools or ["*"], "required": self.required}
+
 
 def server_of(name: str) -> str:
     """The name of a server in lower case, of a name in prose; empty for none."""
@@ -143,7 +148,6 @@ def _name_tools(needs: dict[str, Need], text: str) -> None:
             (needs[server].tools if match[1] else needs[server].coded).add(match[2])
 
 
-_MOST_NAME = 64
 HANDSHAKE_S = 12.0
 """A server gives itself ten seconds; this is for one that hangs past them."""
 USUAL = ("Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash")
@@ -168,10 +172,9 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
             servers.setdefault(server, Need(server)).tools.add(named[1])
         else:
             tokens.append(token)
-    for server in [server for server in servers if len(server) > _MOST_NAME]:
-        findings.warn(
-            "UNRESOLVED_TOOL", f"{server} is too long for a server's name; it was left out", "tools"
-        )
+    for server in [server for server in servers if len(server) > _LONGEST_NAME]:
+        message = f"{server} is too long for a server's name; it was left out"
+        findings.warn("UNRESOLVED_TOOL", message, "tools")
         del servers[server]
     commands, unresolved = read_allowed(USUAL if usual and names_none(skill) else tokens)
     for token in unresolved:
@@ -179,17 +182,7 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     if skill.scripts:
         words = f"{len(skill.scripts)} scripts are kept and were not run: {', '.join(skill.scripts[:5])}"
         findings.warn("SCRIPTS", words, "scripts")
-    return {
-        "local": list(commands),
-        "mcp_servers": [
-            {
-                "server": server,
-                "tools": ["*"] if need.coded else sorted(need.tools) or ["*"],
-                "required": need.required,
-            }
-            for server, need in sorted(servers.items())
-        ],
-    }
+    return {"local": list(commands), "mcp_servers": [need.as_use() for _, need in sorted(servers.items())]}
 
 
 def names_none(skill: SkillDefinition) -> bool:

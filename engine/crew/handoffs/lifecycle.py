@@ -43,7 +43,7 @@ class Handoffs:
     ) -> None:
         self.stream, self.clock, self.setting = stream, clock, setting
         self._checks, self.permits = checks, permits
-        self.moves = HandoffTransitions(stream, clock, setting)
+        self.moves = HandoffTransitions(stream, clock)
         """Takes handoffs from state to state, and knows those that are open."""
         permits.freed = self.dispatch
 

@@ -12,7 +12,7 @@ from engine.core.ports import Clock
 from engine.core.reasons import Reason, clean_reason
 from engine.core.text import clean_line
 from engine.crew.event_stream import EventStream
-from engine.crew.handoffs.contexts import SessionContext, failed_result
+from engine.crew.handoffs.contexts import failed_result
 from engine.crew.handoffs.schedule import Deadlines, WaitingQueue
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, check_move
 from engine.crew.ontology.results import HandoffResult, Usage
@@ -47,11 +47,10 @@ class HandoffTransitions:
     Args:
         stream: the stream of their events.
         clock: the engine's.
-        setting: the session.
     """
 
-    def __init__(self, stream: EventStream, clock: Clock, setting: SessionContext) -> None:
-        self.stream, self.clock, self.setting = stream, clock, setting
+    def __init__(self, stream: EventStream, clock: Clock) -> None:
+        self.stream, self.clock = stream, clock
         self.line = WaitingQueue(clock.monotonic, self.priority)
         self.live: dict[str, OpenHandoff] = {}
         self.worker: Worker | None = None
@@ -155,8 +154,7 @@ class HandoffTransitions:
             self.stream.append(usage)
         self.line.drop(name)
         self.deadlines.end(name)
-        live = self.live.setdefault(name, OpenHandoff())
-        live.done.set()
+        self.live.setdefault(name, OpenHandoff()).done.set()
         for notify in self.ended:
             notify(self.state.handoffs[name], result)
 

@@ -55,11 +55,6 @@ class ReturnedResult(OntologyValue):
     data: dict[str, Any] = Field(default_factory=dict)
     """The structured answer by field, where the method asks for one."""
 
-    @property
-    def confidence_source(self) -> ConfidenceSource:
-        """Who said how sure it is."""
-        return ConfidenceSource.NONE if self.confidence is None else ConfidenceSource.AGENT
-
 
 def schema_for(spec: AgentSpec) -> dict[str, Any]:
     """The JSON Schema of `return_result` for an agent: what its spec does not return is left out."""

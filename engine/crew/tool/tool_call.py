@@ -265,11 +265,12 @@ async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
     soft = [gate for gate in draft.gates if not gate.hard and gate.passed is False]
     open_ones = [f"{gate.wanted}: {gate.message}" for gate in unjudged(draft.gates)]
     suggested = tuple(agent for agent in dict.fromkeys(returned.suggested_next_agents) if agent != own)
+    source = ConfidenceSource.NONE if returned.confidence is None else ConfidenceSource.AGENT
     fields: dict[str, Any] = {
         **returned.model_dump(exclude={"confidence", "suggested_next_agents"}),
         "output_format": work.handoff.spec.handoff.returns.output_format,
         "confidence": returned.confidence or 0.0,
-        "confidence_source": returned.confidence_source,
+        "confidence_source": source,
         "suggested_next_agents": suggested,
         "quality": draft.gates,
         "needs_human_input": bool(open_ones),
