@@ -30,7 +30,7 @@ from engine.crew.builder.findings import (
     phase_line,
 )
 from engine.crew.builder.model_reading import read_with_model
-from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.phases import PHASES, BuildState, run_phase
 from engine.crew.builder.registration import (
     AgentFolderError,
     RegistrationError,
@@ -45,7 +45,7 @@ from engine.crew.builder.skill import read_folder
 from engine.crew.crew import Crew
 from engine.crew.ontology.kinds import ErrorCode
 from engine.crew.ontology.spec import AgentSpec
-from engine.crew.ports import HandoffError, no_servers
+from engine.crew.ports import HandoffError
 from engine.crew.run_service import BUILT
 from engine.crew.state import Registered
 from engine.planning.library.plan_library import shipped_agents
@@ -157,12 +157,11 @@ async def _made(folder: Path) -> BuiltInAgent:
     work = BuildState(PendingBuild(folder), _asked_later)
     for name, phase in PHASES:
         findings = Findings()
-        checks = await phase(work, findings)
+        checks = await run_phase(phase, work, findings)
         if findings.errors or not all(result.passed for result in checks):
             message = "; ".join(map(str, findings.errors)) or "its checkpoint does not pass"
             raise BuiltInAgentError(f"{folder.name}: {name}: {message}")
     assert work.spec is not None
-    assert work.skill is not None
     spec = with_file_text(work.spec, work.skill.body.decode("utf-8"))
     spec = spec.model_copy(update={"metadata": spec.metadata.model_copy(update={"source": BUILT_IN})})
     return BuiltInAgent(spec, _source(work.skill.source_sha256))
@@ -237,11 +236,9 @@ class Builds:
         self.shipped = BuiltInAgents()
         self.registrar = CrewRegistrar(crew, self.shipped)
         workspace = crew.engine.workspace.absolute()
-        servers = crew.engine.servers
-        lacks = servers.lacks if servers is not None else no_servers
         model = crew.engine.model
         ask = partial(read_with_model, model, crew.engine.model_name) if model is not None else None
-        self._builder = Builder(workspace, registrar=self.registrar, lacks=lacks, ask=ask)
+        self._builder = Builder(workspace, registrar=self.registrar, lacks=crew.lacks, ask=ask)
         self.places = self._builder.places
         self.troubles: dict[str, str] = {}
         """Why built-in agents or agents of the workspace are not there, by id."""
@@ -256,9 +253,8 @@ class Builds:
         """
         for build in self._crew.state.builds.values():
             if not build.over:
-                self._note(
-                    build.id, build.phase, "interrupted", build.agent, "the session ended before it did"
-                )
+                why = "the session ended before it did"
+                self._note(build.id, build.phase, "interrupted", build.agent, why)
         await asyncio.to_thread(repair, self.places)
         taken = await self._trusted(await asyncio.to_thread(self.places.ids))
         for agent_id in taken:
@@ -284,8 +280,7 @@ class Builds:
                 await self._crew.registry.enable(name, enabled=False)
         if trust.restricted:
             return tuple(counts)
-        left = {each: CHANGED for each in there if each not in counts}
-        self.troubles.update(left)
+        self.troubles |= {each: CHANGED for each in there if each not in counts}
         return tuple(counts)
 
     async def _taken_in(self, agent_id: str) -> str:
@@ -295,10 +290,8 @@ class Builds:
             return ""
         build = await asyncio.to_thread(read_build, folder)
         known = self._crew.state.agents.get(agent_id)
-        now = (
-            spec_sha256(without_file_text(known.spec)) if known is not None and known.source == source else ""
-        )
-        if build is not None and now == build.spec_sha256:
+        now = known.spec if known is not None and known.source == source else None
+        if build and now is not None and spec_sha256(without_file_text(now)) == build.spec_sha256:
             return ""
         if build is None or not await asyncio.to_thread(intact, folder, build):
             return "it is not as it was built; build it again"
@@ -345,9 +338,8 @@ class Builds:
             self._note(build, "", "cancelled", "", "it was cancelled; nothing of it is left", actor=actor)
             raise
         agent = result.spec.id if result.spec is not None else ""
-        short = {
-            name: value for name, value in result.as_json().items() if name not in ("phases", "warnings")
-        }
+        short = result.as_json()
+        del short["phases"], short["warnings"]
         self._note(build, "", str(result.status), agent, build_report(result), short, actor=actor)
         await self._crew.stream.commit()
         return result
@@ -397,14 +389,8 @@ class Builds:
         *,
         actor: str = ACTOR,
     ) -> None:
-        event = ce.BuildStaged(
-            build=build,
-            phase=phase,
-            state=state,
-            agent=agent,
-            message=clean(message, limit=4_000),
-            data=dict(data or {}),
-        )
+        message, held = clean(message, limit=4_000), dict(data or {})
+        event = ce.BuildStaged(build=build, phase=phase, state=state, agent=agent, message=message, data=held)
         self._crew.stream.append(event, actor=actor)
         self._crew.stream.log.commit_soon()
 

@@ -129,20 +129,18 @@ async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
     match command:
         case cc.Delegate():
             crew.registry.entry(command.to)
-            ask = _ask(command, command.to)
-            context = operator_context(crew.state, crew.handoffs.setting, ask, clarity=command.clarity)
-            return await _begun(crew, HandoffDraft(context, actor=actor))
+            return await _begun(crew, _draft(crew, command, command.to, actor))
         case cc.Debate():
             return await _debate(crew, command, actor)
         case cc.Sequence():
-            drafts = _many(crew, command, HandoffMode.SEQUENTIAL, actor)
+            drafts = _many(crew, command, actor, mode=HandoffMode.SEQUENTIAL)
             group = crew.groups.begin(HandoffMode.SEQUENTIAL, drafts)
             crew.handoffs.moves.start_task(crew.groups.sequential(drafts, group), f"sequence {group}")
-            return Receipt(
-                ok=True, message=f"{group} begins: {' → '.join(command.to)}", data={"group": group}
-            )
+            message = f"{group} begins: {' → '.join(command.to)}"
+            return Receipt(ok=True, message=message, data={"group": group})
         case cc.Parallel():
-            drafts = _many(crew, command, HandoffMode.PARALLEL, actor)
+            how = {"mode": HandoffMode.PARALLEL, "returns": ReturnBehavior.SYNTHESIZE}
+            drafts = _many(crew, command, actor, **how)
             least = command.min_success or -(-len(drafts) // 2)
             group = crew.groups.begin(HandoffMode.PARALLEL, drafts, min_success=least)
             work = crew.groups.parallel(drafts, group=group, min_success=least, synthesize=True)
@@ -153,33 +151,23 @@ async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
     raise HandoffError(ErrorCode.BAD_CONTEXT, f"{command.do} is no work")
 
 
-def _ask(command: cc.Delegate | cc.Sequence | cc.Parallel | cc.Select, to: str) -> HandoffRequest:
-    return HandoffRequest(
-        to,
-        command.task,
-        command.expected,
-        command.focus,
-        command.skip,
-        Priority(command.priority),
-        command.timeout_s,
-        metadata=command.metadata,
+def _draft(
+    crew: Crew, command: cc.Delegate | cc.Sequence | cc.Parallel | cc.Select, to: str, actor: str, **how: Any
+) -> HandoffDraft:
+    """The work of a command for an agent; `how` are other fields of `operator_context`."""
+    priority, metadata = Priority(command.priority), command.metadata
+    areas = command.focus, command.skip
+    ask = HandoffRequest(
+        to, command.task, command.expected, *areas, priority, command.timeout_s, metadata=metadata
     )
+    clarity, setting = command.clarity, crew.handoffs.setting
+    return HandoffDraft(operator_context(crew.state, setting, ask, clarity=clarity, **how), actor=actor)
 
 
-def _many(
-    crew: Crew, command: cc.Sequence | cc.Parallel, mode: HandoffMode, actor: str
-) -> list[HandoffDraft]:
-    together = mode is HandoffMode.PARALLEL
-    returns = ReturnBehavior.SYNTHESIZE if together else ReturnBehavior.PASSTHROUGH
-    drafts = []
+def _many(crew: Crew, command: cc.Sequence | cc.Parallel, actor: str, **how: Any) -> list[HandoffDraft]:
     for agent in command.to:
         crew.registry.entry(agent)
-        ask, setting = _ask(command, agent), crew.handoffs.setting
-        context = operator_context(
-            crew.state, setting, ask, clarity=command.clarity, mode=mode, returns=returns
-        )
-        drafts.append(HandoffDraft(context, actor=actor))
-    return drafts
+    return [_draft(crew, command, agent, actor, **how) for agent in command.to]
 
 
 async def _begun(crew: Crew, draft: HandoffDraft) -> Receipt:
@@ -195,7 +183,6 @@ async def _begun(crew: Crew, draft: HandoffDraft) -> Receipt:
 
 
 async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
-    setting = crew.handoffs.setting
     candidates = crew.selective.candidates(command.task, command.among)
     if crew.selective.clarifies(candidates):
         message = await crew.floor.transfer(
@@ -206,13 +193,10 @@ async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
         return Receipt(ok=True, message=f"{message}: {why}", data=data)
 
     def make(agent: str) -> HandoffDraft:
-        context = operator_context(
-            crew.state, setting, _ask(command, agent), clarity=command.clarity, mode=HandoffMode.SELECTIVE
-        )
-        return HandoffDraft(context, actor=actor)
+        return _draft(crew, command, agent, actor, mode=HandoffMode.SELECTIVE)
 
     group = crew.selective.begin(candidates, make)
-    crew.handoffs.moves.start_task(crew.selective.run(candidates, make, group=group), f"select {group}")
+    crew.handoffs.moves.start_task(crew.selective.run(candidates, make, group), f"select {group}")
     names = ", ".join(f"{candidate.id} {candidate.score:.4f}" for candidate in candidates[:3])
     return Receipt(ok=True, message=f"{group} begins: {names}", data={"group": group})
 
@@ -269,11 +253,11 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
     name = about = handoff.id
     match command:
         case cc.CancelHandoff():
-            open_ = await crew.handoffs.endings.cancel(name, command.reason, actor=actor)
+            open_ = await crew.handoffs.moves.cancel(name, command.reason, actor=actor)
             words = crew.state.handoffs[name].state.words
             message = f"{name} is {words}" if open_ else f"{name} is over already: {words}"
         case cc.RetryHandoff():
-            about = await crew.answers.retry(handoff, actor)
+            about = await crew.results.retry(handoff, actor)
             message = f"{about} tries {name} again"
         case cc.PauseHandoff():
             await crew.handoffs.pause(name, actor)
@@ -295,7 +279,7 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
             how = "halts after each part and asks" if command.on else "goes through without a halt"
             message = f"{name} {how}"
         case cc.TakeOver():
-            about = await crew.returns.take_over(handoff, command.text, actor)
+            about = await crew.results.take_over(handoff, command.text, actor)
             message = f"{about} has your text as its result"
         case cc.GuidedMove():
             return await _guided(crew, command, handoff, actor)
@@ -323,6 +307,6 @@ async def _cancel_all(crew: Crew, command: cc.CancelHandoff, actor: str) -> Rece
     open_ids = [handoff.id for handoff in crew.state.open()]
     tops = [handoff for handoff in open_ids if not any(above.open for above in crew.state.ancestors(handoff))]
     await asyncio.gather(
-        *(crew.handoffs.endings.cancel(handoff, command.reason, actor=actor) for handoff in tops)
+        *(crew.handoffs.moves.cancel(handoff, command.reason, actor=actor) for handoff in tops)
     )
     return Receipt(ok=True, message=f"{len(open_ids)} handoffs are cancelled", data={"handoffs": open_ids})

@@ -18,14 +18,14 @@ from engine.core.store.port import JournalStore
 from engine.core.trust import FolderTrust
 from engine.crew.event_stream import EventStream
 from engine.crew.groups import HandoffGroups, SelectiveMode
-from engine.crew.handoff_results import OperatorAnswers, ResultReceiver
+from engine.crew.handoff_results import HandoffResults
 from engine.crew.handoffs.admission import AdmissionChecks, AgentRegistry, key_by_prefix
 from engine.crew.handoffs.contexts import SessionContext
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.schedule import Alarms, Deadlines, Permits, utc_after
+from engine.crew.handoffs.schedule import Alarms, Deadlines, Permits, time_of
 from engine.crew.ontology.context import HumanRequest
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.operator_requests import CONVERSATION, Escalations, OperatorRequests
+from engine.crew.operator_requests import CONVERSATION, OperatorRequests
 from engine.crew.ports import CrewBuilds, Lacks, Worker, no_servers
 from engine.crew.run_service import RunService, recover, suspend
 from engine.crew.speaker import SpeakerStack
@@ -81,33 +81,30 @@ class Crew:
         clock, settings = engine.clock, engine.crew_settings
         self._alarms = Alarms(clock)
         servers = engine.servers
-        lacks = lacks or (servers.lacks if servers is not None else no_servers)
-        self.checks = AdmissionChecks(lacks, self._no_budget)
+        self.lacks = lacks or (servers.lacks if servers is not None else no_servers)
+        """What is missing of a server's tools."""
+        self.checks = AdmissionChecks(self.lacks, self._no_budget)
         self.permits = Permits(
             settings.model_calls, clock.monotonic, lambda name: self.handoffs.moves.priority(name)
         )
-        setting = SessionContext(engine.session, lambda: utc_after(clock))
+        setting = SessionContext(engine.session, lambda: time_of(clock))
         self.handoffs = Handoffs(stream, clock, setting, self.checks, self.permits)
         self.handoffs.moves.deadlines = Deadlines(
             clock,
             self._alarms,
             lambda name: [handoff.id for handoff in self.state.ancestors(name)],
-            self.handoffs.endings.expire,
+            self.handoffs.moves.expire,
         )
         self.requests = OperatorRequests(self.handoffs, engine.session)
-        self.escalations = Escalations(self.requests)
-        self.returns = ResultReceiver(self.handoffs, self.requests)
         self.registry = AgentRegistry(stream)
         self.attended = settings.attended
         """Whether an operator can be asked."""
-        self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations, attended=self.attended)
+        self.floor = SpeakerStack(self.handoffs, self.requests, attended=self.attended)
+        self.results = HandoffResults(self.handoffs, self.requests, self.floor)
         self.groups = HandoffGroups(self.handoffs)
         self.selective = SelectiveMode(self.handoffs, self.groups, learns=settings.learn)
-        self.answers = OperatorAnswers(
-            self.handoffs, self.requests, self.returns, self.escalations, self.floor
-        )
-        self.service = RunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
-        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended, self.groups.member_ended]
+        self.service = RunService(self.handoffs, self.requests, self.results, self.groups, self.floor)
+        self.handoffs.moves.ended += [self.floor.ended, self.requests.ended, self.groups.member_ended]
         self.builds: CrewBuilds | None = None
         """Builds agents; None where none are built (`engine.crew.builds.builds_of`)."""
 

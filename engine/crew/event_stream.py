@@ -62,12 +62,8 @@ def _agents(state: CrewState, event: Event, payload: Payload) -> None:
         case ce.UsageRecorded():
             state.uses[payload.agent, payload.session or payload.handoff] = payload.success
             if (entry := state.agents.get(payload.agent)) is not None:
-                state.agents[payload.agent] = replace(
-                    entry,
-                    runs=entry.runs + 1,
-                    successes=entry.successes + payload.success,
-                    last=payload.handoff or entry.last,
-                )
+                good, last = entry.successes + payload.success, payload.handoff or entry.last
+                state.agents[payload.agent] = replace(entry, runs=entry.runs + 1, successes=good, last=last)
 
 
 def _known_now(state: CrewState, agent: str) -> None:
@@ -92,16 +88,10 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
             if payload.spec is not None:
                 spec = AgentSpec.loaded(payload.spec)
             move = Move(payload.seq, "", HandoffState.QUEUED, event.at, "", event.actor, event.ref)
-            state.handoffs[payload.handoff] = Handoff(
-                context,
-                spec,
-                HandoffState.QUEUED,
-                (move,),
-                context.priority,
-                caller=payload.caller,
-                group=payload.group,
-                progress=_kept(state, context, spec),
-            )
+            kept = _kept(state, context, spec)
+            given = (context, spec, HandoffState.QUEUED, (move,), context.priority)
+            made = Handoff(*given, caller=payload.caller, group=payload.group, progress=kept)
+            state.handoffs[payload.handoff] = made
         case ce.HandoffMoved():
             _moved(state, event, payload, limit_s=payload.limit_s)
         case ce.HandoffEnded():
@@ -182,13 +172,12 @@ def _requests(state: CrewState, event: Event, payload: Payload) -> None:
             state.requests[request.id] = request
         case ce.HumanAgain():
             if (known := state.requests.get(payload.request)) is not None:
-                state.requests[payload.request] = _with(known, times=known.times + 1)
+                state.requests[payload.request] = known.model_copy(update={"times": known.times + 1})
         case ce.HumanClosed():
             if (known := state.requests.get(payload.request)) is not None:
                 answer = Answer.loaded(payload.answer) if payload.answer is not None else None
-                state.requests[payload.request] = _with(
-                    known, state=RequestState(payload.state), answer=answer
-                )
+                closed = {"state": RequestState(payload.state), "answer": answer}
+                state.requests[payload.request] = known.model_copy(update=closed)
                 if answer is not None and not payload.taken:
                     state.unclaimed = (*state.unclaimed, payload.request)
         case ce.HumanTaken():
@@ -197,10 +186,6 @@ def _requests(state: CrewState, event: Event, payload: Payload) -> None:
             state.permissions[payload.agent, payload.tool] = payload.allow
         case ce.PermissionRevoked():
             state.permissions.pop((payload.agent, payload.tool), None)
-
-
-def _with(request: HumanRequest, **changes: Any) -> HumanRequest:
-    return request.model_copy(update=changes)
 
 
 def _others(state: CrewState, event: Event, payload: Payload) -> None:
@@ -213,13 +198,12 @@ def _others(state: CrewState, event: Event, payload: Payload) -> None:
             left = state.said.get(payload.handoff, ())[1:]
             state.said = {**state.said, payload.handoff: left}
         case ce.IdeaParked():
-            state.ideas[payload.idea] = Idea(
-                payload.idea, payload.text, payload.agent, payload.handoff, event.at
-            )
+            idea = Idea(payload.idea, payload.text, payload.agent, payload.handoff, event.at)
+            state.ideas[payload.idea] = idea
         case ce.IdeaSettled():
-            if (idea := state.ideas.get(payload.idea)) is not None:
+            if payload.idea in state.ideas:
                 how: Literal["taken", "dropped"] = "taken" if payload.state == "taken" else "dropped"
-                state.ideas[payload.idea] = replace(idea, state=how, to=payload.to)
+                state.ideas[payload.idea] = replace(state.ideas[payload.idea], state=how, to=payload.to)
         case ce.BuildStaged():
             before = state.builds.get(payload.build)
             phases = before.phases if before is not None else ()

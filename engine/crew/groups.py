@@ -15,7 +15,7 @@ from engine.core import crew as ce
 from engine.core.agents import RECORDING
 from engine.crew.handoffs.contexts import HandoffDraft, failed_result, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.schedule import utc_after
+from engine.crew.handoffs.schedule import time_of
 from engine.crew.ontology.context import HandoffContext, PreviousAnalysis
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffMode, HandoffState
 from engine.crew.ontology.results import HandoffResult
@@ -35,9 +35,8 @@ def unnamed(text: str, agents: Sequence[str], names: dict[str, str]) -> tuple[st
         agents: ids of agents.
         names: their names by id.
     """
-    return tuple(
-        agent for agent in agents if not any(_says(text, word) for word in (agent, names.get(agent, agent)))
-    )
+    words = {agent: {agent, names.get(agent, agent)} for agent in agents}
+    return tuple(agent for agent in agents if not any(_says(text, word) for word in words[agent]))
 
 
 def joined(results: Sequence[HandoffResult], missing: Sequence[str], names: dict[str, str]) -> str:
@@ -78,10 +77,8 @@ async def synthesized(
     left_out = unnamed(result.output, agents, names)
     if not left_out:
         return result.output, name
-    note = "Not named above: " + ", ".join(
-        f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out
-    )
-    return f"{result.output}\n\n{note}.", name
+    named = (f"{agent} (gave nothing)" if agent in missing else agent for agent in left_out)
+    return f"{result.output}\n\nNot named above: {', '.join(named)}.", name
 
 
 def _context(
@@ -94,11 +91,9 @@ def _context(
     )
     if missing:
         task += f"\nSay that these gave nothing: {', '.join(missing)}."
-    at = utc_after(handoffs.clock)
-    entries = [(result, state.agents.get(result.from_agent)) for result in results]
-    analyses = tuple(
-        result.to_analysis(entry.spec.name if entry is not None else "", at) for result, entry in entries
-    )
+    at = time_of(handoffs.clock)
+    names = {agent: entry.spec.name for agent, entry in state.agents.items()}
+    analyses = tuple(result.to_analysis(names.get(result.from_agent, ""), at) for result in results)
     ask = HandoffRequest(
         SYNTHESIZER,
         task,
@@ -290,7 +285,7 @@ class HandoffGroups:
                     break
                 spec = self._handoffs.state.handoffs[name].spec
                 title = spec.name if spec is not None else ""
-                analyses.append(result.to_analysis(title, utc_after(self._handoffs.clock)))
+                analyses.append(result.to_analysis(title, time_of(self._handoffs.clock)))
             return self.end(await self.ended(group))
 
     def not_started(self, draft: HandoffDraft) -> None:
@@ -350,16 +345,15 @@ class SelectiveMode:
         return tuple(selection)
 
     async def run(
-        self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], *, group: str = ""
+        self, candidates: Sequence[Candidate], make: Callable[[str], HandoffDraft], group: str
     ) -> None:
         """Hand a task to the best candidate; one that cannot begin is followed by the next.
 
         Args:
             candidates: the candidates, the best first.
             make: the handoff to a candidate.
-            group: the group's id, where it was begun.
+            group: the group's id.
         """
-        group = group or self.begin(candidates, make)
         lost = {candidate.id: candidate.lost for candidate in candidates if candidate.lost}
         order = [candidate for candidate in candidates if not candidate.lost]
         used = ""
@@ -385,23 +379,17 @@ class SelectiveMode:
         """Write the selection down, with every candidate's score; gives its group's id."""
         drafts = [make(candidate.id) for candidate in candidates if not candidate.lost]
         rows = [
-            {
-                "agent": candidate.id,
-                "score": candidate.score,
-                "parts": candidate.parts,
-                "why": list(candidate.why),
-                "lost": candidate.lost,
-            }
-            for candidate in candidates
+            {"agent": each.id, "score": each.score, "parts": each.parts, "why": list(each.why)}
+            | {"lost": each.lost}
+            for each in candidates
         ]
         return self._groups.begin(HandoffMode.SELECTIVE, drafts, min_success=1, candidates=rows)
 
     def clarifies(self, candidates: Sequence[Candidate]) -> bool:
         """Whether the best candidate is a role, which takes the floor instead of a task."""
         entry = self._handoffs.state.agents.get(candidates[0].id)
-        return (
-            entry is not None and entry.spec.type is AgentType.ROLE and entry.spec.handoff.supports.transfer
-        )
+        role = entry is not None and entry.spec.type is AgentType.ROLE
+        return entry is not None and role and entry.spec.handoff.supports.transfer
 
 
 def _cannot_begin(result: HandoffResult) -> bool:

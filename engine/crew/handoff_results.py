@@ -16,23 +16,25 @@ from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.members import result_fields
 from engine.crew.ontology.context import Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
-from engine.crew.ontology.results import HandoffResult
-from engine.crew.operator_requests import Escalations, OperatorRequests
+from engine.crew.ontology.results import HandoffResult, failure_of, result_of
+from engine.crew.operator_requests import OperatorRequests
 from engine.crew.ports import HandoffError
 from engine.crew.speaker import SpeakerStack
 from engine.crew.state import Handoff
 
 
-class ResultReceiver:
-    """Takes results.
+class HandoffResults:
+    """Takes results, and follows options that are the manager's to follow; all others are the asker's.
 
     Args:
         handoffs: what they are of.
-        requests: what is still asked when one comes.
+        requests: what is still asked when one comes, and where answers come from.
+        floor: gives the floor once more.
     """
 
-    def __init__(self, handoffs: Handoffs, requests: OperatorRequests) -> None:
-        self._handoffs, self._requests = handoffs, requests
+    def __init__(self, handoffs: Handoffs, requests: OperatorRequests, floor: SpeakerStack) -> None:
+        self._handoffs, self._requests, self._floor = handoffs, requests, floor
+        requests.followed = self.followed
 
     async def accept(self, handoff: Handoff, result: HandoffResult) -> None:
         """End a handoff with its result; what it handed over and still runs is cancelled first.
@@ -53,7 +55,7 @@ class ResultReceiver:
             await self._handoffs.stream.commit()
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"{handoff.id} is over; its result came too late")
         live.doomed = True
-        await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} has its result")
+        await self._handoffs.moves.cut_below(handoff.id, f"{handoff.id} has its result")
         self._requests.cancel_of(handoff.id, blocking=True)
         result = self._completed(handoff, result)
         self._handoffs.moves.finish(
@@ -69,17 +71,12 @@ class ResultReceiver:
         ok = ok and bool(text.strip())
         why = code or (ErrorCode.INTERNAL if not text.strip() else ErrorCode.OUTPUT_FORMAT)
         message = clean_line(text, limit=300) or "its run ended without a result"
-        result = HandoffResult(
-            handoff_id=handoff.id,
-            from_agent=handoff.agent,
-            to_agent=handoff.context.return_to,
-            success=ok,
-            **{**result_fields(text, handoff.context), "output": text[:OUTPUT]},
-            error=None if ok else message,
-            error_code=None if ok else why,
-            state=HandoffState.COMPLETED if ok else HandoffState.FAILED,
-            partial=not ok and bool(text.strip()),
-        )
+        fields = {**result_fields(text, handoff.context), "output": text[:OUTPUT]}
+        if ok:
+            result = result_of(handoff.context, success=True, **fields)
+        else:
+            fields["partial"] = bool(text.strip())
+            result = failure_of(handoff.context, why, message, **fields)
         await self.accept(handoff, result)
 
     async def take_over(self, handoff: Handoff, text: str, by: str) -> str:
@@ -98,9 +95,9 @@ class ResultReceiver:
             raise HandoffError(ErrorCode.CANCELLED, f"{handoff.id} is being ended")
         live.doomed = True
         self._handoffs.moves.line.drop(handoff.id)
-        await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} was taken over", by)
+        await self._handoffs.moves.cut_below(handoff.id, f"{handoff.id} was taken over", by)
         self._requests.cancel_of(handoff.id, blocking=True)
-        stopping = self._handoffs.endings.stopped(handoff.id, "taken over")
+        stopping = self._handoffs.moves.stopped(handoff.id, "taken over")
         await asyncio.shield(self._handoffs.moves.start_task(stopping, f"take over {handoff.id}"))
         result = self._written(handoff, text, by)
         taken = Reason("handoff.taken-over")
@@ -124,25 +121,19 @@ class ResultReceiver:
         return made.id
 
     def _written(self, handoff: Handoff, text: str, by: str) -> HandoffResult:
-        return HandoffResult(
-            handoff_id=handoff.id,
-            from_agent=handoff.agent,
-            to_agent=handoff.context.return_to,
-            success=True,
-            output=text,
-            attempt=handoff.context.attempt,
-            duration_seconds=self._handoffs.moves.deadlines.spent_s(handoff.id),
-            metadata={"by": "operator", "operator": by.removeprefix("operator:")},
-        )
+        took = self._handoffs.moves.deadlines.spent_s(handoff.id)
+        metadata = {"by": "operator", "operator": by.removeprefix("operator:")}
+        fields = {"output": text, "duration_seconds": took, "metadata": metadata}
+        return result_of(handoff.context, success=True, **fields)
 
     def _completed(self, handoff: Handoff, result: HandoffResult) -> HandoffResult:
         """The result with what the manager knows better: whom it is for, how long it took, who exists."""
         known = self._handoffs.state.agents
         suggested = tuple(agent for agent in result.suggested_next_agents if agent in known)
-        strangers = [agent for agent in result.suggested_next_agents if agent not in known]
-        unknown = tuple(
-            f"suggested {clean_line(agent, limit=80)}, which is no agent here" for agent in strangers
+        strangers = (
+            clean_line(agent, limit=80) for agent in result.suggested_next_agents if agent not in known
         )
+        unknown = tuple(f"suggested {agent}, which is no agent here" for agent in strangers)
         return result.model_copy(
             update={
                 "to_agent": handoff.context.return_to,
@@ -154,30 +145,6 @@ class ResultReceiver:
             }
         )
 
-
-class OperatorAnswers:
-    """Follows options that are the manager's to follow; all others are the asker's.
-
-    Args:
-        handoffs: what the answers are about.
-        requests: where they come from.
-        returns: takes results that the operator wrote.
-        escalations: has the texts.
-        floor: gives the floor once more.
-    """
-
-    def __init__(
-        self,
-        handoffs: Handoffs,
-        requests: OperatorRequests,
-        returns: ResultReceiver,
-        escalations: Escalations,
-        floor: SpeakerStack,
-    ) -> None:
-        self._handoffs, self._requests, self._returns = handoffs, requests, returns
-        self._escalations, self._floor = escalations, floor
-        requests.followed = self.followed
-
     async def followed(self, request: HumanRequest, option: Option | None, answer: Answer) -> bool:
         """Do what an option says; False where it is for who asked."""
         if option is None:
@@ -186,7 +153,7 @@ class OperatorAnswers:
         if handoff is None:
             return False
         if option.effect is Effect.TAKEOVER:
-            await self._returns.take_over(handoff, answer.text, answer.by)
+            await self.take_over(handoff, answer.text, answer.by)
             return True
         if handoff.open:
             return False
@@ -194,8 +161,8 @@ class OperatorAnswers:
             await self.retry(handoff, answer.by)
             return True
         if option.effect is Effect.ACCEPT:
-            text = self._escalations.text_for(request, answer)
-            await self._returns.take_over(handoff, text, answer.by)
+            text = self._requests.text_for(request, answer)
+            await self.take_over(handoff, text, answer.by)
             return True
         return False
 

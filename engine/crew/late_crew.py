@@ -63,5 +63,5 @@ class LateRunThinkers:
     def thinker(self, state: AgentState, calls: RunModelCalls | None) -> Thinker:
         """See `RunThinkers` in `engine.agent.shared`."""
         module = import_module("engine.crew.thinker.spec_thinker")
-        thinker: Thinker = module.spec_thinker(state, self._registry, calls, lambda: self.colleagues)
+        thinker: Thinker = module.SpecThinker(state, self._registry, calls, lambda: self.colleagues)
         return thinker

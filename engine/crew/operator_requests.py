@@ -14,7 +14,7 @@ from engine.core.journal import Payload
 from engine.core.reasons import Reason
 from engine.core.text import clean_line
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.handoffs.schedule import utc_after
+from engine.crew.handoffs.schedule import time_of
 from engine.crew.ontology.context import ORCHESTRATOR, Answer, HumanRequest, Option
 from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, Priority, RequestKind, RequestState
 from engine.crew.ontology.results import HandoffResult
@@ -44,7 +44,7 @@ class OperatorRequests:
         self._handoffs, self._session = handoffs, session
         self._waiting: dict[str, list[asyncio.Future[Answer]]] = {}
         self.followed: Followed = _nobody
-        handoffs.endings.close_requests = self.cancel_of
+        handoffs.moves.close_requests = self.cancel_of
 
     @property
     def state(self) -> CrewState:
@@ -141,7 +141,7 @@ class OperatorRequests:
         handoff = self.state.handoffs.get(request.handoff_id or "")
         waits = handoff is not None and request.id in self._handoffs.moves.live[handoff.id].waits
         if handoff is not None and waits and handoff.state is HandoffState.WAITING_HUMAN:
-            cut = self._handoffs.endings.cut(
+            cut = self._handoffs.moves.cut(
                 handoff.id, HandoffState.FAILED, ErrorCode.DISMISSED, message, actor=by
             )
             await asyncio.shield(cut)
@@ -165,6 +165,35 @@ class OperatorRequests:
             known = ", ".join(f"{who} {what}" for who, what in self.state.permissions) or "none"
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"nothing is kept for {agent} {tool}; kept: {known}")
         self._append(ce.PermissionRevoked(agent=agent, tool=tool), by)
+
+    # -------------------------------------------------------------- about ends
+
+    def ended(self, handoff: Handoff, result: HandoffResult) -> None:
+        """Ask the operator about an end, where it is one of those."""
+        if code := reason_of(self.state, handoff, result):
+            leave_out = () if result.output.strip() else (ACCEPT,)
+            reason = result.error or result.human_input_reason
+            title, text = f"{handoff.agent}: {reason}", "\n".join((reason, *result.failures))
+            tried = f"attempt {handoff.context.attempt}; task: {handoff.context.task_description}"
+            self.open(handoff, question_of(code, title, text, context=tried, leave_out=leave_out))
+
+    def floor_failed(self, handoff: Handoff, back_to: str, why: str) -> None:
+        """Tell that the floor went back."""
+        title = f"{handoff.agent} ended; {back_to} has the floor again"
+        self.open(handoff, question_of("FLOOR_FAILED", title, why))
+
+    def text_for(self, request: HumanRequest, answer: Answer) -> str:
+        """What an answer makes the result of the handoff that it is about.
+
+        Raises:
+            HandoffError: there is no such handoff, or no text.
+        """
+        handoff = self.state.handoffs.get(request.handoff_id or "")
+        kept = handoff.result.output if handoff is not None and handoff.result is not None else ""
+        text = answer.text.strip() or kept
+        if handoff is None or not text.strip():
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{request.id} leaves nothing to take")
+        return text
 
     # -------------------------------------------------------------- inside
 
@@ -201,12 +230,12 @@ class OperatorRequests:
             agent_id=agent,
             title=clean_line(question.title, limit=80) or "a question",
             severity=handoff.priority if handoff is not None else Priority.NORMAL,
-            created_at=utc_after(self._handoffs.clock),
+            created_at=time_of(self._handoffs.clock),
             **fields,
         )
 
     def _answer(self, *, option: str | None = None, text: str = "", by: str) -> Answer:
-        return Answer(option_id=option, text=text, by=by, at=utc_after(self._handoffs.clock))
+        return Answer(option_id=option, text=text, by=by, at=time_of(self._handoffs.clock))
 
     def _open(self, name: str) -> HumanRequest:
         request = self.state.requests.get(name)
@@ -316,44 +345,3 @@ def reason_of(state: CrewState, handoff: Handoff, result: HandoffResult) -> str:
         return _FAILURES[result.error_code]
     debates = handoff.spec is not None and handoff.spec.debate is not None
     return "DEBATE_CONTESTED" if debates and result.needs_human_input else ""
-
-
-class Escalations:
-    """Opens these requests.
-
-    Args:
-        requests: where they go.
-    """
-
-    def __init__(self, requests: OperatorRequests) -> None:
-        self._requests = requests
-
-    def ended(self, handoff: Handoff, result: HandoffResult) -> None:
-        """Ask the operator about an end, where it is one of those."""
-        if code := reason_of(self._requests.state, handoff, result):
-            leave_out = () if result.output.strip() else (ACCEPT,)
-            reason = result.error or result.human_input_reason
-            title = f"{handoff.agent}: {reason}"
-            tried = f"attempt {handoff.context.attempt}; task: {handoff.context.task_description}"
-            asked = question_of(
-                code, title, "\n".join((reason, *result.failures)), context=tried, leave_out=leave_out
-            )
-            self._requests.open(handoff, asked)
-
-    def floor_failed(self, handoff: Handoff, back_to: str, why: str) -> None:
-        """Tell that the floor went back."""
-        title = f"{handoff.agent} ended; {back_to} has the floor again"
-        self._requests.open(handoff, question_of("FLOOR_FAILED", title, why))
-
-    def text_for(self, request: HumanRequest, answer: Answer) -> str:
-        """What an answer makes the result of the handoff that it is about.
-
-        Raises:
-            HandoffError: there is no such handoff, or no text.
-        """
-        handoff = self._requests.state.handoffs.get(request.handoff_id or "")
-        kept = handoff.result.output if handoff is not None and handoff.result is not None else ""
-        text = answer.text.strip() or kept
-        if handoff is None or not text.strip():
-            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{request.id} leaves nothing to take")
-        return text

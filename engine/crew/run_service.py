@@ -13,16 +13,16 @@ from engine.core.text import clean_line
 from engine.crew.builder.agent_folders import read_files, skill_folder
 from engine.crew.builder.registration import BuildPaths
 from engine.crew.groups import HandoffGroups
-from engine.crew.handoff_results import ResultReceiver
+from engine.crew.handoff_results import HandoffResults
 from engine.crew.handoffs.admission import DEPTH, reaches
-from engine.crew.handoffs.contexts import HandoffDraft, child_context, rejected_result
+from engine.crew.handoffs.contexts import HandoffDraft, child_context
 from engine.crew.handoffs.lifecycle import Handoffs
 from engine.crew.handoffs.transitions import OpenHandoff
-from engine.crew.ontology.context import Answer, new_handoff_id
+from engine.crew.ontology.context import ORCHESTRATOR, Answer, new_handoff_id
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.ontology.spec import ANYBODY, AgentSpec, SkillFiles
+from engine.crew.ontology.spec import AgentSpec, SkillFiles
 from engine.crew.operator_requests import OperatorRequests
 from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, RunningHandoff, Worker
 from engine.crew.speaker import SpeakerStack
@@ -118,9 +118,7 @@ async def suspend(handoffs: Handoffs) -> None:
             handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=Reason("handoff.session-ended"))
         else:
             message = "the session ended"
-            cuts.append(
-                handoffs.endings.cut(handoff.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, message)
-            )
+            cuts.append(handoffs.moves.cut(handoff.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, message))
     if cuts:
         await asyncio.wait(cuts)
     if handoffs.moves.stopping is not None:
@@ -144,7 +142,7 @@ class RunService:
     Args:
         handoffs: what they work on.
         requests: what they ask the operator.
-        returns: takes their results.
+        results: takes their results.
         groups: several at once.
         floor: who speaks with the operator.
     """
@@ -153,11 +151,11 @@ class RunService:
         self,
         handoffs: Handoffs,
         requests: OperatorRequests,
-        returns: ResultReceiver,
+        results: HandoffResults,
         groups: HandoffGroups,
         floor: SpeakerStack,
     ) -> None:
-        self._handoffs, self._requests, self._returns = handoffs, requests, returns
+        self._handoffs, self._requests, self._results = handoffs, requests, results
         self._groups, self._floor = groups, floor
         self.skills: BuildPaths | None = None
         """Where the files lie that came with skills; None where there are none."""
@@ -181,7 +179,7 @@ class RunService:
             if entry.enabled
             and entry.spec.id not in line
             and entry.spec.handoff.supports.delegate
-            and _may_call(caller.agent, entry.spec)
+            and entry.spec.handoff.routing.admits(caller.agent)
             and reaches(caller.spec, entry.spec)
         )
 
@@ -249,7 +247,7 @@ class RunService:
             HandoffError: the handoff has ended (a late result is logged and dropped), or it is another
             agent's.
         """
-        await self._returns.accept(await self._of(run), result)
+        await self._results.accept(await self._of(run), result)
 
     async def ask(self, run: str, question: OperatorQuestion) -> Answer:
         """Ask the operator and wait; the handoff waits meanwhile and its clock, with all clocks above
@@ -312,20 +310,17 @@ class RunService:
 
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.handoff_of_run(run)
-        if handoff is not None and not self._handoffs.moves.closing:
-            await self._returns.ended(handoff, ok=ok, text=text, code=code)
+        if (handoff := await self._reported(run)) is not None:
+            await self._results.ended(handoff, ok=ok, text=text, code=code)
 
     async def wait_began(self, run: str, why: str) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.handoff_of_run(run)
-        if handoff is not None and not self._handoffs.moves.closing:
+        if (handoff := await self._reported(run)) is not None:
             self._handoffs.moves.add_wait(handoff.id, ENGINE)
 
     async def wait_ended(self, run: str) -> None:
         """See `RunObserver`."""
-        handoff = await self._handoffs.handoff_of_run(run)
-        if handoff is not None and not self._handoffs.moves.closing:
+        if (handoff := await self._reported(run)) is not None:
             self._handoffs.moves.remove_wait(handoff.id, ENGINE)
 
     async def allowed(self, run: str, rule: str) -> None:
@@ -348,6 +343,10 @@ class RunService:
 
     # -------------------------------------------------------------- inside
 
+    async def _reported(self, run: str) -> Handoff | None:
+        """The handoff of a run that tells something; None where nothing is taken in any more."""
+        return None if self._handoffs.moves.closing else await self._handoffs.handoff_of_run(run)
+
     async def _of(self, run: str) -> Handoff:
         if (handoff := await self._handoffs.handoff_of_run(run)) is None:
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"{clean_line(run, limit=80)} works on no handoff")
@@ -366,11 +365,13 @@ class RunService:
                 self._handoffs.state, self._handoffs.setting, parent, ask, kind=HandoffType.DELEGATE
             )
         except HandoffError as error:
-            to = ask.to if ask.to in self._handoffs.state.agents else "orchestrator"
-            return rejected_result(to, parent.agent, error, handoff=new_handoff_id())
+            return HandoffResult(
+                handoff_id=new_handoff_id(),
+                from_agent=ask.to if ask.to in self._handoffs.state.agents else ORCHESTRATOR,
+                to_agent=parent.agent,
+                success=False,
+                error=error.message,
+                error_code=error.code,
+                state=HandoffState.REJECTED,
+            )
         return HandoffDraft(context, ask.spec, run, actor=parent.agent)
-
-
-def _may_call(who: str, spec: AgentSpec) -> bool:
-    callers = spec.handoff.routing.can_be_called_by
-    return callers == ANYBODY or who in callers

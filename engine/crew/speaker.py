@@ -9,9 +9,9 @@ from typing import Any
 from engine.core import crew as ce
 from engine.crew.handoffs.contexts import HandoffDraft, child_context, operator_context
 from engine.crew.handoffs.lifecycle import Handoffs
-from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType, RequestState
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.operator_requests import CONVERSATION, Escalations, OperatorRequests
+from engine.crew.operator_requests import CONVERSATION, OperatorRequests
 from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.selection import CLARIFIER
 from engine.crew.state import CrewState, Handoff, Holder
@@ -22,15 +22,12 @@ class SpeakerStack:
 
     Args:
         handoffs: each holder works on one.
-        requests: how a holder listens.
-        escalations: how the operator learns that a holder failed.
+        requests: how a holder listens, and the operator learns that it failed.
         attended: whether an operator is there to speak with.
     """
 
-    def __init__(
-        self, handoffs: Handoffs, requests: OperatorRequests, escalations: Escalations, *, attended: bool
-    ) -> None:
-        self._handoffs, self._requests, self._escalations = handoffs, requests, escalations
+    def __init__(self, handoffs: Handoffs, requests: OperatorRequests, *, attended: bool) -> None:
+        self._handoffs, self._requests = handoffs, requests
         self._attended = attended
 
     @property
@@ -99,7 +96,7 @@ class SpeakerStack:
         *rest, last = self.state.floor
         self._change(tuple(rest), f"taken back from {last.agent}", actor)
         # Who gives the floor back from within its own run must not wait for that run's end.
-        cut = self._handoffs.endings.cancel(
+        cut = self._handoffs.moves.cancel(
             last.handoff, "the floor was taken back", actor=actor, keep_below=True
         )
         self._handoffs.moves.start_task(cut, f"take back from {last.agent}")
@@ -116,16 +113,9 @@ class SpeakerStack:
         if not self.state.floor:
             raise HandoffError(ErrorCode.BAD_CONTEXT, "nobody has the floor; transfer it to a role first")
         holder = self.state.floor[-1]
-        asked = next(
-            (
-                request
-                for request in self.state.open_requests(holder.handoff)
-                if request.reason_code == CONVERSATION
-            ),
-            None,
-        )
-        if asked is not None and asked.state is RequestState.OPEN:
-            await self._requests.answer(asked.id, "", text, actor)
+        requests = self.state.open_requests(holder.handoff)
+        if asked := [request for request in requests if request.reason_code == CONVERSATION]:
+            await self._requests.answer(asked[0].id, "", text, actor)
         else:
             self._handoffs.stream.append(ce.OperatorSaid(handoff=holder.handoff, text=text), actor=actor)
         return holder.agent
@@ -162,7 +152,7 @@ class SpeakerStack:
         why = result.error or "it is done"
         self._change(left, f"{handoff.agent} ended: {why}", "system")
         if not result.success and result.state is not HandoffState.CANCELLED:
-            self._escalations.floor_failed(handoff, self.state.holder, why)
+            self._requests.floor_failed(handoff, self.state.holder, why)
 
     def _change(self, holders: tuple[Holder, ...], reason: str, actor: str) -> None:
         names = tuple((holder.agent, holder.handoff) for holder in holders)

@@ -278,19 +278,15 @@ class Runs:
 
     async def log(self, run: str) -> frozenset[str]:
         """See `engine.crew.ports.Worker`; what counts is on record, so that it is read there."""
-        asked: dict[str, ev.ActionRequested] = {}
+        asked: set[str] = set()
         names: set[str] = set()
         async for event in self._store.events(stream=run):
-            if event.kind == ev.ActionRequested.kind:
-                requested = ev.payload_of(event)
-                assert isinstance(requested, ev.ActionRequested)
-                asked[requested.action] = requested
-            elif event.kind == ev.ActionFinished.kind:
-                ended = ev.payload_of(event)
-                assert isinstance(ended, ev.ActionFinished)
-                call = asked.get(ended.action)
-                if ended.code is None and call is not None and finds(call.tool, call.command):
-                    names.add(ended.action)
+            if event.kind in (ev.ActionRequested.kind, ev.ActionFinished.kind):
+                match ev.payload_of(event):
+                    case ev.ActionRequested() as requested if finds(requested.tool, requested.command):
+                        asked.add(requested.action)
+                    case ev.ActionFinished(code=None) as ended if ended.action in asked:
+                        names.add(ended.action)
         return frozenset(names)
 
     def works_on(self, run: str) -> bool:

@@ -81,34 +81,21 @@ def _step(item: Any, number: int, by: str) -> PlanStep:
         raise PlanSyntaxError(
             f"{where}: unknown key '{unknown[0]}'; known are {', '.join(sorted(_STEP_KEYS))}"
         )
-    if item.get("type") == "THINK":
-        return _abstract(item, number, by, where)
-    if item.get("type") != "EXECUTE_TOOL":
-        raise PlanSyntaxError(f"{where}: type must be EXECUTE_TOOL or THINK, not {item.get('type')!r}")
-    params = item.get("params")
-    if not isinstance(params, dict):
-        raise PlanSyntaxError(f"{where}: params must be an object with tool_id and command")
-    tool = _text(params, "tool_id", where)
-    command = _text(params, "command", where)
-    return PlanStep(
-        id=_text(item, "id", where, default=str(number)),
-        description=_text(item, "description", where, default=f"{command}"),
-        op=Op.ACT,
-        tool=tool,
-        command=command,
-        args=_args(params, where),
-        depends_on=_names(item.get("depends_on", []), where),
-        provenance=Provenance(by=by),
-    )
-
-
-def _abstract(item: dict[str, Any], number: int, by: str, where: str) -> PlanStep:
-    if "params" in item:
+    kind, params, call = item.get("type"), item.get("params"), dict[str, Any]()
+    if kind == "THINK" and "params" in item:
         raise PlanSyntaxError(f"{where}: a step to THINK about has a description and no params")
+    if kind not in ("THINK", "EXECUTE_TOOL"):
+        raise PlanSyntaxError(f"{where}: type must be EXECUTE_TOOL or THINK, not {kind!r}")
+    if kind == "EXECUTE_TOOL":
+        if not isinstance(params, dict):
+            raise PlanSyntaxError(f"{where}: params must be an object with tool_id and command")
+        call = {"tool": _text(params, "tool_id", where), "command": _text(params, "command", where)}
+        call["args"] = _args(params, where)
     return PlanStep(
         id=_text(item, "id", where, default=str(number)),
-        description=_text(item, "description", where),
-        op=Op.THINK,
+        description=_text(item, "description", where, default=call.get("command")),
+        op=Op.ACT if call else Op.THINK,
+        **call,
         depends_on=_names(item.get("depends_on", []), where),
         provenance=Provenance(by=by),
     )
@@ -157,14 +144,10 @@ def problems_of(
     if len(steps) > PLAN_LIMIT:
         return (Reason("plan.too-long", steps=len(steps), limit=PLAN_LIMIT),)
     problems: list[Reason] = []
-    ids = {step.id for step in steps}
-    if len(ids) < len(steps):
-        seen: set[str] = set()
-        problems += [
-            Reason("plan.in-step", number=n, problem=Reason("plan.same-id", id=step.id))
-            for n, step in enumerate(steps, 1)
-            if step.id in seen or seen.add(step.id)  # type: ignore[func-returns-value]
-        ]
+    ids = [step.id for step in steps]
+    for number, name in enumerate(ids, 1):
+        if name in ids[: number - 1]:
+            problems.append(Reason("plan.in-step", number=number, problem=Reason("plan.same-id", id=name)))
     for number, step in enumerate(steps, 1):
         unmet = (Reason("plan.no-such-step", step=other) for other in step.depends_on if other not in ids)
         problems += [

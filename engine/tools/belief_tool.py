@@ -10,29 +10,9 @@ from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
 from engine.core.beliefs import BeliefTerms
-from engine.core.ports import CallContext, CommandSpec, Parameter
+from engine.core.ports import CallContext
+from engine.tools.command_table import read_commands
 
-_KEY = Parameter("key", "name of the belief")
-_VALUE = Parameter("value", "what is believed", type="any")
-_TERMS = (
-    Parameter(
-        "confidence",
-        "0 to 1, for a guess: it does not replace what was seen or told and is surer",
-        type="number",
-        required=False,
-    ),
-    Parameter("ttl_s", "seconds for which it is held; without it, no end", type="number", required=False),
-)
-_COMMANDS = {
-    "add": CommandSpec("add", "hold something true", (_KEY, _VALUE, *_TERMS)),
-    "update": CommandSpec("update", "replace what is held true", (_KEY, _VALUE, *_TERMS)),
-    "remove": CommandSpec("remove", "hold something no longer true", (_KEY,)),
-    "test": CommandSpec(
-        "test",
-        "succeed only when a belief is held, and has the value if one is given",
-        (_KEY, Parameter("value", "the value it must have", type="any", required=False)),
-    ),
-}
 TTL_LIMIT_S = 366 * 86_400
 """A belief is held for a year, or without end."""
 
@@ -42,7 +22,7 @@ class BeliefTool:
 
     id = "mind"
     description = "the agent's own beliefs"
-    commands: Mapping[str, CommandSpec] = _COMMANDS
+    commands = read_commands(__file__)
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Change or ask a belief; a belief set to None is removed."""

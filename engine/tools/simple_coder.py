@@ -169,13 +169,11 @@ class SimpleCoder:
         return _session_changed(f"Current directory is now: ./{place}", session)
 
     def _mkdir(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        path = self._path(args["path"], context)
-        self.files.make_directory(path)
+        self.files.make_directory(self._path(args["path"], context))
         return _done(f"Directory created/ensured at {args['path']}")
 
     def _read(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        path = self._path(args["path"], context)
-        content = self.files.read(path)
+        content = self.files.read(self._path(args["path"], context))
         return ToolResult(ResultStatus.SUCCESS, {"content": content})
 
     def _write(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
@@ -209,10 +207,8 @@ class SimpleCoder:
         text = self.files.read(path)
         count = text.count(old)
         if not count:
-            message = (
-                f"The text to replace does not occur in {args['path']!r}; read the file and copy it exactly."
-            )
-            return _error(ErrorCode.NOT_FOUND, message)
+            message = f"The text to replace does not occur in {args['path']!r}"
+            return _error(ErrorCode.NOT_FOUND, f"{message}; read the file and copy it exactly.")
         grown = count * (len(new.encode()) - len(old.encode()))
         self.files.check_size(path, len(text.encode()) + grown)
         self.files.write(path, text.replace(old, new).encode())
@@ -226,25 +222,21 @@ class SimpleCoder:
         matches = search(self.files, text, path)
         cwd = context.session.cwd
         lines = [f"{_seen_from(cwd, name)}:{number}: {line}" for name, number, line in matches.lines]
-        data: dict[str, Any] = {"items": lines}
         notes = []
         if matches.truncated:
             notes.append(f"The first {len(matches.lines)} matches; there are more. Search a smaller part.")
         if matches.shared:
             left_out = _count(matches.shared, "file")
             notes.append(f"{left_out} with a name (hard link) outside of the sandbox root left out.")
-        if notes:
-            data["message"] = " ".join(notes)
-        return ToolResult(ResultStatus.SUCCESS, data)
+        message = {"message": " ".join(notes)} if notes else {}
+        return ToolResult(ResultStatus.SUCCESS, {"items": lines, **message})
 
     def _move(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        source, target = self._path(args["source"], context), self._path(args["target"], context)
-        now = self.files.move(source, target)
+        now = self.files.move(*(self._path(args[name], context) for name in ("source", "target")))
         return _done(f"Moved {args['source']} to {_seen_from(context.session.cwd, now)}")
 
     def _copy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        source, target = self._path(args["source"], context), self._path(args["target"], context)
-        now = self.files.copy(source, target)
+        now = self.files.copy(*(self._path(args[name], context) for name in ("source", "target")))
         return _done(f"Copied {args['source']} to {_seen_from(context.session.cwd, now)}")
 
     def _rm(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
@@ -280,9 +272,8 @@ class SimpleCoder:
                 "Switching autonomous mode is a request that the operator must grant; an agent cannot do it.",
             )
         session = replace(context.session, autonomous=not context.session.autonomous)
-        return _session_changed(
-            f"Autonomous mode {'ENABLED' if session.autonomous else 'DISABLED'}.", session
-        )
+        state = "ENABLED" if session.autonomous else "DISABLED"
+        return _session_changed(f"Autonomous mode {state}.", session)
 
     def _help(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         return ToolResult(ResultStatus.SUCCESS, {"content": help_text()})
@@ -302,9 +293,8 @@ class SimpleCoder:
         name = args["venv_name"]
         path = self._venv_path(name, context)
         if await _in_thread(lambda: self.files.entry(path)) is not None:
-            return _error(
-                ErrorCode.EXISTS, f"{name!r} exists already. If it is a venv: activate_venv '{name}'"
-            )
+            message = f"{name!r} exists already. If it is a venv: activate_venv '{name}'"
+            return _error(ErrorCode.EXISTS, message)
         argv = [str(BASE_PYTHON), "-m", "venv", name]
         limit_s = _limit(self.policy.install_s, context)
         complete = False
@@ -341,9 +331,8 @@ class SimpleCoder:
             program, *rest = launch.argv
             words = shlex.join([PurePath(program).name, *rest])
             tree = self.sessions.new_tree(context.agent, TreeKind.CALL, context.action, words)
-            return await self.launcher.run(
-                launch, cwd, jail=jail, limit_s=limit_s, output=context.output, tree=tree
-            )
+            how = (launch, cwd)
+            return await self.launcher.run(*how, jail=jail, limit_s=limit_s, output=context.output, tree=tree)
 
     @asynccontextmanager
     async def _prepared(self, words: list[str], context: CallContext) -> AsyncIterator[PreparedLaunch]:
@@ -424,9 +413,5 @@ def _error(code: ErrorCode, message: str) -> ToolResult:
 
 
 def _session_changed(message: str, session: SandboxSession) -> ToolResult:
-    beliefs = {
-        "session.cwd": session.cwd,
-        "session.venv": session.venv,
-        "session.autonomous": session.autonomous,
-    }
+    beliefs = {f"session.{name}": getattr(session, name) for name in ("cwd", "venv", "autonomous")}
     return ToolResult(ResultStatus.SUCCESS, {"message": message}, session=session, beliefs=beliefs)

@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from engine.tools.command_table import read_commands
 
-from engine.core.actions import Reversibility
-from engine.core.ports import CommandSpec, Parameter
-
-_UNDO = {"changes": Reversibility.WORKSPACE, "runs": Reversibility.IRREVERSIBLE}
-
-
-def _spec(name: str, given: Mapping[str, Any]) -> CommandSpec:
-    rest = {key: value for key, value in given.items() if key not in ("does", "parameters")}
-    effect = {"mutates": True, "undo": _UNDO[given["does"]]} if "does" in given else {}
-    parameters = [Parameter(required="default" not in each, **each) for each in given.get("parameters", ())]
-    return CommandSpec(name, **{"example": name, **effect, **rest}, parameters=tuple(parameters))
-
-
-_FILE = Path(__file__).with_suffix(".toml")
-COMMANDS: Mapping[str, CommandSpec] = MappingProxyType(
-    {name: _spec(name, given) for name, given in tomllib.loads(_FILE.read_text("utf-8")).items()}
-)
+COMMANDS = read_commands(__file__)
 """Commands by name, in the order of `help`."""
 
 

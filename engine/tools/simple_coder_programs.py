@@ -82,9 +82,8 @@ class ProgramCommands:
                 observer=context.observer,
             )
         if not job.over.is_set():
-            message = (
-                f"Job {job.id} runs. job_output {job.id} shows what it prints, stop_job {job.id} ends it."
-            )
+            shows = f"job_output {job.id} shows what it prints, stop_job {job.id} ends it."
+            message = f"Job {job.id} runs. {shows}"
             return ToolResult(ResultStatus.SUCCESS, {"job": job.id, "message": message})
         if job.result is None:
             return _answer(job, ErrorCode.CANCELLED, message=f"Job {job.id} {job.told}.")
@@ -144,9 +143,8 @@ class ProgramCommands:
         try:
             terminal = Terminal(context.observer, context.action, context.output)
         except OSError as error:
-            return _refused(
-                f"No terminal could be opened: {error.strerror}. Close another one and try again."
-            )
+            what = f"No terminal could be opened: {error.strerror}."
+            return _refused(f"{what} Close another one and try again.")
         shell = OperatorShell(terminal)
         place = ShellNotesDirectory(self._files, context.agent)
         self._sessions.shells[context.agent] = shell

@@ -7,7 +7,7 @@ an operator's. Phases, steps and sub-agents are those that the text states.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from engine.core.text import clean, clean_line
@@ -31,42 +31,33 @@ _SENTENCE = re.compile(r"[^.!?\n]*[.!?]?")
 
 def phases_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
     """Phases of a pipeline: the skill's steps, each with what holds at its end."""
-    taken: set[str] = set()
     phases: list[dict[str, Any]] = []
-    for title, text in _parts(skill, findings, "phases"):
-        phase_id = unique(_key(title, len(phases) + 1), taken)
+    parts = _parts(skill, findings, "phases")
+    for phase_id, (title, text) in zip(_ids([title for title, _ in parts]), parts, strict=True):
         criteria: list[dict[str, Any]] = [{"check": "non_empty", "message": f"{title}: there is no output"}]
         criteria += [
             {"check": "llm_rubric", "hard": False, "args": {"rubric": sentence}, "message": sentence}
             for sentence in _gates(text)
         ]
-        phases.append(
-            {
-                "id": phase_id,
-                "name": title,
-                "description": text,
-                "inputs": [phases[-1]["outputs"][0]] if phases else ["task"],
-                "outputs": [phase_id],
-                "checkpoint": {"criteria": criteria},
-            }
-        )
+        before = phases[-1]["outputs"] if phases else ["task"]
+        phase = {"id": phase_id, "name": title, "description": text, "inputs": before, "outputs": [phase_id]}
+        phases.append({**phase, "checkpoint": {"criteria": criteria}})
     return phases
 
 
 def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
     """Steps of a guided agent."""
-    taken: set[str] = set()
+    parts = _parts(skill, findings, "steps")
+    usual = {"input": "long_text", "required": False, "skippable": True}
     return [
         {
-            "id": unique(_key(title, number), taken),
+            "id": ident,
             "title": title,
             "prompt": text or title,
-            "input": "long_text",
-            "required": False,
-            "skippable": True,
+            **usual,
             "suggest": f"Draft an answer to: {title}",
         }
-        for number, (title, text) in enumerate(_parts(skill, findings, "steps"), 1)
+        for ident, (title, text) in zip(_ids([title for title, _ in parts]), parts, strict=True)
     ]
 
 
@@ -95,8 +86,10 @@ def _gates(text: str) -> list[str]:
     return list(dict.fromkeys(sentence for sentence in sentences if _GATE.search(sentence)))[:5]
 
 
-def _key(title: str, number: int) -> str:
-    return slug(title, 48) or f"part-{number}"
+def _ids(titles: Sequence[str]) -> list[str]:
+    """An id for each title, of its words; one that is taken gets a number."""
+    taken: set[str] = set()
+    return [unique(slug(title, 48) or f"part-{place}", taken) for place, title in enumerate(titles, 1)]
 
 
 def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
@@ -105,15 +98,11 @@ def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, 
     if not named:
         words = "the text names no sub-agents"
         findings.error("NO_PARTS", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
-    taken: set[str] = set()
-    return [
-        {
-            "id": unique(_key(part.title, number), taken),
-            "role": clean_line(part.text.replace("*", "").lstrip("-+ "), limit=200) or part.title,
-            "instructions": _cut(part.text),
-        }
-        for number, part in enumerate(named, 1)
-    ]
+    parts = []
+    for ident, part in zip(_ids([part.title for part in named]), named, strict=True):
+        role = clean_line(part.text.replace("*", "").lstrip("-+ "), limit=200) or part.title
+        parts.append({"id": ident, "role": role, "instructions": _cut(part.text)})
+    return parts
 
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")

@@ -29,7 +29,7 @@ from engine.crew.builder.findings import (
     Status,
 )
 from engine.crew.builder.model_reading import ModelReader
-from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.phases import PHASES, BuildState, Checks, run_phase
 from engine.crew.builder.registration import (
     BUILD,
     SKILL,
@@ -46,7 +46,7 @@ from engine.crew.ports import Lacks
 from engine.sandbox.completion import run_to_completion
 from engine.sandbox.files import remove_directory
 
-_Phase = Callable[[BuildState, Findings], Awaitable[tuple[CheckResult, ...]]]
+_Phase = Callable[[BuildState, Findings], Awaitable[Checks]]
 
 
 class Builder:
@@ -57,21 +57,14 @@ class Builder:
         registrar: who knows the agents.
         lacks: what is missing of a server's tools.
         ask: has a model read what the text alone does not tell; None where there is none.
-        now: the time, in seconds since 1970.
     """
 
     def __init__(
-        self,
-        workspace: Path,
-        *,
-        registrar: Registrar,
-        lacks: Lacks,
-        ask: ModelReader | None = None,
-        now: Callable[[], float] = time.time,
+        self, workspace: Path, *, registrar: Registrar, lacks: Lacks, ask: ModelReader | None = None
     ) -> None:
         self.places = BuildPaths(workspace.absolute())
         self.registrar = registrar
-        self._lacks, self._ask, self._now = lacks, ask, now
+        self._lacks, self._ask = lacks, ask
         self._lock = asyncio.Lock()
 
     async def build(
@@ -90,9 +83,8 @@ class Builder:
             run = _Run(self, request, on_phase)
             try:
                 return await run.run_phases()
-            except asyncio.CancelledError:
+            finally:
                 await run_to_completion(asyncio.to_thread(remove_directory, run.staged))
-                raise
 
     async def remove(self, agent_id: str) -> bool:
         """Undo an agent's registration; its history stays. Says whether there was one."""
@@ -114,9 +106,7 @@ class _Run:
         self._records: list[PhaseRecord] = []
         self._began = time.monotonic()
         self._files: dict[str, bytes] = {}
-        self._written = False
-        stamp = datetime.fromtimestamp(builder._now(), UTC).strftime("%Y%m%dT%H%M%S")
-        self.staged = self._places.builds / f"b-{stamp}-{secrets.token_hex(4)}"
+        self.staged = self._places.builds / f"b-{secrets.token_hex(4)}"
 
     async def run_phases(self) -> BuildResult:
         """All phases, as far as they pass."""
@@ -126,35 +116,25 @@ class _Run:
             words = f"Trust this skill? Others can write to its folder: {self._request.path}"
             choice = Choice(words, ("trust", "abort"), "trust")
             return self._result(Status.NEEDS_OPERATOR, choice=choice)
-        await self._look_at_former()
         if (same := await self._up_to_date()) is not None:
             return same
         for name, phase in (*PHASES[1:], ("files", self._generate)):
             if not await self._phase(name, phase):
-                return await self._failed()
+                return self._result(Status.FAILED)
             if self._work.question is not None:
                 return self._result(Status.NEEDS_OPERATOR, choice=self._work.question)
         if self._request.dry_run:
-            await asyncio.to_thread(remove_directory, self.staged)
             return self._result(Status.DRY_RUN)
         if not await self._phase("registration", self._register):
-            return await self._failed()
+            return self._result(Status.FAILED)
         return self._result(Status.BUILT, output=self._places.agent(self._work.agent_id))
-
-    async def _failed(self) -> BuildResult:
-        """Staging is kept for inspection, save where the disk is full."""
-        full = any(finding.code == "DISK_FULL" for record in self._records for finding in record.findings)
-        if full or not self._written:
-            await asyncio.to_thread(remove_directory, self.staged)
-        there = await asyncio.to_thread(self.staged.exists)
-        return self._result(Status.FAILED, output=self.staged if there else None)
 
     async def _phase(self, name: str, phase: _Phase) -> bool:
         """Run a phase and record it; whatever it raises is a finding."""
         findings, began = Findings(), time.monotonic()
-        checks: tuple[CheckResult, ...] = ()
+        checks: Checks = ()
         try:
-            checks = await phase(self._work, findings)
+            checks = await run_phase(phase, self._work, findings)
         except OSError as error:
             self._cannot_use(error, findings)
         except Exception as error:  # noqa: BLE001 - a fault of ours ends a build, not the cockpit
@@ -165,7 +145,10 @@ class _Run:
         if not passed and not findings.errors:
             wrong = ", ".join(result.name for result in checks if not result.passed)
             findings.error("CHECKPOINT", f"the checkpoint does not pass: {wrong}")
-        self._record(name, passed, checks, findings, began)
+        took = time.monotonic() - began
+        record = PhaseRecord(len(self._records) + 1, name, passed, checks, tuple(findings.all), took)
+        self._records.append(record)
+        self._on_phase(record)
         return passed
 
     def _cannot_use(self, error: OSError, findings: Findings) -> None:
@@ -174,66 +157,46 @@ class _Run:
         where = str(error.filename or self._places.workspace)
         findings.error(code, error.strerror or str(error), where, hint)
 
-    def _record(
-        self, name: str, passed: bool, checks: tuple[CheckResult, ...], findings: Findings, began: float
-    ) -> None:
-        record = PhaseRecord(
-            len(self._records) + 1, name, passed, checks, tuple(findings.all), time.monotonic() - began
-        )
-        self._records.append(record)
-        self._on_phase(record)
-
     # ------------------------------------------------------------------ what is there already
 
-    async def _look_at_former(self) -> None:
-        work = self._work
-        work.former = await self._builder.registrar.resolve(work.agent_id)
-        build = await asyncio.to_thread(registration.read_build, self._places.agent(work.agent_id))
-        if work.former is not None and work.former.metadata.source == BUILT_IN and build is None:
-            work.former = None  # the workspace's own agent has versions of its own
-        work.former_sha256 = build.source_sha256 if build else ""
-
     async def _up_to_date(self) -> BuildResult | None:
-        """The agent that is there, when it is what this build would make."""
+        """The agent that is there, when it is what this build would make; notes the former one, if any."""
         work, agent = self._work, self._places.agent(self._work.agent_id)
+        former = await self._builder.registrar.resolve(work.agent_id)
         build = await asyncio.to_thread(registration.read_build, agent)
-        if build is None or work.former is None or work.skill is None:
+        if former is not None and former.metadata.source == BUILT_IN and build is None:
+            former = None  # the workspace's own agent has versions of its own
+        work.former, work.former_sha256 = former, build.source_sha256 if build else ""
+        if build is None or former is None:
             return None
         before = build.source_sha256, build.builder_version, build.overrides_sha256, build.spec_sha256
         overrides = self._request.overrides_sha256
-        now = work.skill.source_sha256, BUILDER_VERSION, overrides, spec_sha256(work.former)
+        now = work.skill.source_sha256, BUILDER_VERSION, overrides, spec_sha256(former)
         if before != now or not await asyncio.to_thread(registration.intact, agent, build):
             return None
-        work.spec = work.former
+        work.spec = former
         self._files = dict.fromkeys(build.files, b"")
         return self._result(Status.UP_TO_DATE, output=agent)
 
     # ------------------------------------------------------------------ phases 6 and 7
 
-    async def _generate(self, work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+    async def _generate(self, work: BuildState, findings: Findings) -> Checks:
         """Phase 6: the files. Checks files_written and reads_back."""
-        if work.spec is None or work.skill is None or work.folder is None:
-            raise RuntimeError("a phase ran before the spec was there")
+        assert work.spec is not None
+        assert work.folder is not None
         self._files = agent_files(work.spec, work.skill.body, work.folder)
-        await run_to_completion(asyncio.to_thread(self._stage, work))
+        run = {f"{SKILL}/{path}" for path in work.folder.executable}
+        await run_to_completion(asyncio.to_thread(registration.write_files, self.staged, self._files, run))
         same = await asyncio.to_thread(read_agent, self.staged) == work.spec
         if not same:
             findings.error("BAD_SPEC", "agent.yaml would not say what the spec says", "agent.yaml")
         written = CheckResult("files_written", True, f"{len(self._files)} files")
         return written, CheckResult("reads_back", same)
 
-    def _stage(self, work: BuildState) -> None:
-        assert work.folder is not None
-        registration.clear_old(self._places, self._builder._now())
-        run = {f"{SKILL}/{path}" for path in work.folder.executable}
-        self._written = True
-        registration.write_files(self.staged, self._files, run)
-
-    async def _register(self, work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+    async def _register(self, work: BuildState, findings: Findings) -> Checks:
         """Phase 7: swapped in and registered. Checks registered."""
         spec = work.spec
-        if spec is None:
-            raise RuntimeError("a phase ran before the spec was there")
+        assert spec is not None
         await run_to_completion(asyncio.to_thread(self._seal, spec))
         try:
             await registration.swap_in(self.staged, spec, self._places, self._builder.registrar)
@@ -247,7 +210,6 @@ class _Run:
         work, request = self._work, self._request
         assert work.folder is not None
         assert work.decision is not None
-        built = datetime.fromtimestamp(self._builder._now(), UTC).isoformat()
         fields = {
             "agent": spec.id,
             "version": spec.version,
@@ -261,7 +223,7 @@ class _Run:
             "license": spec.metadata.license,
             "scope": PROJECT,
             "source": work.folder.source,
-            "built_at": built,
+            "built_at": datetime.now(UTC).isoformat(),
         }
         text = json.dumps(fields, indent=2, sort_keys=True) + "\n"
         registration.write_files(self.staged, {BUILD: text.encode()})

@@ -22,7 +22,7 @@ _MOST_OF_A_KIND = 50
 
 
 class Level(StrEnum):
-    """How much a finding weighs."""
+    """How much a finding weighs: a build fails for an error; a client lives with a warning."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -59,13 +59,8 @@ class Finding:
 def _code_of(problem: SpecProblem) -> str:
     name, mark, _ = problem.message.partition(": ")
     if problem.path.startswith("chaining."):
-        return (
-            "SELF_EDGE"
-            if name == "SELF_ROUTE"
-            else "WEIGHT_RANGE"
-            if "weight" in problem.path
-            else "BAD_EDGE"
-        )
+        other = "WEIGHT_RANGE" if "weight" in problem.path else "BAD_EDGE"
+        return "SELF_EDGE" if name == "SELF_ROUTE" else other
     if mark and name.isupper():
         return name
     protocol = problem.path.startswith(("handoff.receives", "handoff.returns"))
@@ -93,13 +88,8 @@ class Findings:
             return
         if self._times[kind] == _MOST_OF_A_KIND:
             message, hint = f"there are more than {_MOST_OF_A_KIND} of these; this is the next", ""
-        finding = Finding(
-            level,
-            code,
-            clean_line(message, limit=_MESSAGE),
-            clean_line(where, limit=_WHERE),
-            clean_line(hint, limit=_MESSAGE),
-        )
+        message, hint = clean_line(message, limit=_MESSAGE), clean_line(hint, limit=_MESSAGE)
+        finding = Finding(level, code, message, clean_line(where, limit=_WHERE), hint)
         if finding not in self.all:
             self._times[kind] += 1
             self.all.append(finding)
@@ -163,7 +153,7 @@ class BuildResult:
     files: tuple[str, ...] = ()
     """Those that were made, by their paths in the agent's folder; the skill's copy is none of them."""
     output_path: str = ""
-    """The agent's folder; of a failed build the staging folder, when it is kept."""
+    """The agent's folder."""
     phases: tuple[PhaseRecord, ...] = ()
     findings: tuple[Finding, ...] = ()
     choice: Choice | None = None
@@ -264,25 +254,19 @@ def build_report(result: BuildResult) -> str:
     """A result in lines: how it ended, what was noticed, what to do."""
     spec = result.spec
     who = f"{spec.id} {spec.version} ({spec.type})" if spec else "no agent"
+    wrong = next((phase for phase in reversed(result.phases) if not phase.passed), None)
     head = {
         Status.BUILT: f"built {who} in {result.output_path}",
         Status.UP_TO_DATE: f"{who} is up to date in {result.output_path}",
         Status.DRY_RUN: f"{who} would be built of {len(result.files)} files; nothing was written",
         Status.NEEDS_OPERATOR: "needs you",
-        Status.FAILED: "failed" + _in_phase(result),
+        Status.FAILED: "failed" + (f" in phase {wrong.number}, {wrong.name}" if wrong else ""),
     }[result.status]
     lines = [head, *(f"  {finding}" for finding in result.findings)]
     if result.choice is not None:
         lines.append(result.choice.question)
         if result.choice.options:
             lines.append(f"  --{result.choice.key}: {' | '.join(result.choice.options)}")
-    if result.status is Status.FAILED and result.output_path:
-        lines.append(f"  what was made so far is kept for a day in {result.output_path}")
     return "\n".join(
         clean_line(line, limit=1_000) if line[:1] != " " else f"  {clean_line(line)}" for line in lines
     )
-
-
-def _in_phase(result: BuildResult) -> str:
-    wrong = next((phase for phase in reversed(result.phases) if not phase.passed), None)
-    return f" in phase {wrong.number}, {wrong.name}" if wrong else ""

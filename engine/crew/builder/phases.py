@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -77,23 +77,20 @@ def check_files(skill: SkillDefinition, folder: SkillFolder, findings: Findings)
             if path and not re.match(r"[a-z]+:|[/$<{~]|.*[*<{]", path):
                 named.setdefault(PurePosixPath(path).as_posix(), skill.line(at))
         if (command := _COMMAND.search(line)) and shutil.which(command[1]) is None:
-            findings.warn(
-                "NO_PROGRAM", f"{command[2]} is started by {command[1]}: none is here", skill.line(at)
-            )
+            message = f"{command[2]} is started by {command[1]}: none is here"
+            findings.warn("NO_PROGRAM", message, skill.line(at))
     there = {*folder.files, *(str(above) for path in folder.files for above in PurePosixPath(path).parents)}
     missing = [path for path in named if path not in there]
     for path in missing:
         findings.warn("MISSING_FILE", f"{path} is named and is not in the folder", named[path])
-    return CheckResult(
-        "files_exist", True, f"{len(named) - len(missing)} of {len(named)} that the text names"
-    )
+    there_are = f"{len(named) - len(missing)} of {len(named)} that the text names"
+    return CheckResult("files_exist", True, there_are)
 
 
 def check_sentences(skill: SkillDefinition, spec: AgentSpec, findings: Findings) -> CheckResult:
     """Whether the sentences that say when to use the skill select its agent, and others do not."""
-    when = [
-        line for line in _SENTENCE.findall(skill.description) if _USE.search(line) and not _NOT.search(line)
-    ]
+    sentences = _SENTENCE.findall(skill.description)
+    when = [line for line in sentences if _USE.search(line) and not _NOT.search(line)]
     if not spec.selectable:
         return CheckResult("sentences", True, "never selected")
     tried = {True: when[:_MOST_SENTENCES], False: [*_UNRELATED, *_refused(skill)][:_MOST_SENTENCES]}
@@ -138,22 +135,18 @@ def merge_sidecar(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[st
     return whole
 
 
-def read_sidecar(folder: SkillFolder, findings: Findings) -> dict[str, Any] | None:
-    """The partial spec beside SKILL.md; empty where there is none, None where it cannot be read."""
-    data = folder.files.get(SIDECAR)
-    if data is None:
-        return {}
+def read_sidecar(folder: SkillFolder, findings: Findings) -> dict[str, Any]:
+    """The partial spec beside SKILL.md; empty where there is none that can be read."""
     try:
-        fields, _ = read_mapping(data.decode("utf-8-sig"), typed=True)
+        return read_mapping(folder.files[SIDECAR].decode("utf-8-sig"), typed=True)[0]
+    except KeyError:
+        return {}
     except UnicodeDecodeError:
         findings.error("BAD_SIDECAR", "is no UTF-8", SIDECAR)
     except YamlError as error:
-        findings.error(
-            "BAD_SIDECAR", str(error), f"{SIDECAR}:{error.line}", "write it as a partial agent spec"
-        )
-    else:
-        return fields
-    return None
+        where, hint = f"{SIDECAR}:{error.line}", "write it as a partial agent spec"
+        findings.error("BAD_SIDECAR", str(error), where, hint)
+    return {}
 
 
 _UNREADABLE = frozenset(
@@ -176,7 +169,11 @@ class BuildState:
     request: PendingBuild
     lacks: Lacks
     folder: SkillFolder | None = None
-    skill: SkillDefinition | None = None
+    """Read by the first phase where it is not given."""
+    ask: ModelReader | None = None
+    """Has a model read what the text alone does not tell."""
+    skill: SkillDefinition = field(init=False)
+    """There once the first phase has passed."""
     sidecar: Mapping[str, Any] = field(default_factory=dict)
     decision: TypeDecision | None = None
     draft: dict[str, Any] = field(default_factory=dict)
@@ -187,62 +184,63 @@ class BuildState:
     """What the operator has to say before the build continues."""
     former_sha256: str = ""
     """Of the source that it was built from."""
-    ask: ModelReader | None = None
-    """Has a model read what the text alone does not tell."""
 
     @property
     def agent_id(self) -> str:
         """The id, once the skill is read."""
         given = self.request.overrides.get("id", self.sidecar.get("id"))
-        if isinstance(given, str) and BuildPaths.names(given):
-            return given
-        return self.skill.id if self.skill else ""
+        return given if isinstance(given, str) and BuildPaths.names(given) else self.skill.id
 
-    def read(self, phase: int, findings: Findings) -> AgentSpec | None:
-        """The spec with what is drafted so far, sidecar and overrides above it."""
+    def read(self, phase: int) -> AgentSpec:
+        """The spec with what is drafted so far, sidecar and overrides above it.
+
+        Raises:
+            InvalidError: it is none.
+        """
         above = merge_sidecar(self.sidecar, self.request.overrides)
-        fields = merge_sidecar(
-            self.draft, {key: value for key, value in above.items() if _LATER.get(key, 2) <= phase}
-        )
-        try:
-            self.spec = parse_spec(fields)
-        except InvalidError as error:
-            findings.invalid(error)
-            return None
+        said = {key: value for key, value in above.items() if _LATER.get(key, 2) <= phase}
+        self.spec = parse_spec(merge_sidecar(self.draft, said))
         return self.spec
 
 
-async def analysis(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+Checks = tuple[CheckResult, ...]
+"""The checkpoint of a phase."""
+
+
+async def run_phase(
+    phase: Callable[[BuildState, Findings], Awaitable[Checks]], work: BuildState, findings: Findings
+) -> Checks:
+    """A phase with what it checked; a draft that makes no spec is a finding for each of its problems."""
+    try:
+        return await phase(work, findings)
+    except InvalidError as error:
+        findings.invalid(error)
+        return ()
+
+
+async def analysis(work: BuildState, findings: Findings) -> Checks:
     """Phase 1: the skill, read. Checks valid_yaml and required_fields."""
-    if work.folder is None:
-        work.folder = await asyncio.to_thread(read_folder, work.request.path, findings)
-    if work.folder is None:
+    folder = work.folder or await asyncio.to_thread(read_folder, work.request.path, findings)
+    skill = await in_thread(parse_skill, folder, findings) if folder is not None else None
+    if folder is None or skill is None:
+        yaml = folder is not None and not _UNREADABLE & {finding.code for finding in findings.errors}
         return (
-            CheckResult("valid_yaml", False, "not read"),
-            CheckResult("required_fields", False, "not read"),
+            CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
+            CheckResult("required_fields", False, "no description or no id"),
         )
-    work.skill = await in_thread(parse_skill, work.folder, findings)
-    if work.skill is not None and (length := len(work.skill.body.decode())) > WORDS_LIMIT:
-        findings.error(
-            "TOO_BIG",
-            f"the body has {length:,} characters; {WORDS_LIMIT:,} is the most",
-            f"{work.skill.file}:{work.skill.body_line}",
-            "move what is not always needed into files beside it",
-        )
-    sidecar = read_sidecar(work.folder, findings)
-    work.sidecar = sidecar or {}
-    yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
-    skill = work.skill
-    measured = f"id {work.agent_id}, {skill.structures or 'no steps'}" if skill else "no description or no id"
-    return (
-        CheckResult("valid_yaml", yaml, "a mapping" if yaml else "none"),
-        CheckResult("required_fields", skill is not None, measured),
-    )
+    work.folder, work.skill = folder, skill
+    if (length := len(skill.body.decode())) > WORDS_LIMIT:
+        message = f"the body has {length:,} characters; {WORDS_LIMIT:,} is the most"
+        hint = "move what is not always needed into files beside it"
+        findings.error("TOO_BIG", message, skill.line(1), hint)
+    work.sidecar = read_sidecar(folder, findings)
+    measured = f"id {work.agent_id}, {skill.structures or 'no steps'}"
+    return CheckResult("valid_yaml", True, "a mapping"), CheckResult("required_fields", True, measured)
 
 
-async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+async def architecture(work: BuildState, findings: Findings) -> Checks:
     """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
-    skill = _given(work.skill)
+    skill = work.skill
     typed = work.request.overrides.get("type") or work.sidecar.get("type") or skill.declared("type")
     if work.ask is not None and not typed and skill.reading.confidence <= SURE:
         try:
@@ -261,26 +259,19 @@ async def architecture(work: BuildState, findings: Findings) -> tuple[CheckResul
         work.question = Choice(clean_line(words, limit=400), ("operator", *kinds, "abort"), "type")
     work.draft = await in_thread(draft_spec, skill, decision, findings, given)
     work.draft["version"] = _version(work, skill, findings)
-    spec = work.read(2, findings)
-    if spec is None:
-        return (
-            CheckResult("type_determined", True, str(decision.type)),
-            CheckResult("model_selected", False),
-        )
-    model = spec.model.id or "the workspace's model"
+    model = work.read(2).model
+    chosen = model.id or "the workspace's model"
     sure = f", confidence {decision.confidence:g}" if decision.rule == "reading" else ""
     return (
         CheckResult("type_determined", True, f"{decision.type}, by {decision.rule}{sure}"),
-        CheckResult("model_selected", True, f"tier {spec.model.tier}: {model}"),
+        CheckResult("model_selected", True, f"tier {model.tier}: {chosen}"),
         await in_thread(check_quotes, skill),
     )
 
 
 def _version(work: BuildState, skill: SkillDefinition, findings: Findings) -> str:
     """The declared version, else the former one's next; a lower one than the registered is an error."""
-    given = next(
-        (source["version"] for source in (work.request.overrides, work.sidecar) if "version" in source), None
-    )
+    given = work.request.overrides.get("version", work.sidecar.get("version"))
     declared = read_version(str(given) if given is not None else skill.declared("version"), findings)
     former = work.former
     if former is None:
@@ -295,67 +286,52 @@ def _version(work: BuildState, skill: SkillDefinition, findings: Findings) -> st
     return declared
 
 
-async def protocol(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+async def protocol(work: BuildState, findings: Findings) -> Checks:
     """Phase 3: the handoff protocol. Checks receives_defined and returns_defined."""
-    work.draft["handoff"] = await in_thread(draft_handoffs, _given(work.skill), findings)
-    spec = work.read(3, findings)
-    if spec is None:
-        bad = {
-            finding.where.split(".")[1] for finding in findings.errors if finding.where.startswith("handoff.")
-        }
-        return (
-            CheckResult("receives_defined", "receives" not in bad),
-            CheckResult("returns_defined", "receives" in bad and len(bad) == 1),
-        )
+    work.draft["handoff"] = await in_thread(draft_handoffs, work.skill, findings)
+    spec = work.read(3)
     receives, returns = check_protocol(spec, findings)
     needs = ", ".join(spec.handoff.receives.required) or "nothing"
+    needs = f"requires {needs}, clarity {spec.handoff.receives.min_clarity:g}"
     return (
-        CheckResult(
-            "receives_defined", receives, f"requires {needs}, clarity {spec.handoff.receives.min_clarity:g}"
-        ),
+        CheckResult("receives_defined", receives, needs),
         CheckResult("returns_defined", returns, f"{spec.handoff.returns.output_format}"),
     )
 
 
-async def assembly(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+async def assembly(work: BuildState, findings: Findings) -> Checks:
     """Phase 4: the tools. Checks mcps_connected and tools_available."""
-    skill = _given(work.skill)
+    skill = work.skill
     usual = not work.sidecar and work.spec is not None and work.spec.type in _DOERS
     work.draft["tools"] = await in_thread(draft_tools, skill, findings, usual=usual)
-    spec = work.read(4, findings)
-    if spec is None:
-        return (CheckResult("tools_available", False, "the tools cannot be read"),)
+    spec = work.read(4)
     declared = merge_sidecar(work.sidecar, work.request.overrides).get("tools", {})
     read = () if "mcp_servers" in declared else [use.server for use in spec.tools.mcp_servers]
-    facts = await check_tools(spec, work.lacks, findings, read=read)
-    work.draft["tools"]["degraded"] = list(facts.degraded)
-    work.read(4, findings)
+    degraded = await check_tools(spec, work.lacks, findings, read=read)
+    work.draft["tools"]["degraded"] = degraded
+    work.read(4)
     why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
+    codes = {finding.code for finding in findings.errors}
     down = {finding.where.rpartition(".")[2] for finding in findings.all if finding.code == "MCP_NEEDED"}
     needed = f", needed and not there: {', '.join(sorted(down))}" if down else ""
-    servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded{needed}"
+    servers = f"{len(spec.tools.mcp_servers)} servers, {len(degraded)} degraded{needed}"
+    commands = f"{len(spec.tools.local)} local commands{why}"
     return (
-        CheckResult("mcps_connected", facts.connected, servers),
-        CheckResult("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
+        CheckResult("mcps_connected", "MCP_DOWN" not in codes, servers),
+        CheckResult("tools_available", "BAD_FUNCTION" not in codes, commands),
         await in_thread(check_files, skill, work.folder or SkillFolder(None), findings),
     )
 
 
-async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckResult, ...]:
+async def graph_schema(work: BuildState, findings: Findings) -> Checks:
     """Phase 5: the node and its edges, tried with its sentences. Checks schema_valid and sentences."""
-    work.draft |= draft_graph(_given(work.skill), findings)
-    spec = work.read(5, findings)
-    if spec is None or findings.errors:
+    work.draft |= draft_graph(work.skill, findings)
+    spec = work.read(5)
+    if findings.errors:
         return (CheckResult("schema_valid", False, "the rows cannot be read"),)
     found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
-    tried = await in_thread(check_sentences, _given(work.skill), spec, findings)
+    tried = await in_thread(check_sentences, work.skill, spec, findings)
     return (CheckResult("schema_valid", True, found_by), tried)
-
-
-def _given(skill: SkillDefinition | None) -> SkillDefinition:
-    if skill is None:
-        raise RuntimeError("a phase ran before the skill was read")
-    return skill
 
 
 PHASES = (

@@ -95,7 +95,6 @@ def agent_files(spec: AgentSpec, body: bytes, folder: SkillFolder) -> dict[str, 
 
 
 BUILD = "BUILD.json"
-KEPT_STAGING_S = 24 * 3600.0
 _FORMER = ".former"
 
 
@@ -211,14 +210,6 @@ def set_read_only(folder: Path) -> None:
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
 
 
-def clear_old(places: BuildPaths, now: float) -> None:
-    """Take away staging that is older than a day; blocking."""
-    with suppress(FileNotFoundError):
-        for path in places.builds.iterdir():
-            if path.name.startswith("b-") and now - path.stat().st_mtime > KEPT_STAGING_S:
-                remove_directory(path)
-
-
 class RegistrationError(Exception):
     """An agent could not be registered; the message says why."""
 
@@ -286,7 +277,11 @@ def _swap_back(staged: Path, agent: Path, former: Path) -> bool:
 
 
 def repair(places: BuildPaths) -> None:
-    """Put right what a process that died was swapping: a new version that is in its place stays. Blocking."""
+    """Put right what a process that died was swapping: a new version that is in its place stays, and what
+    was staged goes. Blocking.
+    """
+    for staged in places.builds.glob("b-*"):
+        remove_directory(staged)
     for former in places.builds.glob(f"*{_FORMER}"):
         agent = places.agent(former.name.removesuffix(_FORMER))
         if agent.exists():

@@ -73,9 +73,8 @@ def read_folder(source: Path, findings: Findings) -> SkillFolder | None:
     try:
         top = os.open(folder.resolve(strict=True), _DIRECTORY)
     except OSError as error:
-        findings.error(
-            "NO_SKILL_MD", f"{folder} cannot be read: {_why(error)}", hint="name a folder with a SKILL.md"
-        )
+        message = f"{folder} cannot be read: {_why(error)}"
+        findings.error("NO_SKILL_MD", message, hint="name a folder with a SKILL.md")
         return None
     try:
         walk.directory(top, "", 0)
@@ -138,12 +137,8 @@ class _Walk:
         self._bytes += len(data)
         if self._bytes > MOST_BYTES or len(self.files) >= MOST_FILES:
             self._full = True
-            self._found.error(
-                "TOO_BIG",
-                f"the folder has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB",
-                path,
-                "a skill's folder holds the skill only",
-            )
+            message = f"the folder has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB"
+            self._found.error("TOO_BIG", message, path, "a skill's folder holds the skill only")
             return
         self.files[path] = data
         if status.st_mode & stat.S_IXUSR:
@@ -160,22 +155,21 @@ def hashes(files: Iterable[tuple[str, bytes]]) -> dict[str, str]:
 
 
 _MOST = 64
-_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "ı": "i"}
+_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "ı": "i"}
+)
 
 
 def slug(text: str, most: int = _MOST) -> str:
     """A kebab id of a name: ASCII where it can be written so, else marked by a hash; empty for no name."""
-    folded = "".join(
-        _LETTERS.get(letter, letter) for letter in unicodedata.normalize("NFKD", text.casefold())
-    )
-    folded = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    letters = unicodedata.normalize("NFKD", text.casefold()).translate(_LETTERS)
+    folded = "".join(letter for letter in letters if not unicodedata.combining(letter))
     folded = re.sub(r"['’`]", "", folded)
     kebab = re.sub(r"[^a-z0-9]+", "-", folded).strip("-")
     lost = any(letter.isalnum() and not letter.isascii() for letter in folded)
     if lost or (text.strip() and not kebab):
-        mark = hashlib.sha256(
-            unicodedata.normalize("NFKC", text.strip()).encode("utf-8", "replace")
-        ).hexdigest()[:8]
+        whole = unicodedata.normalize("NFKC", text.strip())
+        mark = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:8]
         kebab = f"{kebab[: most - 9].rstrip('-')}-{mark}" if kebab else f"agent-{mark}"
     return kebab[:most].strip("-")
 
@@ -256,12 +250,11 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
     read = _Reader(front, findings, file)
     name = read.name(folder.name)
     description = read.description()
-    known = read.known()
+    licensed, metadata, allowed = front.fields.get("license"), read.metadata(), read.allowed()
     agent_id = slug(name)
     if not agent_id:
-        findings.error(
-            "NO_NAME", "there is no name, and the folder gives none", file, "add name: to the frontmatter"
-        )
+        message = "there is no name, and the folder gives none"
+        findings.error("NO_NAME", message, file, "add name: to the frontmatter")
     if not description.strip() or not agent_id:
         return None
     if _PLACEHOLDER.match(description):
@@ -269,10 +262,12 @@ def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | No
         findings.error("PLACEHOLDER", "the description is still the template's", read.at("description"), hint)
         return None
     return SkillDefinition(
-        **known,
         id=agent_id,
         name=name,
         description=description,
+        license=licensed if isinstance(licensed, str) else "",
+        metadata=metadata,
+        allowed_tools=allowed,
         body=parted.body,
         reading=reading,
         file=file,
@@ -313,22 +308,12 @@ class _Reader:
         """The description, whole."""
         text = self._text("description")
         if not text.strip():
-            words = "there is no description"
-            self._found.error(
-                "NO_DESCRIPTION", words, self.at("description"), "say what it does and when to use it"
-            )
+            hint = "say what it does and when to use it"
+            self._found.error("NO_DESCRIPTION", "there is no description", self.at("description"), hint)
         return text
 
-    def known(self) -> dict[str, Any]:
-        """The other fields of the standard; those of other programs are passed over."""
-        license_said = self._fields.get("license", "")
-        return {
-            "license": license_said if isinstance(license_said, str) else "",
-            "metadata": self._metadata(),
-            "allowed_tools": self._allowed(),
-        }
-
-    def _metadata(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
+        """What it says of itself besides, each entry as a text."""
         metadata = self._fields.get("metadata", {})
         if not isinstance(metadata, dict):
             if metadata:
@@ -346,14 +331,11 @@ class _Reader:
                 self._found.warn("BAD_METADATA", words, self.at("metadata"))
         return read
 
-    def _allowed(self) -> tuple[str, ...]:
+    def allowed(self) -> tuple[str, ...]:
+        """The tokens of the tools that it is allowed."""
         allowed = self._fields.get("allowed-tools", "")
         if isinstance(allowed, list):
-            return tuple(
-                dict.fromkeys(
-                    token for entry in allowed if isinstance(entry, str) for token in tokens_of(entry)
-                )
-            )
+            allowed = " ".join(entry for entry in allowed if isinstance(entry, str))
         if not isinstance(allowed, str):
             self._found.warn("BAD_TOOLS", "allowed-tools is neither text nor list", self.at("allowed-tools"))
             return ()

@@ -56,6 +56,11 @@ class Need:
     coded: set[str] = field(default_factory=set)
     """Names in code that begin as the server's does: most are tools of it, and some are keys or packages."""
 
+    def as_use(self) -> dict[str, Any]:
+        """The fields of a `ServerUse`."""
+        tools = [] if self.coded else sorted(self.tools)
+        return {"server": self.server, "tools": tools or ["*"], "required": self.required}
+
 
 def server_of(name: str) -> str:
     """The name of a server in lower case, of a name in prose; empty for none."""
@@ -143,7 +148,6 @@ def _name_tools(needs: dict[str, Need], text: str) -> None:
             (needs[server].tools if match[1] else needs[server].coded).add(match[2])
 
 
-_MOST_NAME = 64
 HANDSHAKE_S = 12.0
 """A server gives itself ten seconds; this is for one that hangs past them."""
 USUAL = ("Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash")
@@ -168,10 +172,9 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
             servers.setdefault(server, Need(server)).tools.add(named[1])
         else:
             tokens.append(token)
-    for server in [server for server in servers if len(server) > _MOST_NAME]:
-        findings.warn(
-            "UNRESOLVED_TOOL", f"{server} is too long for a server's name; it was left out", "tools"
-        )
+    for server in [server for server in servers if len(server) > _LONGEST_NAME]:
+        message = f"{server} is too long for a server's name; it was left out"
+        findings.warn("UNRESOLVED_TOOL", message, "tools")
         del servers[server]
     commands, unresolved = read_allowed(USUAL if usual and names_none(skill) else tokens)
     for token in unresolved:
@@ -179,17 +182,7 @@ def draft_tools(skill: SkillDefinition, findings: Findings, *, usual: bool = Fal
     if skill.scripts:
         words = f"{len(skill.scripts)} scripts are kept and were not run: {', '.join(skill.scripts[:5])}"
         findings.warn("SCRIPTS", words, "scripts")
-    return {
-        "local": list(commands),
-        "mcp_servers": [
-            {
-                "server": server,
-                "tools": ["*"] if need.coded else sorted(need.tools) or ["*"],
-                "required": need.required,
-            }
-            for server, need in sorted(servers.items())
-        ],
-    }
+    return {"local": list(commands), "mcp_servers": [need.as_use() for _, need in sorted(servers.items())]}
 
 
 def names_none(skill: SkillDefinition) -> bool:
@@ -198,19 +191,10 @@ def names_none(skill: SkillDefinition) -> bool:
     return not (ours or skill.allowed_tools)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFacts:
-    """What was found of an agent's tools."""
-
-    connected: bool
-    available: bool
-    degraded: tuple[str, ...]
-
-
 async def check_tools(
     spec: AgentSpec, lacks: Lacks, findings: Findings, *, read: Collection[str] = ()
-) -> ToolFacts:
-    """Connect every server, all side by side.
+) -> list[str]:
+    """Connect every server, all side by side; gives those that are down and not required.
 
     Args:
         spec: the agent.
@@ -220,7 +204,6 @@ async def check_tools(
     """
     uses = spec.tools.mcp_servers
     answers = await asyncio.gather(*(_missing(use, lacks) for use in uses))
-    connected = available = True
     degraded: list[str] = []
     for use, missing in zip(uses, answers, strict=True):
         where = f"tools.mcp_servers.{use.server}"
@@ -230,16 +213,14 @@ async def check_tools(
             words = f"the skill needs {use.server}: {missing}; no handoff to it begins before it is there"
             findings.warn("MCP_NEEDED", words, where, "add it to mcp.json, or make it optional in agent.yaml")
         elif use.required:
-            connected = False
             findings.error("MCP_DOWN", f"{use.server}: {missing}", where, "start it, or make it optional")
         else:
             degraded.append(use.server)
             findings.warn("MCP_DEGRADED", f"{use.server}: {missing}", where)
     for name in ("custom_tools", "global_actions"):
         if getattr(spec.tools, name):
-            available = False
             findings.error("BAD_FUNCTION", NO_FUNCTIONS, f"tools.{name}")
-    return ToolFacts(connected, available, tuple(degraded))
+    return degraded
 
 
 async def _missing(use: ServerUse, lacks: Lacks) -> str:

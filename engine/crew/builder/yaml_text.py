@@ -196,9 +196,8 @@ def split_frontmatter(data: bytes, findings: Findings, file: str = "SKILL.md") -
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        findings.error(
-            "ENCODING", f"is no UTF-8: byte {data[error.start]:#04x}", f"{file}:{line}", "save it as UTF-8"
-        )
+        message = f"is no UTF-8: byte {data[error.start]:#04x}"
+        findings.error("ENCODING", message, f"{file}:{line}", "save it as UTF-8")
         return None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -219,14 +218,10 @@ def _part(data: bytes, findings: Findings, file: str) -> SplitSkill | None:
         return None
     head = b"\n".join(line.removesuffix(b"\r") for line in lines[1:end])
     body = b"\n".join(lines[end + 1 :])
-    if len(head) > FRONTMATTER_BYTES:
-        findings.error(
-            "TOO_BIG", f"the frontmatter has {len(head):,} bytes; {FRONTMATTER_BYTES:,} is the most", file
-        )
-        return None
-    if len(body) > BODY_BYTES:
-        findings.error("TOO_BIG", f"the body has {len(body):,} bytes; {BODY_BYTES:,} is the most", file)
-        return None
+    for name, part, most in (("frontmatter", head, FRONTMATTER_BYTES), ("body", body, BODY_BYTES)):
+        if len(part) > most:
+            findings.error("TOO_BIG", f"the {name} has {len(part):,} bytes; {most:,} is the most", file)
+            return None
     if again := _AGAIN.match(body):
         line = end + 2 + body.count(b"\n", 0, again.start(1))
         hint = "keep one: which of them counts cannot be known"
@@ -263,12 +258,8 @@ def parse_frontmatter(parted: SplitSkill, findings: Findings, file: str = "SKILL
             findings.error(error.code, f"the frontmatter is no YAML: {error}", where, hint)
             return None
         for key in changed:
-            findings.warn(
-                "YAML_REPAIRED",
-                f"the value of {key} is no YAML as it stands ({first}) and was read as text",
-                f"{file}:{lines.get(key, 1) + 1}",
-                "put it in quotes",
-            )
+            message = f"the value of {key} is no YAML as it stands ({first}) and was read as text"
+            findings.warn("YAML_REPAIRED", message, f"{file}:{lines.get(key, 1) + 1}", "put it in quotes")
     return Frontmatter(fields, {key: line + 1 for key, line in lines.items()})
 
 

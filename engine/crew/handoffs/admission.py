@@ -20,7 +20,6 @@ from engine.crew.ontology.spec import ANYBODY, AgentSpec
 from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.ports import HandoffError, Lacks
 from engine.crew.state import CrewState, Handoff, Registered
-from engine.value import dataclass
 
 DEPTH = 6
 """Agents in a line of delegations."""
@@ -30,99 +29,69 @@ OPEN = 32
 """Open handoffs of a session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a handoff does not run."""
-
-    code: ErrorCode
-    message: str
-
-
-def refusal(
-    state: CrewState,
-    context: HandoffContext,
-    spec: AgentSpec | None,
-    caller: AgentSpec | None,
-    *,
-    registered: bool,
-    left_s: float,
-) -> Refusal | None:
-    """What speaks against a handoff, of what is known without asking anybody (questions 1 to 6).
+def _refusals(state: CrewState, handoff: Handoff, left_s: float) -> Iterator[HandoffError]:
+    """All that speaks against a handoff, of what is known without asking anybody: questions 1 to 6, in order.
 
     Args:
-        state: the crew as it is; the handoff itself may be in it.
-        context: the handoff.
-        spec: what it would run by; None where there is no such agent.
-        caller: the spec of the agent that hands over; None for the operator.
-        registered: whether it is a registered agent; sub-agents of a run are not, and their caller made them.
+        state: the crew as it is.
+        handoff: the handoff, queued.
         left_s: seconds that its parent has left.
     """
-    return next(_refusals(state, context, spec, caller, registered=registered, left_s=left_s), None)
-
-
-def _refusals(
-    state: CrewState,
-    context: HandoffContext,
-    spec: AgentSpec | None,
-    caller: AgentSpec | None,
-    *,
-    registered: bool,
-    left_s: float,
-) -> Iterator[Refusal]:
-    """All that speaks against a handoff, in the order of the questions."""
+    context, spec = handoff.context, handoff.spec
     to, entry = context.to_agent, state.agents.get(context.to_agent)
+    # Sub-agents of a run are not registered; their caller made them.
+    registered = state.registered(handoff)
     if spec is None or (registered and entry is None):
         near = nearest(to, state.agents)
         known = f"; near it: {', '.join(near)}" if near else ""
-        yield Refusal(ErrorCode.UNKNOWN_AGENT, f"no agent {to} is registered{known}")
+        yield HandoffError(ErrorCode.UNKNOWN_AGENT, f"no agent {to} is registered{known}")
         return
     if registered and entry is not None and not entry.enabled:
-        yield Refusal(ErrorCode.NOT_CALLABLE, f"{to} is disabled")
+        yield HandoffError(ErrorCode.NOT_CALLABLE, f"{to} is disabled")
     if not spec.handoff.supports.takes(context.handoff_type):
-        yield Refusal(ErrorCode.NOT_CALLABLE, f"{to} takes no {context.handoff_type}")
+        yield HandoffError(ErrorCode.NOT_CALLABLE, f"{to} takes no {context.handoff_type}")
     if registered and context.from_agent not in RESERVED:
-        yield from _routing(context, spec, caller)
+        above = state.handoff_of(handoff.caller)
+        yield from _routing(context, spec, above.spec if above is not None else None)
     yield from _limits(state, context)
     why = spec.handoff.receives.refusal(context.problem_clarity)
     if why and context.handoff_type is not HandoffType.ESCALATE:
-        yield Refusal(ErrorCode.INSUFFICIENT_CLARITY, f"{to} does not begin: {why}")
+        yield HandoffError(ErrorCode.INSUFFICIENT_CLARITY, f"{to} does not begin: {why}")
     if min(context.timeout_seconds, left_s - MARGIN_S) < LEAST_S:
         message = f"{to} would have less than {LEAST_S:.0f} s of the {left_s:.0f} s that are left"
-        yield Refusal(ErrorCode.TIMEOUT, message)
+        yield HandoffError(ErrorCode.TIMEOUT, message)
 
 
-def _routing(context: HandoffContext, spec: AgentSpec, caller: AgentSpec | None) -> Iterator[Refusal]:
+def _routing(context: HandoffContext, spec: AgentSpec, caller: AgentSpec | None) -> Iterator[HandoffError]:
     who, to = context.from_agent, context.to_agent
-    callers = spec.handoff.routing.can_be_called_by
-    if callers != ANYBODY and who not in callers:
-        yield Refusal(ErrorCode.NOT_CALLABLE, f"{to} may not be called by {who}")
+    if not spec.handoff.routing.admits(who):
+        yield HandoffError(ErrorCode.NOT_CALLABLE, f"{to} may not be called by {who}")
     if caller is not None and not reaches(caller, spec):
-        yield Refusal(ErrorCode.NOT_CALLABLE, f"{who} may not delegate to {to}")
+        yield HandoffError(ErrorCode.NOT_CALLABLE, f"{who} may not delegate to {to}")
 
 
 def reaches(caller: AgentSpec, spec: AgentSpec) -> bool:
     """Whether an agent's own routing leads to another: by name, or to one of its parts."""
-    parts = {caller.synthesizer, *((caller.debate.judge_agent,) if caller.debate is not None else ())}
+    parts = {caller.synthesizer, *caller.handoff.routing.can_delegate_to}
     if caller.debate is not None:
-        parts |= {side.agent_id for side in caller.debate.sides}
-    allowed = caller.handoff.routing.can_delegate_to
-    return spec.id in allowed or spec.id in parts
+        parts |= {caller.debate.judge_agent, *(side.agent_id for side in caller.debate.sides)}
+    return spec.id in parts
 
 
-def _limits(state: CrewState, context: HandoffContext) -> Iterator[Refusal]:
+def _limits(state: CrewState, context: HandoffContext) -> Iterator[HandoffError]:
     """Cycles, too long a line of delegations, too many open handoffs."""
     line = (*context.lineage, context.to_agent)
     if context.to_agent in context.lineage:
-        yield Refusal(ErrorCode.CYCLE, f"{context.to_agent} is in the line already: {' → '.join(line)}")
+        yield HandoffError(ErrorCode.CYCLE, f"{context.to_agent} is in the line already: {' → '.join(line)}")
     if len(line) > DEPTH:
-        yield Refusal(ErrorCode.DEPTH_LIMIT, f"it would be agent {len(line)} of {DEPTH} in a line")
+        yield HandoffError(ErrorCode.DEPTH_LIMIT, f"it would be agent {len(line)} of {DEPTH} in a line")
     others = [other for other in state.open() if other.id != context.handoff_id]
     beside = sum(other.context.parent_id == context.parent_id for other in others) if context.parent_id else 0
     if beside >= FANOUT:
         message = f"{beside} handoffs are open below its parent; {FANOUT} at most"
-        yield Refusal(ErrorCode.FANOUT_LIMIT, message)
+        yield HandoffError(ErrorCode.FANOUT_LIMIT, message)
     if len(others) >= OPEN:
-        yield Refusal(ErrorCode.FANOUT_LIMIT, f"{len(others)} handoffs are open; {OPEN} at most")
+        yield HandoffError(ErrorCode.FANOUT_LIMIT, f"{len(others)} handoffs are open; {OPEN} at most")
 
 
 def nearest(name: str, among: Iterable[str]) -> tuple[str, ...]:
@@ -162,7 +131,7 @@ class AdmissionChecks:
     def __init__(self, lacks: Lacks, no_budget: Callable[[str], str]) -> None:
         self._lacks, self._no_budget = lacks, no_budget
 
-    async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> Refusal | None:
+    async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> HandoffError | None:
         """Why a handoff may not run; the first reason counts.
 
         Args:
@@ -170,28 +139,16 @@ class AdmissionChecks:
             handoff: the handoff, queued.
             left_s: seconds that its parent has left.
         """
-        above = state.handoff_of(handoff.caller)
-        refused = refusal(
-            state,
-            handoff.context,
-            handoff.spec,
-            above.spec if above is not None else None,
-            registered=state.registered(handoff),
-            left_s=left_s,
-        )
+        refused = next(_refusals(state, handoff, left_s), None)
         if refused is not None or handoff.spec is None:
             return refused
-        if down := await self._down(handoff.spec):
-            return Refusal(ErrorCode.TOOL_UNAVAILABLE, down)
-        if why := self._no_budget(handoff.caller):
-            return Refusal(ErrorCode.BUDGET, why)
-        return None
-
-    async def _down(self, spec: AgentSpec) -> str:
-        for use in spec.tools.mcp_servers:
+        for use in handoff.spec.tools.mcp_servers:
             if use.required and (why := await self._lacks(use.server, use.tools)):
-                return f"{spec.id} needs the server {use.server}: {why}"
-        return ""
+                message = f"{handoff.spec.id} needs the server {use.server}: {why}"
+                return HandoffError(ErrorCode.TOOL_UNAVAILABLE, message)
+        if why := self._no_budget(handoff.caller):
+            return HandoffError(ErrorCode.BUDGET, why)
+        return None
 
 
 class AgentRegistry:

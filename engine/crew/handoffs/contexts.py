@@ -41,7 +41,6 @@ from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.value import dataclass
 
-NewId = Callable[[], str]
 OUTPUT = 200_000
 """Characters of an output that are kept."""
 TRANSFER_S = 86_400
@@ -67,22 +66,14 @@ class SessionContext:
 
     session: str
     now: Callable[[], datetime]
-    new_id: NewId = new_handoff_id
 
 
 def _conversation(setting: SessionContext, parent: Handoff) -> ConversationSummary:
     """The conversation: what the parent received, with the turns since."""
-    given = parent.context.conversation
-    kept_turns = parent.progress.get(TURNS)
-    turns = (
-        [turn for turn in kept_turns if isinstance(turn, Mapping)]
-        if isinstance(kept_turns, list | tuple)
-        else []
-    )
-    at = setting.now()
-    messages = [{"role": turn.get("role"), "text": turn.get("text"), "at": at} for turn in turns]
-    if not messages:
+    given, turns = parent.context.conversation, parent.progress.get(TURNS) or ()
+    if not turns:
         return given
+    messages = [{**turn, "at": setting.now()} for turn in turns]
     kept = {
         "recent_messages": [*given.recent_messages, *messages],
         "turn_count": given.turn_count + len(turns),
@@ -112,9 +103,7 @@ def operator_context(
         known = clarity_from(clarity if clarity is not None else state.clarity or {"what": ask.task[:8_000]})
         given: dict[str, Any] = {
             **_asked(ask),
-            "handoff_id": _fresh(state, setting),
-            "timestamp": setting.now(),
-            "session_id": setting.session,
+            **_stamp(state, setting),
             "problem_clarity": known,
             "from_agent": USER,
             "handoff_type": kind,
@@ -143,11 +132,10 @@ def child_context(
     """
     above = parent.context
     changes: dict[str, Any] = {
+        **_stamp(state, setting),
         "timeout_seconds": 300,
         **_asked(ask),
         "priority": max(ask.priority, parent.priority),
-        "timestamp": setting.now(),
-        "session_id": setting.session,
         "from_agent": above.to_agent,
         "return_to": above.to_agent,
         "return_behavior": ReturnBehavior.SYNTHESIZE,
@@ -167,7 +155,7 @@ def child_context(
         if (known := clarity_of(parent.progress)) is not None:
             changes["problem_clarity"] = ProblemClarity.read(known)
         changes["conversation"] = _conversation(setting, parent)
-        context = above.derive(new_id=lambda: _fresh(state, setting), **changes)
+        context = above.derive(**changes)
         if kind is HandoffType.TRANSFER:
             context = context.model_copy(update={"parent_id": "", "root_id": ""})
     except InvalidError as error:
@@ -192,9 +180,7 @@ def retry_context(
         known = ProblemClarity.read(state.clarity)
     context = handoff.context.model_copy(
         update={
-            "handoff_id": _fresh(state, setting),
-            "timestamp": setting.now(),
-            "session_id": setting.session,
+            **_stamp(state, setting),
             "retry_of": handoff.id,
             "attempt": handoff.context.attempt + 1,
             "priority": handoff.priority,
@@ -203,19 +189,6 @@ def retry_context(
     )
     spec = None if state.registered(handoff) else handoff.spec
     return HandoffDraft(context, spec, handoff.caller if caller is None else caller, handoff.group, actor)
-
-
-def rejected_result(to: str, who: str, error: HandoffError, *, handoff: str) -> HandoffResult:
-    """The result of a handoff that could not even be written down."""
-    return HandoffResult(
-        handoff_id=handoff,
-        from_agent=to,
-        to_agent=who,
-        success=False,
-        error=error.message,
-        error_code=error.code,
-        state=HandoffState.REJECTED,
-    )
 
 
 def failed_result(
@@ -240,7 +213,8 @@ def failed_result(
 
 
 def _asked(ask: HandoffRequest) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    limit = {"timeout_seconds": ask.timeout_s} if ask.timeout_s is not None else {}
+    return {
         "to_agent": ask.to,
         "task_description": ask.task,
         "expected_output": ask.expected,
@@ -248,14 +222,15 @@ def _asked(ask: HandoffRequest) -> dict[str, Any]:
         "ignore_areas": ask.ignore,
         "priority": ask.priority,
         "metadata": ask.metadata,
+        **limit,
     }
-    return given | ({"timeout_seconds": ask.timeout_s} if ask.timeout_s is not None else {})
 
 
-def _fresh(state: CrewState, setting: SessionContext) -> str:
-    while (made := setting.new_id()) in state.handoffs:
+def _stamp(state: CrewState, setting: SessionContext) -> dict[str, Any]:
+    """What each new handoff has of its own."""
+    while (made := new_handoff_id()) in state.handoffs:
         pass
-    return made
+    return {"handoff_id": made, "timestamp": setting.now(), "session_id": setting.session}
 
 
 HANDOFF = "h-"
@@ -287,8 +262,8 @@ async def read_sources(names: Sequence[str], state: CrewState, root: Path) -> di
     """
     texts: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        text = _returned(name, state) if name.startswith(HANDOFF) else None
-        texts[name] = text if text is not None else await asyncio.to_thread(_file, name, root)
+        returned = name.startswith(HANDOFF)
+        texts[name] = _returned(name, state) if returned else await asyncio.to_thread(_file, name, root)
     size = sum(len(text.encode("utf-8", "replace")) for text in texts.values())
     if size > BYTES:
         raise _refusal(f"the sources have {size:,} bytes together; {BYTES:,} are taken: give parts of them")

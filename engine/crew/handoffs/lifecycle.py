@@ -10,10 +10,10 @@ from engine.core.reasons import Reason
 from engine.core.text import clean_line
 from engine.crew.event_stream import EventStream
 from engine.crew.handoffs.admission import AdmissionChecks
-from engine.crew.handoffs.contexts import HandoffDraft, SessionContext, failed_result, retry_context
-from engine.crew.handoffs.schedule import LEAST_S, MARGIN_S, Permits, needs_model
-from engine.crew.handoffs.transitions import HandoffEndings, HandoffTransitions, OpenHandoff
-from engine.crew.ontology.kinds import ErrorCode, HandoffState, check_move
+from engine.crew.handoffs.contexts import HandoffDraft, SessionContext, retry_context
+from engine.crew.handoffs.schedule import LEAST_S, MARGIN_S, Permits
+from engine.crew.handoffs.transitions import HandoffTransitions, OpenHandoff
+from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState, check_move
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ports import HandoffError, Worker
 from engine.crew.state import CrewState, Handoff
@@ -43,10 +43,8 @@ class Handoffs:
     ) -> None:
         self.stream, self.clock, self.setting = stream, clock, setting
         self._checks, self.permits = checks, permits
-        self.moves = HandoffTransitions(stream, clock, setting)
+        self.moves = HandoffTransitions(stream, clock)
         """Takes handoffs from state to state, and knows those that are open."""
-        self.endings = HandoffEndings(self.moves)
-        """Ends them early."""
         permits.freed = self.dispatch
 
     @property
@@ -95,7 +93,7 @@ class Handoffs:
             await self.stream.commit()
         except BaseException:
             if self.state.handoffs[name].open and not self.moves.closing:
-                self.endings.cut(name, HandoffState.CANCELLED, ErrorCode.CANCELLED, "it was withdrawn")
+                self.moves.cut(name, HandoffState.CANCELLED, ErrorCode.CANCELLED, "it was withdrawn")
             raise
         return name
 
@@ -124,10 +122,7 @@ class Handoffs:
         if not self.state.handoffs[name].open or self.moves.live[name].doomed:
             return
         if refused is not None:
-            message = clean_line(refused.message)
-            result = failed_result(handoff, refused.code, message, HandoffState.REJECTED)
-            why = Reason("handoff.failed", error_code=refused.code, message=message)
-            self.moves.finish(name, HandoffState.REJECTED, result, reason=why)
+            self.moves.fail(name, refused.code, clean_line(refused.message), HandoffState.REJECTED)
             return
         self.moves.line.join(name)
         self.dispatch()
@@ -138,7 +133,8 @@ class Handoffs:
             handoff = self.state.handoffs[turn.name]
             if handoff.spec is None or self.moves.closing or turn not in self.moves.line.turns:
                 continue
-            if needs_model(handoff.spec.type) and not self.permits.admits(self.moves.line.urgency(turn)):
+            asks_first = handoff.spec.type is AgentType.GUIDED
+            if not asks_first and not self.permits.admits(self.moves.line.urgency(turn)):
                 continue
             self.moves.line.leave(turn)
             self._begin(handoff)
@@ -147,9 +143,7 @@ class Handoffs:
         limit = min(float(handoff.context.timeout_seconds), self._left(handoff) - MARGIN_S)
         if limit < LEAST_S:
             message = f"{handoff.context.from_agent} has no time left for it"
-            result = failed_result(handoff, ErrorCode.TIMEOUT, message, HandoffState.REJECTED)
-            why = Reason("handoff.failed", error_code="TIMEOUT", message=message)
-            self.moves.finish(handoff.id, HandoffState.REJECTED, result, reason=why)
+            self.moves.fail(handoff.id, ErrorCode.TIMEOUT, message, HandoffState.REJECTED)
             return
         self.moves.move(handoff.id, HandoffState.RUNNING, limit_s=limit)
         self.moves.deadlines.begin(handoff.id, limit)
@@ -199,7 +193,7 @@ class Handoffs:
                 await live.done.wait()
         except asyncio.CancelledError:
             if own and not self.moves.closing:
-                await self.endings.cancel(name, "who waited for it was cancelled")
+                await self.moves.cancel(name, "who waited for it was cancelled")
             raise
         result = self.state.handoffs[name].result
         assert result is not None

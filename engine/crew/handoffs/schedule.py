@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import inf
 
 from engine.core.ports import Clock
@@ -24,9 +24,9 @@ LEAST_S = 1.0
 """Seconds below which a child does not begin at all."""
 
 
-def utc_after(clock: Clock, plus: float = 0.0) -> datetime:
-    """The clock's time, aware, in UTC, that many seconds later."""
-    return datetime.fromisoformat(clock.now()) + timedelta(seconds=plus)
+def time_of(clock: Clock) -> datetime:
+    """The clock's time, aware, in UTC."""
+    return datetime.fromisoformat(clock.now())
 
 
 class Stopwatch:
@@ -82,51 +82,31 @@ class Alarms:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._due: dict[str, tuple[float, Callable[[], None]]] = {}
-        self._poked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[str, asyncio.Task[None]] = {}
 
     def set(self, name: str, seconds: float, then: Callable[[], None]) -> None:
         """Call `then` after some seconds; one of the same name is replaced."""
-        self._due[name] = (self._clock.monotonic() + seconds, then)
-        self._poked.set()
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._watch(), name="crew alarms")
+        self.drop(name)
+        self._waiting[name] = asyncio.create_task(self._ring(name, seconds, then), name=f"alarm {name}")
 
     def drop(self, name: str) -> None:
         """Forget one, if it is there."""
-        if self._due.pop(name, None) is not None:
-            self._poked.set()
+        if (waiting := self._waiting.pop(name, None)) is not None:
+            waiting.cancel()
 
     async def close(self) -> None:
         """Forget all."""
-        self._due.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        waiting = tuple(self._waiting.values())
+        for name in tuple(self._waiting):
+            self.drop(name)
+        await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def _watch(self) -> None:
-        while self._due:
-            self._poked.clear()
-            first = min((due for due, _ in self._due.values()), default=inf)
-            left = first - self._clock.monotonic()
-            if left > 0:
-                await self._wait(left)
-            now = self._clock.monotonic()
-            for name, (due, then) in list(self._due.items()):
-                if due <= now and name in self._due:
-                    del self._due[name]
-                    then()
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait some seconds, or until an alarm is set or dropped."""
-        waits = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._poked.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+    async def _ring(self, name: str, seconds: float, then: Callable[[], None]) -> None:
+        due = self._clock.monotonic() + seconds
+        while (left := due - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
+        del self._waiting[name]
+        then()
 
 
 class Deadlines:
@@ -313,8 +293,3 @@ class Permits:
             self._line.leave(turn)
             self.in_use += 1
             turn.granted.set()
-
-
-def needs_model(kind: str) -> bool:
-    """Whether a type of agent calls a model before anything else; a guided one asks the operator first."""
-    return kind != "guided"

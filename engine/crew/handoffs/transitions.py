@@ -12,7 +12,7 @@ from engine.core.ports import Clock
 from engine.core.reasons import Reason, clean_reason
 from engine.core.text import clean_line
 from engine.crew.event_stream import EventStream
-from engine.crew.handoffs.contexts import SessionContext, failed_result
+from engine.crew.handoffs.contexts import failed_result
 from engine.crew.handoffs.schedule import Deadlines, WaitingQueue
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, check_move
 from engine.crew.ontology.results import HandoffResult, Usage
@@ -20,6 +20,10 @@ from engine.crew.ports import Worker
 from engine.crew.state import CrewState, Handoff
 
 T = TypeVar("T")
+
+
+CLEANUP_S = 5.0
+"""Seconds that a run has to end in."""
 
 
 @dataclass(slots=True)
@@ -36,16 +40,17 @@ class OpenHandoff:
 
 
 class HandoffTransitions:
-    """Takes handoffs from state to state.
+    """Takes handoffs from state to state, and ends them early: cancelled, out of time or withdrawn.
+
+    What is below one ends first, then what is asked of the operator, then the run, whose text so far is kept.
 
     Args:
         stream: the stream of their events.
         clock: the engine's.
-        setting: the session.
     """
 
-    def __init__(self, stream: EventStream, clock: Clock, setting: SessionContext) -> None:
-        self.stream, self.clock, self.setting = stream, clock, setting
+    def __init__(self, stream: EventStream, clock: Clock) -> None:
+        self.stream, self.clock = stream, clock
         self.line = WaitingQueue(clock.monotonic, self.priority)
         self.live: dict[str, OpenHandoff] = {}
         self.worker: Worker | None = None
@@ -56,6 +61,8 @@ class HandoffTransitions:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.stopping: asyncio.Task[None] | None = None
         """Ends the runs that the last session left."""
+        self.close_requests: Callable[[str], None] = lambda _handoff: None
+        """Cancels what is asked of the operator about a handoff, before it ends."""
 
     @property
     def state(self) -> CrewState:
@@ -147,8 +154,7 @@ class HandoffTransitions:
             self.stream.append(usage)
         self.line.drop(name)
         self.deadlines.end(name)
-        live = self.live.setdefault(name, OpenHandoff())
-        live.done.set()
+        self.live.setdefault(name, OpenHandoff()).done.set()
         for notify in self.ended:
             notify(self.state.handoffs[name], result)
 
@@ -194,24 +200,7 @@ class HandoffTransitions:
         if not live.waits and handoff.state is HandoffState.WAITING_HUMAN and not live.doomed:
             self.move(name, HandoffState.RUNNING, reason=Reason("handoff.settled", request=why))
 
-
-CLEANUP_S = 5.0
-"""Seconds that a run has to end in."""
-
-
-class HandoffEndings:
-    """Ends handoffs before their work is done: cancelled, out of time or withdrawn.
-
-    What is below ends first, then what is asked of the operator, then the run, whose text so far is kept.
-
-    Args:
-        moves: takes the handoffs to their last state.
-    """
-
-    def __init__(self, moves: HandoffTransitions) -> None:
-        self._moves = moves
-        self.close_requests: Callable[[str], None] = lambda _handoff: None
-        """Cancels what is asked of the operator about a handoff, before it ends."""
+    # -------------------------------------------------------------- ends before the work is done
 
     async def cancel(
         self, name: str, reason: str, *, actor: str = "system", keep_below: bool = False
@@ -226,7 +215,7 @@ class HandoffEndings:
             actor: who wants it.
             keep_below: whether what it handed over continues.
         """
-        if not self._moves.state.handoffs[name].open:
+        if not self.state.handoffs[name].open:
             return False
         cut = self.cut(
             name, HandoffState.CANCELLED, ErrorCode.CANCELLED, reason, actor=actor, keep_below=keep_below
@@ -245,21 +234,21 @@ class HandoffEndings:
         keep_below: bool = False,
     ) -> asyncio.Task[None]:
         """Begin to end a handoff: what is below first, then what it asks, then its run; gives the task."""
-        live = self._moves.live.setdefault(name, OpenHandoff())
+        live = self.live.setdefault(name, OpenHandoff())
         if live.cutting is None:
             live.doomed = True
-            self._moves.line.drop(name)
+            self.line.drop(name)
             if not keep_below:
                 for child in self.below(name):
-                    self._moves.live[child].doomed = True
+                    self.live[child].doomed = True
             work = self._cut(name, target, code, reason, actor, keep_below=keep_below)
-            live.cutting = self._moves.start_task(work, f"end {name}")
+            live.cutting = self.start_task(work, f"end {name}")
         return live.cutting
 
     def below(self, name: str) -> list[str]:
         """All open handoffs below one."""
         ids: list[str] = []
-        for child in self._moves.state.children(name):
+        for child in self.state.children(name):
             ids += self.below(child.id)
             ids += [child.id] if child.open else []
         return ids
@@ -270,21 +259,21 @@ class HandoffEndings:
         if not keep_below:
             await self.cut_below(name, Reason("handoff.above", handoff=name, why=reason), actor)
         self.close_requests(name)
-        run, text = self._moves.state.handoffs[name].run, ""
-        if run and self._moves.worker is not None:
-            text = self._moves.worker.streamed(run)
-        spent = self._moves.deadlines.spent_s(name)
+        run, text = self.state.handoffs[name].run, ""
+        if run and self.worker is not None:
+            text = self.worker.streamed(run)
+        spent = self.deadlines.spent_s(name)
         await self.stopped(name, reason)
-        handoff = self._moves.state.handoffs[name]
+        handoff = self.state.handoffs[name]
         if handoff.open:
             result = failed_result(handoff, code, clean_line(reason), target, output=text, duration_s=spent)
-            self._moves.finish(name, target, result, reason=clean_reason(reason), actor=actor)
+            self.finish(name, target, result, reason=clean_reason(reason), actor=actor)
 
     async def cut_below(self, name: str, reason: str, actor: str = "system") -> None:
         """End all that is below a handoff, the deepest first."""
         cuts = [
             self.cut(child.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, reason, actor=actor)
-            for child in self._moves.state.children(name)
+            for child in self.state.children(name)
             if child.open
         ]
         if cuts:
@@ -292,26 +281,26 @@ class HandoffEndings:
 
     async def stopped(self, name: str, reason: str) -> None:
         """End the run of a handoff, within the time that it has for that."""
-        work = self._moves.start_task(self._stop(name, reason), f"stop {name}")
-        limit = asyncio.ensure_future(self._moves.clock.sleep(CLEANUP_S))
+        work = self.start_task(self._stop(name, reason), f"stop {name}")
+        limit = asyncio.ensure_future(self.clock.sleep(CLEANUP_S))
         await asyncio.wait({work, limit}, return_when=asyncio.FIRST_COMPLETED)
         limit.cancel()
-        beginning = self._moves.live[name].beginning
+        beginning = self.live[name].beginning
         stopped = work.done() and not work.cancelled() and work.exception() is None
         if beginning is not None and not stopped:
             beginning.cancel()
 
     async def _stop(self, name: str, reason: str) -> None:
-        beginning = self._moves.live[name].beginning
+        beginning = self.live[name].beginning
         if beginning is not None and not beginning.done():
             await asyncio.wait([beginning])
-        run = self._moves.state.handoffs[name].run
-        if self._moves.worker is not None and run:
-            await self._moves.worker.stop(run, reason)
+        run = self.state.handoffs[name].run
+        if self.worker is not None and run:
+            await self.worker.stop(run, reason)
 
     def expire(self, name: str) -> None:
         """The deadline of a handoff has come."""
-        handoff = self._moves.state.handoffs[name]
-        if handoff.state is HandoffState.RUNNING and not self._moves.live[name].doomed:
+        handoff = self.state.handoffs[name]
+        if handoff.state is HandoffState.RUNNING and not self.live[name].doomed:
             message = f"it took longer than {handoff.limit_s:.0f} s"
             self.cut(name, HandoffState.TIMED_OUT, ErrorCode.TIMEOUT, message)

@@ -177,9 +177,7 @@ def begin(spec: DebateSpec, motion: str) -> Debate:
     """
     text = single_spaced(spec.motion or motion)
     if not text:
-        raise InvalidError(
-            "debate", (SpecProblem(path="motion", message="a sentence that can be decided is needed"),)
-        )
+        raise InvalidError("debate", (SpecProblem("motion", "a sentence that can be decided is needed"),))
     return Debate(motion=text[:TEXT_MOST], spec=spec, rounds=spec.rounds)
 
 
@@ -191,9 +189,8 @@ def parse_turn(debate: Debate, side: str, given: Mapping[str, Any]) -> tuple[Tur
     """
     turn = TurnAnswer.read(given, "turn")
     wrong: list[str] = []
-    words = count_words(
-        " ".join((turn.restated, *(r.text for r in turn.replies), *(c.text for c in turn.claims)))
-    )
+    texts = [turn.restated, *(reply.text for reply in turn.replies), *(claim.text for claim in turn.claims)]
+    words = sum(map(count_words, texts))
     if words > debate.spec.max_words:
         wrong.append(f"say it in {debate.spec.max_words} words; these are {words}")
     if debate.now == 0:
@@ -231,33 +228,22 @@ def close_round(
         claims |= {claim.id: claim for claim in added}
         _apply(claims, replies, side, debate.now)
     _settle(claims, debate.now)
-    after = debate.model_copy(
-        update={
-            "claims": tuple(claims.values()),
-            "turns": (*debate.turns, *turns),
-            "closed": debate.now,
-            "notes": (),
-        }
-    )
+    changed = {"claims": tuple(claims.values()), "turns": (*debate.turns, *turns), "notes": ()}
+    after = debate.model_copy(update={**changed, "closed": debate.now})
     return after.model_copy(update={"ended": _why_over(debate, after, turns)})
 
 
 def _turn(
     debate: Debate, side: str, turn_answer: TurnAnswer, sources: Mapping[str, str]
 ) -> tuple[Turn, list[Claim], list[Reply]]:
-    replies, dropped = _replies(debate, side, turn_answer)
-    kept = [*replies, *_own(debate, side, turn_answer)]
-    added: list[Claim] = []
-    if debate.last and turn_answer.claims:
-        dropped += [
-            f"new claim in the last round: {single_spaced(claim.text)[:80]}" for claim in turn_answer.claims
-        ]
-    else:
-        before = sum(claim.side == side for claim in debate.claims)
-        added = [
-            _claim(debate, side, before + number, claim, sources)
-            for number, claim in enumerate(turn_answer.claims, 1)
-        ]
+    replies, own, dropped = _replies(debate, side, turn_answer)
+    kept, added = [*replies, *own], list[Claim]()
+    before = 1 + sum(claim.side == side for claim in debate.claims)
+    for number, claim in enumerate(turn_answer.claims, before):
+        if debate.last:
+            dropped.append(f"new claim in the last round: {single_spaced(claim.text)[:80]}")
+        else:
+            added.append(_claim(debate, side, number, claim, sources))
     turn = Turn(
         side=side,
         round=debate.now,
@@ -271,47 +257,34 @@ def _turn(
     return turn, added, kept
 
 
-def _replies(debate: Debate, side: str, turn: TurnAnswer) -> tuple[list[Reply], list[str]]:
-    """The answers to claims of others that stand, and what was dropped."""
-    kept, dropped = [], []
+def _replies(debate: Debate, side: str, turn: TurnAnswer) -> tuple[list[Reply], list[Reply], list[str]]:
+    """The answers to claims of others that stand, what it says of its own, and what was dropped."""
+    others, own, dropped = [], [], []
     for reply in turn.replies:
         claim = debate.claim(reply.claim)
+        attacks = reply.kind in ("refute", "undercut")
         if claim is None:
             dropped.append(f"{reply.claim} is no claim")
+        elif claim.side == side and attacks:
+            dropped.append(f"{reply.claim} is its own: a side does not change sides")
         elif claim.side == side:
-            if reply.kind in ("refute", "undercut"):
-                dropped.append(f"{reply.claim} is its own: a side does not change sides")
-        elif reply.kind not in ("refute", "undercut"):
+            own += [reply] if claim.status is ClaimStatus.STANDING else []
+        elif not attacks:
             dropped.append(f"{reply.claim} is not its own to {reply.kind}")
         elif claim.status is not ClaimStatus.STANDING:
             dropped.append(f"{reply.claim} is {claim.status} already")
         else:
-            kept.append(reply)
-    return kept, dropped
-
-
-def _own(debate: Debate, side: str, turn: TurnAnswer) -> list[Reply]:
-    return [
-        reply
-        for reply in turn.replies
-        if reply.kind in ("concede", "defend")
-        and (claim := debate.claim(reply.claim)) is not None
-        and claim.side == side
-        and claim.status is ClaimStatus.STANDING
-    ]
+            others.append(reply)
+    return others, own, dropped
 
 
 def _claim(debate: Debate, side: str, number: int, given: _Given, sources: Mapping[str, str]) -> Claim:
     checked = tuple(
-        Evidence(
-            source=quote.source,
-            quote=quote.quote,
-            verified=bool(quote.quote.strip()) and quoted(quote.quote, sources, quote.source or None),
-        )
-        for quote in given.evidence
+        each.model_copy(update={"verified": quoted(each.quote, sources, each.source or None)})
+        for each in given.evidence
     )
     rule = debate.spec.evidence
-    doubtful = any(not quote.verified for quote in checked) or (rule == "required" and not checked)
+    doubtful = any(not each.verified for each in checked) or (rule == "required" and not checked)
     return Claim(
         id=f"{side}{number}",
         side=side,
@@ -324,13 +297,14 @@ def _claim(debate: Debate, side: str, number: int, given: _Given, sources: Mappi
 
 def _apply(claims: dict[str, Claim], replies: Sequence[Reply], side: str, now: int) -> None:
     for reply in replies:
-        claim = claims[reply.claim]
+        claim, changed = claims[reply.claim], dict[str, Any]()
         if reply.kind == "concede":
-            claims[claim.id] = claim.model_copy(update={"status": ClaimStatus.CONCEDED, "attacked": None})
+            changed = {"status": ClaimStatus.CONCEDED, "attacked": None}
         elif reply.kind == "defend" and claim.attacked is not None and claim.attacked < now:
-            claims[claim.id] = claim.model_copy(update={"attacked": None})
+            changed = {"attacked": None}
         elif reply.kind in ("refute", "undercut") and claim.attacked is None:
-            claims[claim.id] = claim.model_copy(update={"attacked": now})
+            changed = {"attacked": now}
+        claims[claim.id] = claim.model_copy(update=changed)
 
 
 def _settle(claims: dict[str, Claim], now: int) -> None:
@@ -354,9 +328,8 @@ def _why_over(before: Debate, after: Debate, turns: Sequence[Turn]) -> str:
         recommended = {turn.recommends.casefold().strip(" .!") for turn in turns}
         if len(recommended) == 1 and recommended != {""}:
             return "consensus"
-        same = [claim.status for claim in before.claims] == [claim.status for claim in after.claims]
-        attacked = [claim.attacked for claim in before.claims] == [claim.attacked for claim in after.claims]
-        if same and attacked:
+        stand = [[(claim.status, claim.attacked) for claim in each.claims] for each in (before, after)]
+        if stand[0] == stand[1]:
             return "nothing new"
     return "rounds done" if after.closed >= after.rounds else ""
 

@@ -85,13 +85,13 @@ def parse_judgement(debate: Debate, given: Mapping[str, Any]) -> Judgement:
     problems = []
     if judgement.winner not in (*debate.labels, SYNTHESIS, UNDECIDED):
         known = ", ".join((*debate.labels, SYNTHESIS, UNDECIDED))
-        problems.append(SpecProblem(path="winner", message=f"{judgement.winner[:40]!r} is none of {known}"))
+        problems.append(SpecProblem("winner", f"{judgement.winner[:40]!r} is none of {known}"))
     for ident in judgement.decisive_claim_ids:
         claim = debate.claim(ident)
         if claim is None or claim.status is not ClaimStatus.STANDING:
             state = "no claim" if claim is None else claim.status.value
             message = f"{ident[:20]} is {state}; only standing claims decide"
-            problems.append(SpecProblem(path="decisive_claim_ids", message=message))
+            problems.append(SpecProblem("decisive_claim_ids", message))
     if problems:
         raise InvalidError("judgement", tuple(problems))
     return judgement

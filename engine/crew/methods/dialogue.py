@@ -87,10 +87,9 @@ def answer(steps: Sequence[GuidedStep], session: GuidedSession, value: object) -
     step = _active(steps, session)
     given = checked_answer(step, value)
     before = session.of(step.id)
-    states = {**session.steps, step.id: StepState(status=StepStatus.ANSWERED, value=given)}
-    if before.status is not StepStatus.PENDING and before.value != given:
-        states = _stale_behind(steps, states, step.id)
-    return _on(steps, _with(session, steps=states), step.id)
+    changed = before.status is not StepStatus.PENDING and before.value != given
+    after = StepState(status=StepStatus.ANSWERED, value=given)
+    return _settled(steps, session, step.id, after, changed=changed)
 
 
 def confirm(steps: Sequence[GuidedStep], session: GuidedSession, step_id: str = "") -> GuidedSession:
@@ -132,11 +131,9 @@ def skip(steps: Sequence[GuidedStep], session: GuidedSession, reason: str = "") 
         raise MoveRefused(f"{step.title!r} is required and cannot be skipped; the result needs it")
     if not step.skippable:
         raise MoveRefused(f"{step.title!r} cannot be skipped: the agent says so")
-    before = session.of(step.id)
-    states = {**session.steps, step.id: StepState(status=StepStatus.SKIPPED, reason=reason.strip())}
-    if before.status in (StepStatus.ANSWERED, StepStatus.STALE):
-        states = _stale_behind(steps, states, step.id)
-    return _on(steps, _with(session, steps=states), step.id)
+    said = session.of(step.id).status in (StepStatus.ANSWERED, StepStatus.STALE)
+    after = StepState(status=StepStatus.SKIPPED, reason=reason.strip())
+    return _settled(steps, session, step.id, after, changed=said)
 
 
 def jump(steps: Sequence[GuidedStep], session: GuidedSession, step_id: str) -> GuidedSession:
@@ -152,7 +149,8 @@ def jump(steps: Sequence[GuidedStep], session: GuidedSession, step_id: str) -> G
     if step.id not in session.history and not session.of(step.id).status.settled and open_ones:
         titles = ", ".join(_step(steps, name).title for name in open_ones)
         raise MoveRefused(f"{step.title!r} needs an answer to {titles} first")
-    return _with(session, active=step.id, history=_visited(session))
+    visited = session.history if session.active is None else (*session.history, session.active)
+    return _with(session, active=step.id, history=visited)
 
 
 def leave(session: GuidedSession) -> GuidedSession:
@@ -212,9 +210,8 @@ def export(title: str, steps: Sequence[GuidedStep], session: GuidedSession) -> s
             StepStatus.PENDING: "*not answered*",
             StepStatus.SKIPPED: "*skipped*" + (f": {state.reason}" if state.reason else ""),
         }.get(state.status) or _shown(state.value)
-        blocks.append(
-            f"## {step.title}\n{fields}" + ("\n*(stale)*" if state.status is StepStatus.STALE else "")
-        )
+        stale_mark = "\n*(stale)*" if state.status is StepStatus.STALE else ""
+        blocks.append(f"## {step.title}\n{fields}{stale_mark}")
     return "\n\n".join(blocks)
 
 
@@ -339,27 +336,22 @@ def _next(steps: Sequence[GuidedStep], session: GuidedSession) -> str | None:
     return next(iter(stale(session)), None)
 
 
-def _visited(session: GuidedSession) -> tuple[str, ...]:
-    return session.history if session.active is None else (*session.history, session.active)
-
-
 def _on(steps: Sequence[GuidedStep], session: GuidedSession, done: str) -> GuidedSession:
     return _with(session, active=_next(steps, session), history=(*session.history, done))
 
 
-def _stale_behind(
-    steps: Sequence[GuidedStep], states: Mapping[str, StepState], changed: str
-) -> dict[str, StepState]:
-    """The states with every answer stale that depends on a changed one, through others too."""
-    touched = {changed}
-    after = dict(states)
+def _settled(
+    steps: Sequence[GuidedStep], session: GuidedSession, step_id: str, state: StepState, *, changed: bool
+) -> GuidedSession:
+    """The session behind a step; where it changed, every answer is stale that depends on it, however far."""
+    states = {**session.steps, step_id: state}
+    touched = {step_id} if changed else set()
     for step in steps:  # dependencies point backwards only
         if touched & set(step.depends_on):
             touched.add(step.id)
-            state = after.get(step.id, StepState())
-            if state.status is StepStatus.ANSWERED:
-                after[step.id] = StepState(status=StepStatus.STALE, value=state.value)
-    return after
+            if (before := session.of(step.id)).status is StepStatus.ANSWERED:
+                states[step.id] = StepState(status=StepStatus.STALE, value=before.value)
+    return _on(steps, _with(session, steps=states), step_id)
 
 
 _LIST = r"(?m)^\s*(?:[-*•]|\d+[.)])\s+\S"
@@ -418,13 +410,8 @@ def lint_reply(reply: str, *, ready: bool, rules: RoleRules | None = None) -> tu
 
 def replied(state: RoleState, reply: str, *, flagged: bool) -> RoleState:
     """The state after a reply was shown."""
-    return state.model_copy(
-        update={
-            "questions": state.questions + question_count(reply),
-            "turns": state.turns + 1,
-            "flagged": state.flagged + flagged,
-        }
-    )
+    counts = {"questions": question_count(reply), "turns": 1, "flagged": int(flagged)}
+    return state.model_copy(update={name: getattr(state, name) + more for name, more in counts.items()})
 
 
 def parked(state: RoleState, ideas: Sequence[str]) -> RoleState:

@@ -73,7 +73,7 @@ def inputs_of(phase: Phase, context: Mapping[str, Any], run: PipelineRun) -> dic
 
 def missing_inputs(phase: Phase, context: Mapping[str, Any], run: PipelineRun) -> tuple[str, ...]:
     """What a phase needs and is not there."""
-    have = {**context, **run.outputs()}
+    have = inputs_of(phase, context, run)
     return tuple(name for name in phase.inputs if not _something(have.get(name)))
 
 
@@ -99,18 +99,13 @@ def examine(
     """Whether the outputs exist and what every criterion says of them; all of them, not the first that
     fails.
     """
-    there = tuple(
-        CriterionResult(
-            check=Check.NON_EMPTY,
-            passed=_something(outputs.get(name)),
-            wanted=name,
-            measured="" if _something(outputs.get(name)) else "missing",
-            message="" if _something(outputs.get(name)) else f"{name}: is missing",
-        )
-        for name in phase.outputs
-    )
+    there = []
+    for name in phase.outputs:
+        good = _something(outputs.get(name))
+        lacks = {} if good else {"measured": "missing", "message": f"{name}: is missing"}
+        there.append(CriterionResult(check=Check.NON_EMPTY, passed=good, wanted=name, **lacks))
     subject = replace(seen or Subject(), data=dict(outputs))
-    return there + check_all(phase.checkpoint.criteria, subject)
+    return (*there, *check_all(phase.checkpoint.criteria, subject))
 
 
 def checkpoint(
@@ -145,8 +140,7 @@ def checkpoint(
         message = "; ".join(f"{gate.wanted}: {gate.message}" for gate in open_ones)
         return Next(held, "ask_user", results, message)
     if not wrong:
-        record = _record(phase, context, run, outputs, results)
-        return Next(PipelineRun(records=(*run.records, record)), "committed", results)
+        return Next(_committed(phase, context, run, outputs, results), "committed", results)
     message = "; ".join(map(failure_text, wrong))
     tries = run.attempts.get(phase.id, 0) + 1
     again = PipelineRun(records=run.records, attempts={phase.id: tries}, failures=wrong)
@@ -154,8 +148,8 @@ def checkpoint(
     if on_fail is OnFail.RETRY and tries <= phase.checkpoint.max_retries:
         return Next(again, "retry", results, message)
     if on_fail is OnFail.SKIP and not _needed_later(phases, phase):
-        record = _record(phase, context, run, {}, results).model_copy(update={"skipped": True})
-        return Next(PipelineRun(records=(*run.records, record)), "skipped", results, message)
+        skipped = _committed(phase, context, run, {}, results, skipped=True)
+        return Next(skipped, "skipped", results, message)
     if on_fail in (OnFail.RETRY, OnFail.ASK_USER):
         return Next(again, "ask_user", results, not_passed(results))
     why = f"{phase.name} is needed later and cannot be skipped: " if on_fail is OnFail.SKIP else ""
@@ -188,9 +182,8 @@ def accept_anyway(
         raise ValueError("every phase is committed")
     if not reason.strip():
         raise ValueError("accepting what failed needs a reason")
-    record = _record(phase, context, run, outputs, outcomes or examine(phase, outputs))
-    accepted = record.model_copy(update={"accepted": reason.strip()})
-    return PipelineRun(records=(*run.records, accepted))
+    results = outcomes or examine(phase, outputs)
+    return _committed(phase, context, run, outputs, results, accepted=reason.strip())
 
 
 def failure_report(run: PipelineRun) -> str:
@@ -198,19 +191,17 @@ def failure_report(run: PipelineRun) -> str:
     return "\n".join(f"- {failure_text(failure)}" for failure in run.failures)
 
 
-def _record(
+def _committed(
     phase: Phase,
     context: Mapping[str, Any],
     run: PipelineRun,
     outputs: Mapping[str, Any],
     results: tuple[CriterionResult, ...],
-) -> PhaseRecord:
-    return PhaseRecord(
-        phase=phase.id,
-        outputs=dict(outputs),
-        criteria=results,
-        key=key_of(phase, inputs_of(phase, context, run)),
-    )
+    **how: Any,
+) -> PipelineRun:
+    key = key_of(phase, inputs_of(phase, context, run))
+    record = PhaseRecord(phase=phase.id, outputs=dict(outputs), criteria=results, key=key, **how)
+    return PipelineRun(records=(*run.records, record))
 
 
 def _needed_later(phases: Sequence[Phase], phase: Phase) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -90,14 +90,10 @@ class ProblemClarity(OntologyValue):
 
     def updated(self, slot: Slot, text: str, score: float, confirmed: bool = False) -> ProblemClarity:
         """With other words in a slot; the score is capped by what the words support."""
-        given = self.model_dump()
         confirmed_slots = self.confirmed | {slot} if confirmed else self.confirmed - {slot}
-        given |= {
-            slot: text,
-            f"{slot}_clarity": capped(slot, text, score, confirmed),
-            "confirmed": confirmed_slots,
-        }
-        return ProblemClarity.read(given)
+        clarity = capped(slot, text, score, confirmed)
+        changed = {slot: text, f"{slot}_clarity": clarity, "confirmed": confirmed_slots}
+        return ProblemClarity.read({**self.model_dump(), **changed})
 
     def to_dict(self) -> dict[str, Any]:
         """Its JSON."""
@@ -311,15 +307,11 @@ class HandoffContext(OntologyValue):
             raise ValueError("task_description: a delegation needs a task")
         return self
 
-    def derive(self, *, new_id: Callable[[], str] = new_handoff_id, **changes: Any) -> HandoffContext:
+    def derive(self, **changes: Any) -> HandoffContext:
         """A handoff that follows from this one, with an id of its own and this one as its parent."""
-        given = self.model_dump()
-        given |= {
-            "handoff_id": new_id(),
-            "parent_id": self.handoff_id,
-            "root_id": self.root_id or self.handoff_id,
-        }
-        return HandoffContext.read(given | changes, "handoff")
+        above = {"parent_id": self.handoff_id, "root_id": self.root_id or self.handoff_id}
+        given = {**self.model_dump(), "handoff_id": new_handoff_id(), **above, **changes}
+        return HandoffContext.read(given, "handoff")
 
 
 PERMISSIONS = ("allow_once", "allow_always", "reject_once", "reject_always")

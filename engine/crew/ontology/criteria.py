@@ -63,14 +63,16 @@ def rubric_outcome(criterion: Criterion, verdicts: Mapping[Rubric, RubricVerdict
     """What is known of a rubric; nothing can be said where it was not judged."""
     rubric = rubric_of(criterion)
     verdict = verdicts.get(rubric, RubricVerdict())
-    message = "" if verdict.passed else criterion.message or rubric.text
+    measured, message = verdict.said, "" if verdict.passed else criterion.message or rubric.text
+    if verdict.passed is None:
+        measured, message = "", verdict.said
     return CriterionResult(
         check=criterion.check,
         passed=verdict.passed,
         hard=criterion.hard,
         wanted=rubric.text,
-        measured="" if verdict.passed is None else verdict.said,
-        message=verdict.said if verdict.passed is None else message,
+        measured=measured,
+        message=message,
     )
 
 
@@ -122,12 +124,7 @@ def check(criterion: Criterion, subject: Subject) -> CriterionResult:
         finding = _CHECKS[criterion.check](_Look(criterion, subject))
     except _UnfitError as error:
         finding = _Said(False, str(error))
-    where = criterion.field or "output"
-    message = (
-        ""
-        if finding.passed
-        else criterion.message or f"{where}: {criterion.check}: {finding.measured}".rstrip(": ")
-    )
+    usual = f"{criterion.field or 'output'}: {criterion.check}: {finding.measured}".rstrip(": ")
     return CriterionResult(
         check=criterion.check,
         passed=finding.passed,
@@ -135,7 +132,7 @@ def check(criterion: Criterion, subject: Subject) -> CriterionResult:
         field=criterion.field or ", ".join(map(str, criterion.args.get("fields") or ())),
         wanted=finding.wanted,
         measured=finding.measured,
-        message=message,
+        message="" if finding.passed else criterion.message or usual,
     )
 
 
@@ -184,9 +181,7 @@ class _Look:
     def texts(self) -> list[str]:
         """Every text that is looked at."""
         value = self.value()
-        return (
-            [value_text(item) for item in value] if isinstance(value, list | tuple) else [value_text(value)]
-        )
+        return list(map(value_text, value if isinstance(value, list | tuple) else [value]))
 
     def number(self, name: str) -> float:
         given = self.args.get(name)
@@ -269,9 +264,8 @@ def _items(at: _Look, pick: _Pick) -> int:
     if at.args.get("each"):
         return pick([len(item) if isinstance(item, list | tuple) else 0 for item in items] or [0])
     if key := at.args.get("distinct"):
-        values = [
-            item.get(str(key)) if isinstance(item, Mapping) and key is not True else item for item in items
-        ]
+        named = key is not True
+        values = (item.get(str(key)) if named and isinstance(item, Mapping) else item for item in items)
         return len({value_text(value).casefold() for value in values})
     return len(items)
 
@@ -305,9 +299,8 @@ def _regex(at: _Look) -> _Said:
     match_ = [compiled.search(text) is not None for text in texts]
     if at.args.get("absent"):
         return _Said(not any(match_), f"{sum(match_)} match what must not be there", f"no match of {pattern}")
-    return _Said(
-        bool(texts) and all(match_), f"{len(texts) - sum(match_)} do not match", f"matches {pattern}"
-    )
+    left = f"{len(texts) - sum(match_)} do not match"
+    return _Said(bool(texts) and all(match_), left, f"matches {pattern}")
 
 
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*\s*$|^\*\*(.+?)\*\*:?\s*$", re.M)
@@ -346,7 +339,7 @@ def _number_range(at: _Look) -> _Said:
     low, high = at.number("low"), at.number("high")
     span = f"from {low:g} to {high:g}"
     for item in at.items():
-        if isinstance(item, bool) or not isinstance(item, int | float):
+        if not _is_number(item):
             return _Said(False, f"{value_text(item)[:40]!r} is no number", span)
         if not low <= item <= high:
             return _Said(False, f"{item:g}", span)
@@ -357,35 +350,28 @@ def _sum_equals(at: _Look) -> _Said:
     named = at.strings("fields")
     parts = [value_at(at.subject, name) for name in named] if named else at.items()
     given = at.args.get("equals")
-    total = value_at(at.subject, given) if isinstance(given, str) else given
-    numbers = [
-        number
-        for number in (*parts, total)
-        if isinstance(number, int | float) and not isinstance(number, bool)
-    ]
-    if len(numbers) != len(parts) + 1:
+    total: Any = value_at(at.subject, given) if isinstance(given, str) else given
+    if not all(_is_number(number) for number in (*parts, total)):
         raise _UnfitError("the parts and their sum must be numbers")
-    total_found = float(sum(numbers[:-1]))
-    return _Said(
-        abs(total_found - numbers[-1]) < 1e-9, f"{total_found:g}, not {numbers[-1]:g}", f"{numbers[-1]:g}"
-    )
+    found = float(sum(parts))
+    return _Said(abs(found - total) < 1e-9, f"{found:g}, not {total:g}", f"{total:g}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _one_of(at: _Look) -> _Said:
     values = at.strings("values")
     if named := str(at.args.get("values_from", "")):
-        values += [
-            line.strip(" -*•")
-            for line in value_text(value_at(at.subject, named)).splitlines()
-            if line.strip()
-        ]
+        lines = value_text(value_at(at.subject, named)).splitlines()
+        values += [line.strip(" -*•") for line in lines if line.strip()]
+    wanted = " | ".join(values)
     if at.args.get("inside"):
         text = value_text(at.value()).casefold()
-        return _Said(
-            any(value.casefold() in text for value in values), "names none of them", " | ".join(values)
-        )
+        return _Said(any(value.casefold() in text for value in values), "names none of them", wanted)
     wrong = [value_text(value) for value in at.items() if value_text(value) not in values]
-    return _Said(bool(at.items()) and not wrong, ", ".join(wrong)[:200] or "nothing", " | ".join(values))
+    return _Said(bool(at.items()) and not wrong, ", ".join(wrong)[:200] or "nothing", wanted)
 
 
 def _unique(at: _Look) -> _Said:
@@ -394,16 +380,9 @@ def _unique(at: _Look) -> _Said:
     values = [value_at(at.subject, name) for name in fields] if fields else at.items()
     texts = [value_text(value.get(key) if key and isinstance(value, Mapping) else value) for value in values]
     most = float(at.args.get("overlap", 1.0))
-    for value, other in combinations(texts, 2):
-        if (
-            single_spaced(value).casefold() == single_spaced(other).casefold()
-            or overlap(value, other) >= most
-        ):
-            return _Said(
-                False,
-                f"near copies: {single_spaced(value)[:60]!r} and {single_spaced(other)[:60]!r}",
-                "all different",
-            )
+    for value, other in combinations(map(single_spaced, texts), 2):
+        if value.casefold() == other.casefold() or overlap(value, other) >= most:
+            return _Said(False, f"near copies: {value[:60]!r} and {other[:60]!r}", "all different")
     return _Said(True, "", "all different")
 
 
@@ -440,17 +419,12 @@ def needs_log(criteria: Iterable[Criterion]) -> bool:
 
 
 def _quote_in_source(at: _Look) -> _Said:
+    rule = "quotes stand in their sources"
     for index, item in enumerate(at.items()):
         quote, source = (item.get("quote"), item.get("source")) if isinstance(item, Mapping) else (item, None)
         if not quoted(value_text(quote), at.subject.sources, str(source) if source else None):
-            return _Said(
-                False,
-                f"[{index}] {value_text(quote)[:80]!r} is not in its source",
-                "quotes stand in their sources",
-            )
-    return _Said(
-        bool(at.items()), "nothing is quoted" if not at.items() else "", "quotes stand in their sources"
-    )
+            return _Said(False, f"[{index}] {value_text(quote)[:80]!r} is not in its source", rule)
+    return _Said(bool(at.items()), "" if at.items() else "nothing is quoted", rule)
 
 
 def quoted(quote: str, sources: Mapping[str, str], source: str | None = None) -> bool:

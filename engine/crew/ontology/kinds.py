@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -350,10 +350,8 @@ RESERVED = ("user", "orchestrator")
 """Ends of a handoff that are no registered agents."""
 
 
-class SpecProblem(BaseModel):
+class SpecProblem(NamedTuple):
     """One thing that is wrong with what was given."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     """Where, as `handoff.receives.min_clarity` or `phases[1].inputs[0]`."""
@@ -405,9 +403,7 @@ class OntologyValue(BaseModel):
 
 def problems_in(error: ValidationError) -> tuple[SpecProblem, ...]:
     """Everything that pydantic found wrong, with paths as they stand in YAML."""
-    return tuple(
-        SpecProblem(path=path_of(details["loc"]), message=_said(details["msg"])) for details in error.errors()
-    )
+    return tuple(SpecProblem(path_of(details["loc"]), _said(details["msg"])) for details in error.errors())
 
 
 def path_of(loc: tuple[int | str, ...]) -> str:

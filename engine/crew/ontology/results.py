@@ -55,28 +55,16 @@ class ReturnedResult(OntologyValue):
     data: dict[str, Any] = Field(default_factory=dict)
     """The structured answer by field, where the method asks for one."""
 
-    @property
-    def confidence_source(self) -> ConfidenceSource:
-        """Who said how sure it is."""
-        return ConfidenceSource.NONE if self.confidence is None else ConfidenceSource.AGENT
-
 
 def schema_for(spec: AgentSpec) -> dict[str, Any]:
     """The JSON Schema of `return_result` for an agent: what its spec does not return is left out."""
     schema = ReturnedResult.model_json_schema()
-    schema.pop("title", None)
-    schema.pop("description", None)
+    del schema["title"], schema["description"]
     returns = spec.handoff.returns
-    required = {
-        "key_findings": returns.key_findings,
-        "recommendations": returns.recommendations,
-        "confidence": returns.confidence_score,
-        "suggested_next_agents": returns.suggested_next,
-        "open_questions": returns.open_questions,
-    }
-    for name, keep in required.items():
-        if not keep:
-            schema["properties"].pop(name)
+    renamed = {"confidence": "confidence_score", "suggested_next_agents": "suggested_next"}
+    for name in ("key_findings", "recommendations", "confidence", "suggested_next_agents", "open_questions"):
+        if not getattr(returns, renamed.get(name, name)):
+            del schema["properties"][name]
     if returns.score_names:
         numbers = {name: {"type": "number"} for name in returns.score_names}
         schema["properties"]["scores"] = {"type": "object", "properties": numbers, "required": list(numbers)}
@@ -223,10 +211,8 @@ def scenarios(data: Mapping[str, Any]) -> FormulaResult:
     Raises:
         ComputingError: there are not four scenarios of different names, or an option names another one.
     """
-    names = [
-        str(name.get("name", "")) if isinstance(name, Mapping) else str(name)
-        for name in _list(data, "scenarios")
-    ]
+    given_names = _list(data, "scenarios")
+    names = [str(name.get("name", "") if isinstance(name, Mapping) else name) for name in given_names]
     if len(names) != SCENARIOS or len(set(names)) != SCENARIOS or not all(name.strip() for name in names):
         raise FormulaError(f"scenarios: four of different names are needed; {len(set(names))} were given")
     options, corrected = [], []
@@ -427,6 +413,12 @@ class HandoffResult(OntologyValue):
         )
 
 
+def result_of(context: HandoffContext, **fields: Any) -> HandoffResult:
+    """The result of a handoff: from whom it was handed to, for whom it returns to."""
+    ends = {"handoff_id": context.handoff_id, "from_agent": context.to_agent, "to_agent": context.return_to}
+    return HandoffResult(**{**ends, "attempt": context.attempt, **fields})
+
+
 def failure_of(
     context: HandoffContext,
     code: ErrorCode,
@@ -443,13 +435,5 @@ def failure_of(
         state: how it ended.
         more: other fields of the result.
     """
-    fields: dict[str, Any] = {"from_agent": context.to_agent, "attempt": context.attempt, **more}
-    return HandoffResult(
-        handoff_id=context.handoff_id,
-        to_agent=context.return_to,
-        success=False,
-        error=error or str(code),
-        error_code=code,
-        state=state,
-        **fields,
-    )
+    why = {"success": False, "error": error or str(code), "error_code": code, "state": state}
+    return result_of(context, **why, **more)

@@ -177,6 +177,10 @@ class Routing(OntologyValue):
     default_return_to: str = ""
     return_behavior: ReturnBehavior = ReturnBehavior.SYNTHESIZE
 
+    def admits(self, caller: str) -> bool:
+        """Whether an agent may call it."""
+        return self.can_be_called_by == ANYBODY or caller in self.can_be_called_by
+
 
 class Supports(OntologyValue):
     """Which handoffs it takes part in."""

@@ -86,18 +86,16 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     except ValueError:
         return fields
     handoff = fields.get("handoff", {})
-    if isinstance(handoff, Mapping):
-        parts = {
-            part: {**usual.get(part, {}), **handoff[part]}
-            if isinstance(handoff.get(part), Mapping)
-            else handoff.get(part, usual.get(part, {}))
-            for part in ("receives", "routing", "supports")
-        }
-        fields["handoff"] = {**handoff, **parts}
-    model = fields.get("model", {})
-    if isinstance(model, Mapping):
-        fields["model"] = {**usual.get("model", {}), **model}
-    return fields
+    if isinstance(handoff, dict):
+        parts = ("receives", "routing", "supports")
+        fields["handoff"] = handoff | {part: _above(handoff, part, usual) for part in parts}
+    return fields | {"model": _above(fields, "model", usual)}
+
+
+def _above(given: Mapping[str, Any], part: str, usual: Mapping[str, Any]) -> Any:
+    """A part as it was given, above what is usual for it."""
+    said, below = given.get(part, {}), usual.get(part, {})
+    return {**below, **said} if isinstance(said, Mapping) else said
 
 
 def problems_of(spec: AgentSpec) -> Iterator[SpecProblem]:
@@ -105,20 +103,19 @@ def problems_of(spec: AgentSpec) -> Iterator[SpecProblem]:
     yield from _model_problems(spec.model)
     yield from _type_problems(spec)
     yield from _order_problems(spec)
-    routes = [
-        *(("handoff.routing.can_delegate_to", agent) for agent in spec.handoff.routing.can_delegate_to),
-        *(("chaining.precedes", agent.id) for agent in spec.chaining.precedes),
-        *(("chaining.follows", agent.id) for agent in spec.chaining.follows),
-    ]
-    callers = spec.handoff.routing.can_be_called_by
-    routes += [
-        ("handoff.routing.can_be_called_by", agent) for agent in (callers if callers != ANYBODY else ())
-    ]
-    for path, agent in routes:
-        if not AGENT_ID.match(agent):
-            yield SpecProblem(path=path, message=f"{agent!r} is no agent id")
-        elif agent == spec.id:
-            yield SpecProblem(path=path, message=f"SELF_ROUTE: {agent} names itself")
+    routing, callers = spec.handoff.routing, spec.handoff.routing.can_be_called_by
+    routes = {
+        "handoff.routing.can_delegate_to": routing.can_delegate_to,
+        "chaining.precedes": [agent.id for agent in spec.chaining.precedes],
+        "chaining.follows": [agent.id for agent in spec.chaining.follows],
+        "handoff.routing.can_be_called_by": callers if callers != ANYBODY else (),
+    }
+    for path, agents in routes.items():
+        for agent in agents:
+            if not AGENT_ID.match(agent):
+                yield SpecProblem(path, f"{agent!r} is no agent id")
+            elif agent == spec.id:
+                yield SpecProblem(path, f"SELF_ROUTE: {agent} names itself")
 
 
 def _model_problems(model: ModelChoice) -> Iterator[SpecProblem]:
@@ -126,18 +123,12 @@ def _model_problems(model: ModelChoice) -> Iterator[SpecProblem]:
     if model.thinking is ThinkingMode.BUDGET:
         if budget is None or not 1024 <= budget < model.max_tokens:
             given = "none" if budget is None else f"{budget:,}"
-            yield SpecProblem(
-                path="model.thinking_budget",
-                message=f"is {given}; it must be at least 1,024 and below max_tokens ({model.max_tokens:,})",
-            )
+            bounds = f"at least 1,024 and below max_tokens ({model.max_tokens:,})"
+            yield SpecProblem("model.thinking_budget", f"is {given}; it must be {bounds}")
     elif budget is not None:
-        yield SpecProblem(
-            path="model.thinking_budget", message=f"is given and thinking is {model.thinking}; leave it out"
-        )
+        yield SpecProblem("model.thinking_budget", f"is given and thinking is {model.thinking}; leave it out")
     if model.thinking is not ThinkingMode.OFF and model.temperature is not None:
-        yield SpecProblem(
-            path="model.temperature", message="cannot be set while the model thinks; leave it out"
-        )
+        yield SpecProblem("model.temperature", "cannot be set while the model thinks; leave it out")
 
 
 def _type_problems(spec: AgentSpec) -> Iterator[SpecProblem]:
@@ -145,33 +136,28 @@ def _type_problems(spec: AgentSpec) -> Iterator[SpecProblem]:
     if kind is AgentType.ROLE:
         for path, parts in (("phases", spec.phases), ("sub_agents", spec.sub_agents)):
             if parts:
-                yield SpecProblem(path=path, message="a role has none")
+                yield SpecProblem(path, "a role has none")
     if spec.done_by and kind is not AgentType.OPERATOR:
-        yield SpecProblem(path="done_by", message=f"only an operator agent has one, and this is {kind}")
+        yield SpecProblem("done_by", f"only an operator agent has one, and this is {kind}")
     if spec.done_by and spec.instructions.quality_criteria:
         message = "an agent with done_by has none: its result is taken as it is"
-        yield SpecProblem(path="instructions.quality_criteria", message=message)
+        yield SpecProblem("instructions.quality_criteria", message)
     if kind is AgentType.COLLABORATIVE and len(spec.sub_agents) < 2 and spec.debate is None:
-        yield SpecProblem(path="sub_agents", message="a collaborative agent has at least two, or a debate")
+        yield SpecProblem("sub_agents", "a collaborative agent has at least two, or a debate")
     if kind is AgentType.PIPELINE and not spec.phases:
-        yield SpecProblem(path="phases", message="a pipeline has at least one")
+        yield SpecProblem("phases", "a pipeline has at least one")
     if kind is AgentType.GUIDED and not spec.steps:
-        yield SpecProblem(path="steps", message="a guided agent has at least one")
+        yield SpecProblem("steps", "a guided agent has at least one")
     if spec.handoff.supports.transfer and kind not in (AgentType.ROLE, AgentType.GUIDED):
         message = f"TRANSFER_NOT_ALLOWED: only role and guided agents take the floor, and this is {kind}"
-        yield SpecProblem(path="handoff.supports.transfer", message=message)
+        yield SpecProblem("handoff.supports.transfer", message)
     if spec.quorum is not None and spec.sub_agents and spec.quorum > len(spec.sub_agents):
-        yield SpecProblem(path="quorum", message=f"is {spec.quorum} of {len(spec.sub_agents)} sub-agents")
-    yield from _repeated_ids(spec)
-
-
-def _repeated_ids(spec: AgentSpec) -> Iterator[SpecProblem]:
+        yield SpecProblem("quorum", f"is {spec.quorum} of {len(spec.sub_agents)} sub-agents")
     for path in ("sub_agents", "phases", "steps"):
         ids = [part.id for part in getattr(spec, path)]
         for index, part_id in enumerate(ids):
             if part_id in ids[:index]:
-                message = f"{part_id!r} is taken by one before it"
-                yield SpecProblem(path=f"{path}[{index}].id", message=message)
+                yield SpecProblem(f"{path}[{index}].id", f"{part_id!r} is taken by one before it")
 
 
 FROM_CONTEXT = frozenset(
@@ -189,32 +175,22 @@ def _order_problems(spec: AgentSpec) -> Iterator[SpecProblem]:
         for at, name in enumerate(phase.inputs):
             if name not in known:
                 message = f"{name!r} is no output of an earlier phase and not in the context"
-                yield SpecProblem(path=f"phases[{index}].inputs[{at}]", message=message)
+                yield SpecProblem(f"phases[{index}].inputs[{at}]", message)
         known |= set(phase.outputs)
     before: set[str] = set()
     for index, step in enumerate(spec.steps):
+        where = f"steps[{index}]"
         for at, name in enumerate(step.depends_on):
             if name not in before:
-                message = f"{name!r} is no step before this one"
-                yield SpecProblem(path=f"steps[{index}].depends_on[{at}]", message=message)
+                yield SpecProblem(f"{where}.depends_on[{at}]", f"{name!r} is no step before this one")
         before.add(step.id)
         if step.input in (InputKind.CHOICE, InputKind.MULTI) and not step.options:
-            yield SpecProblem(
-                path=f"steps[{index}].options", message=f"a step of kind {step.input} has options"
-            )
+            yield SpecProblem(f"{where}.options", f"a step of kind {step.input} has options")
         for at, validator in enumerate(step.validators):
             if validator.check is Check.LLM_RUBRIC:
                 message = "an answer is checked while it is typed, and llm_rubric needs a model"
-                yield SpecProblem(path=f"steps[{index}].validators[{at}].check", message=message)
-            if validator.check is Check.REGEX and not _compiles(str(validator.args.get("pattern", ""))):
-                yield SpecProblem(
-                    path=f"steps[{index}].validators[{at}].pattern", message="is no regular expression"
-                )
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
+                yield SpecProblem(f"{where}.validators[{at}].check", message)
+            try:
+                re.compile(str(validator.args.get("pattern", "")) if validator.check is Check.REGEX else "")
+            except re.error:
+                yield SpecProblem(f"{where}.validators[{at}].pattern", "is no regular expression")

@@ -8,8 +8,10 @@ result, the phase's output, or what a role says.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from engine.core.agents import BY_SPEC, CREW
@@ -17,8 +19,7 @@ from engine.core.journal import canonical
 from engine.core.plan import PlanStep
 from engine.core.text import StrictJsonError, clean_line
 from engine.core.thinking import Decision, DecisionKind
-from engine.crew.ontology.context import SLOTS
-from engine.crew.ontology.kinds import AgentType, ErrorCode, InvalidError, RequestKind
+from engine.crew.ontology.kinds import AgentType, ErrorCode, InvalidError
 from engine.crew.ontology.results import ReturnedResult, parse_returned, parse_text_answer, schema_for
 from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Phase, SkillFiles
 from engine.crew.thinker.run_plan import CALLS_MOST, STEPS, Brief, fail_handoff
@@ -40,8 +41,7 @@ RUN = "simple_coder.run"
 Called: TypeAlias = Callable[[ToolUse, str], tuple[Decision | None, tuple[str, ...]]]
 _ONLY_JSON = re.compile(r"(?:```\w*\s*)?\{.*\}\s*(?:```)?", re.DOTALL)
 """An answer of nothing but an object."""
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+_OFFERS = tomllib.loads(Path(__file__).with_name("offers.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,7 @@ def _reading(files: SkillFiles | None) -> Iterator[Offer]:
     """Opening the files that came with the skill, in every phase and step."""
     closed = [path for path in files.sizes if path not in files.texts] if files is not None else []
     if closed and files is not None and len(files.texts) < OPENED_MOST:
-        message = "Open one of the files that came with your instructions: you are then told what it says."
-        yield _crew(READ_SKILL, message, {"path": _TEXT}, "path")
+        yield _crew(READ_SKILL)
 
 
 def phase_of(brief: Brief, step: PlanStep) -> Phase | None:
@@ -131,101 +130,33 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
     """Handing work on, asking the operator, counting."""
     if others:
         listed = "; ".join(f"{other.id}: {other.description[:120]}" for other in others)
-        yield _crew(
-            "delegate",
-            f"Hand work to another agent and wait for what comes back. Agents: {listed}",
-            {
-                "to": {"type": "string", "enum": [other.id for other in others]},
-                "task": {"type": "string", "description": "all that it needs to know; it sees nothing else"},
-                "expected": _TEXT,
-                "focus": _TEXTS,
-                "ignore": _TEXTS,
-            },
-            "to",
-            "task",
-        )
+        yield _crew("delegate", to={"enum": [other.id for other in others]}, listed=listed)
     if brief.spec.handoff.supports.escalate:
-        kinds = [kind.value for kind in RequestKind if kind not in _NOT_ASKED]
-        yield _crew(
-            "escalate",
-            "Ask the operator what only a person can know or decide, and wait.",
-            {
-                "question": _TEXT,
-                "kind": {"type": "string", "enum": kinds},
-                "options": _TEXTS,
-                "context": {"type": "string", "description": "what was tried"},
-            },
-            "question",
-            name=ESCALATE,
-        )
+        yield _crew(ESCALATE)
     if brief.spec.compute:
-        yield _crew(
-            "compute",
-            f"Have sums and verdicts computed ({brief.spec.compute}); they count, not yours.",
-            {"data": {"type": "object"}},
-            "data",
-        )
+        yield _crew("compute", formula=brief.spec.compute)
     if brief.spec.type is AgentType.ROLE:
-        yield _crew(
-            "update_clarity",
-            "Note what the operator said about the problem; `confirmed` only where they said yes to it.",
-            {
-                "slot": {"type": "string", "enum": list(SLOTS)},
-                "text": _TEXT,
-                "score": {"type": "number", "minimum": 0, "maximum": 1},
-                "confirmed": {"type": "boolean"},
-            },
-            "slot",
-            "text",
-            "score",
-        )
-        yield _crew(
-            "park",
-            "Put an idea of the operator's aside for later; it is listed for them.",
-            {"idea": _TEXT},
-            "idea",
-        )
-
-
-_NOT_ASKED = (RequestKind.PERMISSION, RequestKind.TAKEOVER)
+        yield from (_crew("update_clarity"), _crew("park"))
 
 
 def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator[Offer]:
     """What ends the step."""
     phase = phase_of(brief, step)
     if step.provenance.clause == STEPS:
-        yield _crew("ask", "Give the draft.", {"draft": _TEXT}, "draft", name="draft")
+        yield _crew("draft")
         return
     if phase is not None:
         outputs: dict[str, Any] = {name: {} for name in phase.outputs}
-        yield _crew(
-            "checkpoint",
-            "End the phase with its outputs. They are checked; what fails comes back to you.",
-            {
-                "output": {"type": "string", "description": "the phase's result in words"},
-                "outputs": {"type": "object", "properties": outputs, "required": list(outputs)},
-            },
-            "outputs",
-        )
+        yield _crew("checkpoint", outputs={"properties": outputs, "required": list(outputs)})
     elif brief.has_floor:
-        message = "Say something to the operator, in your words; their answer is what you hear next."
-        yield _crew("reply", message, {"text": _TEXT}, "text")
-        floor = [other.id for other in others if other.handoff.supports.transfer]
-        if floor:
-            yield _crew(
-                "transfer_to",
-                "Give the floor to another agent: the operator then talks with that one.",
-                {"agent": {"type": "string", "enum": floor}, "reason": _TEXT},
-                "agent",
-                "reason",
-            )
+        yield _crew("reply")
+        if floor := [other.id for other in others if other.handoff.supports.transfer]:
+            yield _crew("transfer_to", agent={"enum": floor})
     else:
         about = "Return the result. Leave out what you do not know; nothing is to be made up."
         yield Offer(ToolSpec("return_result", about, _returned(brief)), CREW, "return_result")
     if not brief.has_floor:
-        yield _crew(
-            "return_result", "Say that it cannot be done, and why.", {"reason": _TEXT}, "reason", name=GIVE_UP
-        )
+        yield _crew(GIVE_UP)
 
 
 def _returned(brief: Brief) -> dict[str, Any]:
@@ -244,15 +175,17 @@ def _returned(brief: Brief) -> dict[str, Any]:
     return schema
 
 
-def _crew(
-    command: str, description: str, properties: dict[str, Any], *required: str, name: str = ""
-) -> Offer:
-    return Offer(ToolSpec(name or command, description, _object(properties, *required)), CREW, command)
-
-
-def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(required)}
-    return {**schema, "additionalProperties": False}
+def _crew(name: str, **given: Any) -> Offer:
+    """An offer of the table, with what a run adds to its properties, and the words in its description."""
+    offer = _OFFERS[name]
+    schema = {
+        "type": "object",
+        "properties": {key: form | given.get(key, {}) for key, form in offer["properties"].items()},
+        "required": offer["required"],
+        "additionalProperties": False,
+    }
+    shown = ToolSpec(name, offer["description"].format_map(given), schema)
+    return Offer(shown, CREW, offer.get("command", name))
 
 
 class SpecDecisionParser:

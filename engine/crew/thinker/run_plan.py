@@ -33,6 +33,7 @@ from engine.crew.methods import pipeline
 from engine.crew.ontology.context import HandoffContext
 from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffType, InvalidError, OntologyValue
 from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ontology.spec_parser import FROM_CONTEXT
 from engine.value import dataclass, field
 
 V = TypeVar("V", bound=OntologyValue)
@@ -112,23 +113,11 @@ def carried(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values_of(context: HandoffContext) -> dict[str, Any]:
-    """What a phase may name of the context (`engine.crew.ontology.spec_parser.FROM_CONTEXT`), by name."""
+    """What a phase may name of the context, by name."""
     fields = context.model_dump(mode="json")
-    clarity = context.problem_clarity
-    return {
-        "task": context.task_description,
-        "what": clarity.what,
-        "who": clarity.who,
-        "success": clarity.success,
-        "clarity": fields["problem_clarity"],
-        **{
-            name: fields[name]
-            for name in (
-                *("task_description", "expected_output", "conversation", "previous_analyses"),
-                *("focus_areas", "ignore_areas", "session_id", "metadata"),
-            )
-        },
-    }
+    clarity = fields["problem_clarity"]
+    fields |= {**clarity, "task": context.task_description, "clarity": clarity}
+    return {name: fields[name] for name in FROM_CONTEXT}
 
 
 TASK, SYNTHESIS, TALK, STEPS = "task", "synthesis", "talk", "steps"
@@ -220,9 +209,8 @@ def _phase(brief: Brief, about: str, beliefs: Mapping[str, Any]) -> Decision | N
         return Decision(DecisionKind.FINISH, f"{about} is committed")
     phase = next(phase for phase in brief.spec.phases if phase.id == about)
     if missing := pipeline.missing_inputs(phase, values_of(brief.context), run):
-        why = (
-            f"{phase.name} cannot begin: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-        )
+        are = "is" if len(missing) == 1 else "are"
+        why = f"{phase.name} cannot begin: {', '.join(missing)} {are} missing"
         return fail_handoff(why, ErrorCode.CHECKPOINT)
     return None
 
@@ -276,9 +264,8 @@ def calls_made(steps: Sequence[PlanStep], step: PlanStep) -> int:
     at = next((index for index, other in enumerate(steps) if other.id == step.id), len(steps))
     made = 0
     for other in reversed(steps[:at]):
-        if other.op is Op.THINK or (
-            other.tool == CREW and other.command == "reply" and other.status.terminal
-        ):
+        own = other.command if other.tool == CREW else ""
+        if other.op is Op.THINK or (own == "reply" and other.status.terminal):
             break
-        made += other.op is Op.ACT and not (other.tool == CREW and other.command in _UNCOUNTED)
+        made += other.op is Op.ACT and own not in _UNCOUNTED
     return made

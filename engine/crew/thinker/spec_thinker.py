@@ -7,7 +7,7 @@ verdict is never made up: what no model has judged stays open, with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,12 +21,11 @@ from engine.core.text import RULE, clean_line, fence
 from engine.core.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest, ThinkingError
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
 from engine.crew.ontology.kinds import ErrorCode, ThinkingMode
-from engine.crew.ontology.spec import AgentSpec, ModelChoice, SkillFiles
+from engine.crew.ontology.spec import ModelChoice, SkillFiles
 from engine.crew.ports import Colleagues
 from engine.crew.thinker.model_calls import Offer, SpecDecisionParser, offers
 from engine.crew.thinker.prompt import spec_question, spec_system_blocks, words_for
 from engine.crew.thinker.run_plan import Brief, brief_of, calls_made, fail_handoff, next_move, steps_of
-from engine.models.completion import ModelClient, PieceSink, Recorder
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
 from engine.models.messages import Message, Text
 from engine.models.model_table import Capabilities
@@ -35,71 +34,8 @@ from engine.models.structured import NotOfFormError, ask_for, ask_until
 from engine.tools.registry import ToolRegistry
 from engine.value import dataclass
 
-
-class SpecThinker:
-    """Plans and decides for one run.
-
-    Args:
-        state: the run, as it stands.
-        registry: every tool that there is.
-        asker: who asks the model; None where there is none.
-        colleagues: gives who knows the other agents; None where there is none.
-        judge: who judges by rubrics; None where there is no model.
-    """
-
-    name = BY_SPEC
-    free = True
-    """Its plans are; what is decided waits at the gate."""
-
-    def __init__(
-        self,
-        state: AgentState,
-        registry: ToolRegistry,
-        asker: SpecModelClient | None,
-        colleagues: Callable[[], Colleagues | None],
-        judge: RubricJudge | None = None,
-    ) -> None:
-        self._state, self._registry = state, registry
-        self._asker, self._colleagues, self._judge = asker, colleagues, judge
-        self._read: Brief | None = None
-
-    @property
-    def brief(self) -> Brief:
-        """What the run was made for; it does not change."""
-        if self._read is None:
-            self._read = brief_of(self._state.config.meta)
-        return self._read
-
-    async def plan(self, request: PlanRequest) -> PlanProposal:
-        """What is still to be done of the type's method."""
-        return PlanProposal(steps_of(self.brief, self._state.belief_values()), thinker=self.name)
-
-    async def decide(self, request: DecisionRequest) -> Decision:
-        """What follows of itself, or what the model decides.
-
-        Raises:
-            ThinkingError: the model could not be asked, did not answer, or decided nothing that can be done.
-        """
-        beliefs = self._state.belief_values()
-        decision = next_move(self.brief, request.step, beliefs, thinks=self._asker is not None)
-        if decision is not None or self._asker is None:
-            assert decision is not None
-            return decision
-        colleagues = self._colleagues()
-        others = tuple(colleagues.callable_by(self._state.agent_id)) if colleagues is not None else ()
-        opened = tuple(beliefs.get(OPENED) or ())
-        files = await colleagues.skill_of(self._state.agent_id, opened) if colleagues is not None else None
-        plan = self._state.plans.get(request.goal.id)
-        made = calls_made(plan.steps, request.step) if plan is not None else 0
-        return await self._asker.decide(self.brief, request, others, made, files)
-
-    async def judged(self, rubrics: Sequence[Rubric], subject: Subject) -> dict[Rubric, RubricVerdict]:
-        """What a model says of each rubric; not judged where there is none."""
-        if self._judge is None:
-            return dict.fromkeys(rubrics, RubricVerdict())
-        return await self._judge.judge(self.brief, rubrics, subject)
-
-
+Files = SkillFiles | None
+"""What came with the skill of a run's agent."""
 TOOL = "give_verdicts"
 REPAIRS = 1
 """How often an answer that cannot be used is asked for again."""
@@ -132,64 +68,142 @@ class _Verdicts(BaseModel):
     """One for each criterion."""
 
 
-class RubricJudge:
-    """Asks the model that a specification chooses to judge by rubrics.
+@dataclass
+class SpecThinker:
+    """Plans and decides for one run, and judges its rubrics.
 
     Args:
-        client: who carries requests; one that refuses what cannot be paid for, and holds no run.
-        of_tier: the model of a tier.
-        record: receives every request with its result.
+        state: the run, as it stands.
+        registry: every tool that there is.
+        calls: how it asks its model; None where there is none.
+        colleagues: gives who knows the other agents; None where there is none.
     """
 
-    def __init__(self, client: ModelClient, of_tier: Callable[[str], str], record: Recorder) -> None:
-        self._client, self._of_tier, self._record = client, of_tier, record
+    state: AgentState
+    registry: ToolRegistry
+    calls: RunModelCalls | None
+    colleagues: Callable[[], Colleagues | None]
+    name = BY_SPEC
+    free = True
+    """Its plans are; what is decided waits at the gate."""
 
-    async def judge(
-        self, brief: Brief, rubrics: Sequence[Rubric], subject: Subject
-    ) -> dict[Rubric, RubricVerdict]:
-        """What a model says of each rubric, in one call; not judged, with the reason, where it says nothing
-        that can be used.
+    @cached_property
+    def brief(self) -> Brief:
+        """What the run was made for; it does not change."""
+        return brief_of(self.state.config.meta)
+
+    async def plan(self, request: PlanRequest) -> PlanProposal:
+        """What is still to be done of the type's method."""
+        return PlanProposal(steps_of(self.brief, self.state.belief_values()), thinker=self.name)
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """What follows of itself, or what the model decides.
+
+        Raises:
+            ThinkingError: the model could not be asked, did not answer, or decided nothing that can be done.
         """
-        expected = set(range(1, len(rubrics) + 1))
+        beliefs = self.state.belief_values()
+        decision = next_move(self.brief, request.step, beliefs, thinks=self.calls is not None)
+        if decision is not None or self.calls is None:
+            assert decision is not None
+            return decision
+        colleagues = self.colleagues()
+        others = tuple(colleagues.callable_by(self.state.agent_id)) if colleagues is not None else ()
+        opened = tuple(beliefs.get(OPENED) or ())
+        files = await colleagues.skill_of(self.state.agent_id, opened) if colleagues is not None else None
+        plan = self.state.plans.get(request.goal.id)
+        made = calls_made(plan.steps, request.step) if plan is not None else 0
+        offered = offers(self.brief, request.step, self.registry, others, made, files)
+        return await self._asked(self.calls, request, offered, files)
+
+    async def _asked(
+        self, calls: RunModelCalls, request: DecisionRequest, offers: Sequence[Offer], files: Files
+    ) -> Decision:
+        """One decision; an answer that cannot be used is put right twice at most, then ends the handoff."""
+        asked = self._question(calls, request, offers, files)
+        in_words = not asked.tools
+        reader = SpecDecisionParser(self.brief, request.step, offers, self.registry, in_words=in_words)
+        stream = calls.stream
+        try:
+            given = await ask_until(calls.client, asked, reader.read, sink=stream.piece, record=stream.called)
+        except NotOfFormError as error:
+            why = clean_line(f"{asked.model} gave nothing usable: {'; '.join(error.problems)}")
+            return fail_handoff(why, ErrorCode.OUTPUT_FORMAT)
+        except ModelError as error:
+            raise ThinkingError(
+                kind_of_model_error(error),
+                f"{asked.model}: {error.message}",
+                error.retry_after_s or 0.0,
+                held=error.kind is ModelErrorKind.BUDGET,
+            ) from error
+        return given.value
+
+    def _question(
+        self, calls: RunModelCalls, request: DecisionRequest, offers: Sequence[Offer], files: Files
+    ) -> ModelRequest:
+        """The question as it is sent."""
+        spec, choice = self.brief.spec, self.brief.spec.model
+        name = choice.id or calls.of_tier(choice.tier.value)
+        known = calls.client.capabilities(name)
+        tools = tuple(offer.shown for offer in offers)
+        budget = thinking_budget(choice, known)
+        most = min(choice.max_tokens, known.max_output)
+        return ModelRequest(
+            name,
+            (spec_question(self.brief, request, files),),
+            spec_system_blocks(spec, "" if known.tools else words_for(tools), files),
+            tools if known.tools else (),
+            tool_choice=ANY_TOOL if known.tools else "",
+            max_tokens=most,
+            temperature=choice.temperature if budget is None else None,
+            thinking_budget=budget if budget is not None and budget < most else None,
+            effort=choice.effort.value if choice.effort is not None else "",
+            cache_tools=known.tools,
+        )
+
+    async def judged(self, rubrics: Sequence[Rubric], subject: Subject) -> dict[Rubric, RubricVerdict]:
+        """What a model says of each rubric, in one call; not judged, with the reason, where it says nothing
+        that can be used, or where there is none.
+        """
+        if self.calls is None or self.calls.aside is None:
+            return dict.fromkeys(rubrics, RubricVerdict())
+        expected = list(range(1, len(rubrics) + 1))
 
         def wrong(given: _Verdicts) -> tuple[str, ...]:
             numbers = [verdict.criterion for verdict in given.verdicts]
-            if sorted(numbers) == sorted(expected):
+            if sorted(numbers) == expected:
                 return ()
             return (f"give one verdict for each criterion, from 1 to {len(rubrics)}; these are {numbers}",)
 
-        request = self._request(brief, rubrics, subject)
+        choice = self.brief.spec.model
+        model = choice.id or self.calls.judge or self.calls.of_tier(choice.tier.value)
+        blocks = (Text(text, name) for name, text in _blocks(self.brief, rubrics, subject))
+        request = ModelRequest(
+            model,
+            (Message("user", tuple(blocks)),),
+            (Text(_ROLE, "role"),),
+            max_tokens=min(choice.max_tokens, self.calls.aside.capabilities(model).max_output),
+            effort=choice.effort.value if choice.effort is not None else "",
+        )
+        record = partial(self.calls.stream.called, purpose=RUBRICS)
         try:
             given = await ask_for(
-                *(self._client, request, _Verdicts),
+                *(self.calls.aside, request, _Verdicts),
                 name=TOOL,
                 check=wrong,
-                record=self._record,
+                record=record,
                 repairs=REPAIRS,
             )
         except NotOfFormError as error:
-            why = f"{request.model} gave no usable verdict: {'; '.join(error.problems)}"
-            return dict.fromkeys(rubrics, RubricVerdict(reason=clean_line(why, limit=REASON_MOST)))
+            why = f"{model} gave no usable verdict: {'; '.join(error.problems)}"
         except ModelError as error:
-            why = f"{request.model}: {error.message}"
-            return dict.fromkeys(rubrics, RubricVerdict(reason=clean_line(why, limit=REASON_MOST)))
-        return {
-            rubrics[verdict.criterion - 1]: RubricVerdict(
-                verdict.passed, clean_line(verdict.reason), request.model
-            )
-            for verdict in given.value.verdicts
-        }
-
-    def _request(self, brief: Brief, rubrics: Sequence[Rubric], subject: Subject) -> ModelRequest:
-        choice = brief.spec.model
-        model = choice.id or self._of_tier(choice.tier.value)
-        return ModelRequest(
-            model,
-            (Message("user", tuple(Text(text, name) for name, text in _blocks(brief, rubrics, subject))),),
-            (Text(_ROLE, "role"),),
-            max_tokens=min(choice.max_tokens, self._client.capabilities(model).max_output),
-            effort=choice.effort.value if choice.effort is not None else "",
-        )
+            why = f"{model}: {error.message}"
+        else:
+            return {
+                rubrics[each.criterion - 1]: RubricVerdict(each.passed, clean_line(each.reason), model)
+                for each in given.value.verdicts
+            }
+        return dict.fromkeys(rubrics, RubricVerdict(reason=clean_line(why, limit=REASON_MOST)))
 
 
 def _blocks(brief: Brief, rubrics: Sequence[Rubric], subject: Subject) -> Sequence[tuple[str, str]]:
@@ -204,82 +218,6 @@ def _blocks(brief: Brief, rubrics: Sequence[Rubric], subject: Subject) -> Sequen
     return blocks
 
 
-@dataclass
-class SpecModelClient:
-    """Asks the model that a specification chooses.
-
-    Args:
-        client: who carries requests.
-        registry: every tool that there is.
-        of_tier: the model of a tier.
-        sink: receives the pieces of answers as they come.
-        record: receives every request with its result.
-    """
-
-    client: ModelClient
-    registry: ToolRegistry
-    of_tier: Callable[[str], str]
-    sink: PieceSink
-    record: Recorder
-
-    async def decide(
-        self,
-        brief: Brief,
-        request: DecisionRequest,
-        others: Sequence[AgentSpec],
-        made: int,
-        files: SkillFiles | None = None,
-    ) -> Decision:
-        """One decision; an answer that cannot be used is put right at most twice, and then ends the handoff.
-
-        Raises:
-            ThinkingError: the model could not be asked or did not answer.
-        """
-        offered = offers(brief, request.step, self.registry, others, made, files)
-        asked = self.request(brief, request, offered, files)
-        reader = SpecDecisionParser(brief, request.step, offered, self.registry, in_words=not asked.tools)
-        try:
-            given = await ask_until(self.client, asked, reader.read, sink=self.sink, record=self.record)
-        except NotOfFormError as error:
-            why = clean_line(f"{asked.model} gave nothing usable: {'; '.join(error.problems)}")
-            return fail_handoff(why, ErrorCode.OUTPUT_FORMAT)
-        except ModelError as error:
-            raise ThinkingError(
-                kind_of_model_error(error),
-                f"{asked.model}: {error.message}",
-                error.retry_after_s or 0.0,
-                held=error.kind is ModelErrorKind.BUDGET,
-            ) from error
-        return given.value
-
-    def request(
-        self,
-        brief: Brief,
-        request: DecisionRequest,
-        offered: Sequence[Offer],
-        files: SkillFiles | None = None,
-    ) -> ModelRequest:
-        """The question as it is sent."""
-        choice = brief.spec.model
-        name = choice.id or self.of_tier(choice.tier.value)
-        known = self.client.capabilities(name)
-        tools = tuple(offer.shown for offer in offered)
-        budget = thinking_budget(choice, known)
-        most = min(choice.max_tokens, known.max_output)
-        return ModelRequest(
-            name,
-            (spec_question(brief, request, files),),
-            spec_system_blocks(brief.spec, "" if known.tools else words_for(tools), files),
-            tools if known.tools else (),
-            tool_choice=ANY_TOOL if known.tools else "",
-            max_tokens=most,
-            temperature=choice.temperature if budget is None else None,
-            thinking_budget=budget if budget is not None and budget < most else None,
-            effort=choice.effort.value if choice.effort is not None else "",
-            cache_tools=known.tools,
-        )
-
-
 def thinking_budget(choice: ModelChoice, known: Capabilities) -> int | None:
     """Tokens for thinking; None where the model is not to think, or takes no such setting.
 
@@ -290,29 +228,3 @@ def thinking_budget(choice: ModelChoice, known: Capabilities) -> int | None:
     if choice.thinking is ThinkingMode.ADAPTIVE and known.thinking == "adaptive":
         return LEAST_THINKING
     return None
-
-
-def spec_thinker(
-    state: AgentState,
-    registry: ToolRegistry,
-    calls: RunModelCalls | None,
-    colleagues: Callable[[], Colleagues | None],
-) -> SpecThinker:
-    """The thinker of a run, with what asks and judges for it.
-
-    Args:
-        state: the run, as it stands.
-        registry: every tool that there is.
-        calls: how it asks its model; None where there is none.
-        colleagues: gives what knows the other agents; None where there is no crew.
-    """
-    asker = judge = None
-    if calls is not None:
-        asker = SpecModelClient(
-            calls.client, registry, calls.of_tier, calls.stream.piece, calls.stream.called
-        )
-        if calls.aside is not None:
-            record = partial(calls.stream.called, purpose=RUBRICS)
-            of_tier = (lambda _tier: calls.judge) if calls.judge else calls.of_tier
-            judge = RubricJudge(calls.aside, of_tier, record)
-    return SpecThinker(state, registry, asker, colleagues, judge)

@@ -15,13 +15,13 @@ from engine.core.agents import DEBATE
 from engine.crew.methods import debate as rules
 from engine.crew.methods import debate_judge as judging
 from engine.crew.ontology.context import options_of
-from engine.crew.ontology.kinds import AgentType, Effect, ErrorCode, InvalidError, RequestKind
+from engine.crew.ontology.kinds import Effect, ErrorCode, InvalidError, RequestKind
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec, Instructions
-from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion
+from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.thinker.model_calls import FORM
 from engine.crew.thinker.run_plan import carried
-from engine.crew.tool.tool_call import ToolCall, call_refused, call_succeeded, sources_of, without_routing
+from engine.crew.tool.tool_call import ToolCall, call_refused, call_succeeded, part_of, sources_of
 
 _JUDGE = "You judge a debate by what was said and shown, not by who said it or in which order it stands."
 
@@ -150,7 +150,7 @@ def _turn_ask(work: ToolCall, state: rules.Debate, side: str, wrong: str) -> Han
     task = rules.turn_prompt(state, side)
     if wrong:
         task += f"\n\nYour turn was sent back, once. Put exactly this right:\n{wrong}"
-    base = next((spec for spec in work.service.callable_by(work.run) if spec.id == speaker.agent_id), None)
+    base = _registered(work, speaker.agent_id)
     ident = re.sub(r"[^a-z0-9]+", "-", f"side-{side}".lower()).strip("-")[:64] or "side"
     stance = f"In this debate you are for this: {speaker.stance}"
     return HandoffRequest(
@@ -168,20 +168,16 @@ def _turn_ask(work: ToolCall, state: rules.Debate, side: str, wrong: str) -> Han
     )
 
 
+def _registered(work: ToolCall, agent: str) -> AgentSpec | None:
+    return next((spec for spec in work.service.callable_by(work.run) if spec.id == agent), None)
+
+
 def _turn_spec(spec: AgentSpec, base: AgentSpec | None, ident: str, name: str, words: str) -> AgentSpec:
     """Who speaks in a debate: by its own instructions, without tools, so that a turn is one call."""
     own = base.instructions.system if base is not None else ""
-    return AgentSpec(
-        id=ident,
-        name=name,
-        type=AgentType.OPERATOR,
-        description=f"{name} of a debate of {spec.name}",
-        model=base.model if base is not None else spec.model,
-        instructions=Instructions(system=f"{own}\n\n{words}".strip()),
-        handoff=without_routing(spec),
-        done_by=base.done_by if base is not None else "",
-        selectable=False,
-    )
+    instructions = Instructions(system=f"{own}\n\n{words}".strip())
+    more = {"model": (base or spec).model, "done_by": base.done_by if base is not None else ""}
+    return part_of(spec, ident, name, f"{name} of a debate of {spec.name}", instructions, **more)
 
 
 # ------------------------------------------------------------------ the judge
@@ -216,9 +212,7 @@ def _judgement(state: rules.Debate, result: HandoffResult) -> tuple[judging.Judg
 def _judge_ask(
     work: ToolCall, state: rules.Debate, number: int, order: Sequence[str], wrong: str = ""
 ) -> HandoffRequest:
-    judge = next(
-        (spec for spec in work.service.callable_by(work.run) if spec.id == state.spec.judge_agent), None
-    )
+    judge = _registered(work, state.spec.judge_agent)
     prompt = judging.judge_prompt(state, order, work.handoff.context.problem_clarity.success or "")
     if wrong:
         prompt += f"\n\nYour judgement was sent back, once. Put exactly this right:\n{wrong}"
@@ -254,17 +248,10 @@ async def _between(work: ToolCall, state: rules.Debate) -> bool:
     """Where the operator steps through it, ask how to continue after a round; False when they ended it."""
     if not work.steps or state.ended:
         return True
-    answer = await work.service.ask(
-        work.run,
-        OperatorQuestion(
-            RequestKind.DECISION,
-            "debate.round",
-            f"round {state.closed} of {state.rounds} is over",
-            "How does the debate go on?",
-            context=", ".join(f"{number} {name}" for name, number in state.ledger.items()),
-            options=_BETWEEN,
-        ),
-    )
+    over = f"round {state.closed} of {state.rounds} is over"
+    ledger = ", ".join(f"{number} {name}" for name, number in state.ledger.items())
+    question = RequestKind.DECISION, "debate.round", over, "How does the debate go on?"
+    answer = await work.ask(*question, context=ledger, options=_BETWEEN)
     progress: dict[str, Any] = {}
     match answer.option_id or ("note" if answer.text.strip() else "go_on"):
         case "abort":

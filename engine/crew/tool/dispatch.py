@@ -17,18 +17,11 @@ from engine.crew.builder.agent_folders import SkillFileError, read_text
 from engine.crew.methods import dialogue as role
 from engine.crew.ontology.context import SLOTS, Answer, Option
 from engine.crew.ontology.criteria import failed
-from engine.crew.ontology.kinds import (
-    AgentType,
-    Effect,
-    ErrorCode,
-    InvalidError,
-    Priority,
-    RequestKind,
-    SpecProblem,
-)
+from engine.crew.ontology.kinds import Effect, ErrorCode, InvalidError, Priority, RequestKind, SpecProblem
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Instructions, SubAgent
-from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion
+from engine.crew.operator_requests import CONVERSATION
+from engine.crew.ports import HandoffError, HandoffRequest
 from engine.crew.run_service import RunService
 from engine.crew.thinker.run_plan import carried
 from engine.crew.tool import debate as debating
@@ -39,8 +32,8 @@ from engine.crew.tool.tool_call import (
     call_succeeded,
     compute,
     handoff_refused,
+    part_of,
     return_result,
-    without_routing,
 )
 
 OUTPUT_MOST = 40_000
@@ -53,7 +46,7 @@ async def delegate(work: ToolCall) -> ToolResult:
     try:
         priority = Priority(int(args.get("priority") or 1))
     except ValueError:
-        problem = SpecProblem(path="priority", message=f"is {args.get('priority')!r}; it is 1, 2 or 3")
+        problem = SpecProblem("priority", f"is {args.get('priority')!r}; it is 1, 2 or 3")
         raise InvalidError("delegate", (problem,)) from None
     ask = HandoffRequest(
         to=str(args["to"]),
@@ -71,15 +64,8 @@ async def delegate(work: ToolCall) -> ToolResult:
 
 def _told(result: HandoffResult) -> ToolResult:
     """The result of a delegation for its caller."""
-    data: dict[str, Any] = {
-        "handoff": result.handoff_id,
-        "state": result.state.value,
-        "output": result.output,
-        "key_findings": list(result.key_findings),
-        "recommendations": list(result.recommendations),
-        "confidence": result.confidence,
-        "confidence_source": result.confidence_source.value,
-    }
+    told = {"state", "output", "key_findings", "recommendations", "confidence", "confidence_source"}
+    data = {"handoff": result.handoff_id, **result.model_dump(mode="json", include=told)}
     if result.success:
         return call_succeeded(f"{result.from_agent} returned", **data)
     why = f"{result.from_agent}: {result.error_code or result.state}: {result.error}"
@@ -140,12 +126,13 @@ def _below_quorum(spec: AgentSpec, views: Sequence[dict[str, Any]]) -> tuple[Err
 
 
 def _view(sub: SubAgent, result: HandoffResult) -> dict[str, Any]:
+    good = result.success
     return {
         "id": sub.id,
         "role": sub.role,
-        "ok": result.success,
-        "output": result.output[:OUTPUT_MOST] if result.success else "",
-        "key_findings": list(result.key_findings) if result.success else [],
+        "ok": good,
+        "output": result.output[:OUTPUT_MOST] if good else "",
+        "key_findings": list(result.key_findings) if good else [],
         "confidence": result.confidence,
         "handoff": result.handoff_id,
         "error": result.error or "",
@@ -178,29 +165,19 @@ def _ask(work: ToolCall, sub: SubAgent) -> HandoffRequest:
 
 def spec_of(spec: AgentSpec, sub: SubAgent) -> AgentSpec:
     """A sub-agent as an agent of its own: one task in, one view out; it calls no other agent."""
-    return AgentSpec(
-        id=sub.id,
-        name=sub.role,
-        type=AgentType.OPERATOR,
-        version=spec.version,
-        description=f"{sub.role}, for {spec.name}",
-        model=sub.model or spec.model,
-        instructions=Instructions(
-            system=sub.instructions or f"You give one view: {sub.role}. Keep to it.",
-            quality_criteria=sub.criteria,
-            tone=spec.instructions.tone,
-        ),
-        handoff=without_routing(spec),
-        tools=spec.tools,
-        selectable=False,
+    instructions = Instructions(
+        system=sub.instructions or f"You give one view: {sub.role}. Keep to it.",
+        quality_criteria=sub.criteria,
+        tone=spec.instructions.tone,
     )
+    about = f"{sub.role}, for {spec.name}"
+    more = {"version": spec.version, "model": sub.model or spec.model, "tools": spec.tools}
+    return part_of(spec, sub.id, sub.role, about, instructions, **more)
 
 
 TURNS_KEPT = 10
 TURN = "role.turn"
 IDEA_LIMIT = 2_000
-CONVERSATION = "conversation"
-"""Reason code of a role's reply; what the operator says next is its answer."""
 _YES = re.compile(
     r"^\s*(yes|yep|yeah|right|correct|exactly|ok(ay)?|confirmed?|that'?s (it|right|correct)|true)\b", re.I
 )
@@ -212,23 +189,14 @@ async def escalate(work: ToolCall) -> ToolResult:
     try:
         kind = RequestKind(str(args.get("kind") or RequestKind.QUESTION))
     except ValueError as error:
-        raise InvalidError("escalate", (SpecProblem(path="kind", message=str(error)),)) from None
+        raise InvalidError("escalate", (SpecProblem("kind", str(error)),)) from None
     question = str(args["question"])
     labels = [
         clean_line(str(option), limit=200) for option in args.get("options") or () if str(option).strip()
     ]
     options = tuple(Option(id=str(n), label=label, effect=Effect.RESUME) for n, label in enumerate(labels, 1))
-    answer = await work.service.ask(
-        work.run,
-        OperatorQuestion(
-            kind=kind,
-            reason_code="agent",
-            title=clean_line(question, limit=80) or "a question",
-            question=question,
-            context=str(args.get("context") or ""),
-            options=options,
-        ),
-    )
+    context = str(args.get("context") or "")
+    answer = await work.ask(kind, "agent", question, question, context=context, options=options)
     text = answered(answer, options)
     return call_succeeded(
         f"{answer.by}: {clean_line(text, limit=120)}", answer=text, option=answer.option_id, by=answer.by
@@ -257,16 +225,8 @@ async def reply(work: ToolCall) -> ToolResult:
         *([{"role": "assistant", "text": text}] if text else []),
     ]
     await work.keep(TURN, {ROLE: _json(state), TURNS: turns[-TURNS_KEPT:]}, "; ".join(flagged))
-    answer = await work.service.ask(
-        work.run,
-        OperatorQuestion(
-            kind=RequestKind.QUESTION,
-            reason_code=CONVERSATION,
-            title=clean_line(work.handoff.spec.name, limit=80),
-            question=text,
-            context=f"shown although it breaks a rule: {'; '.join(flagged)}" if flagged else "",
-        ),
-    )
+    context = f"shown although it breaks a rule: {'; '.join(flagged)}" if flagged else ""
+    answer = await work.ask(RequestKind.QUESTION, CONVERSATION, work.handoff.spec.name, text, context=context)
     turns = [*turns, {"role": "operator", "text": answer.text}][-TURNS_KEPT:]
     state = role.parked(state, work.service.parked(work.run))
     await work.keep(TURN, {ROLE: _json(state), TURNS: turns})
@@ -282,12 +242,10 @@ async def update_clarity(work: ToolCall) -> ToolResult:
     """Note what is known of the problem; the score is capped, and only the operator confirms."""
     slot = str(work.args["slot"])
     if slot not in SLOTS:
-        raise InvalidError(
-            "update_clarity", (SpecProblem(path="slot", message=f"is one of {', '.join(SLOTS)}"),)
-        )
+        raise InvalidError("update_clarity", (SpecProblem("slot", f"is one of {', '.join(SLOTS)}"),))
     score = float(work.args["score"])
     if not 0 <= score <= 1:
-        raise InvalidError("update_clarity", (SpecProblem(path="score", message="is a number from 0 to 1"),))
+        raise InvalidError("update_clarity", (SpecProblem("score", "is a number from 0 to 1"),))
     state = state_of(work)
     confirmed = bool(work.args.get("confirmed")) and _said_yes(work)
     clarity = state.clarity.updated(slot, str(work.args["text"]), score, confirmed)
@@ -306,7 +264,7 @@ async def park(work: ToolCall) -> ToolResult:
     """Put an idea aside; the operator takes it up, or drops it, when they like."""
     idea = clean_line(str(work.args["idea"]), limit=IDEA_LIMIT).strip()
     if not idea:
-        raise InvalidError("park", (SpecProblem(path="idea", message="needs some words"),))
+        raise InvalidError("park", (SpecProblem("idea", "needs some words"),))
     name = await work.service.park(work.run, idea)
     state = role.parked(state_of(work), work.service.parked(work.run))
     await work.keep(TURN, {ROLE: _json(state)}, f"parked {name}: {clean_line(idea, limit=120)}")

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 from engine.core.actions import ToolResult
 from engine.core.agents import GUIDED, NOTE, PIPELINE, RETURNED, WANTED
-from engine.core.text import StrictJsonError, clean_line, read_json
+from engine.core.text import StrictJsonError, read_json
 from engine.crew.methods import dialogue as guided
 from engine.crew.methods import pipeline
 from engine.crew.ontology.context import Answer, Option, options_of
 from engine.crew.ontology.criteria import Subject, failed, failure_text
 from engine.crew.ontology.kinds import Effect, ErrorCode, RequestKind
 from engine.crew.ontology.spec import GuidedStep, Phase
-from engine.crew.ports import OperatorQuestion
 from engine.crew.thinker.run_plan import pipeline_of, values_of
 from engine.crew.tool.tool_call import ToolCall, call_refused, call_succeeded, complete_subject, sources_of
 
@@ -63,7 +62,7 @@ async def checkpoint(work: ToolCall) -> ToolResult:
             return call_refused(result.message, beliefs={PIPELINE: held}, failed=wrong)
         if result.what == "abort":
             return await _aborted(work, phase, result, outputs)
-        answer = await work.service.ask(work.run, _phase_question(phase, result, outputs))
+        answer = await _ask_about(work, phase, result, outputs)
         match answer.option_id or "edit":
             case "retry":
                 again = result.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
@@ -96,18 +95,18 @@ def _sources(work: ToolCall, run: pipeline.PipelineRun) -> dict[str, str]:
     return sources
 
 
-def _phase_question(phase: Phase, result: pipeline.Next, outputs: Mapping[str, Any]) -> OperatorQuestion:
+async def _ask_about(
+    work: ToolCall, phase: Phase, result: pipeline.Next, outputs: Mapping[str, Any]
+) -> Answer:
     checks = [check.line for check in result.outcomes if check.hard and not check.passed]
-    return OperatorQuestion(
-        kind=RequestKind.DECISION,
-        reason_code="checkpoint",
-        title=clean_line(f"{phase.name}: its checkpoint is not passed", limit=80),
-        question="\n".join((result.message, *checks)),
+    edited = {"args": {"outputs": dict(outputs)}}
+    return await work.ask(
+        RequestKind.DECISION,
+        "checkpoint",
+        f"{phase.name}: its checkpoint is not passed",
+        "\n".join((result.message, *checks)),
         context="retry, write the outputs yourself, accept them with a reason, or end the pipeline",
-        options=tuple(
-            kind.model_copy(update={"args": {"outputs": dict(outputs)}}) if kind.id == "edit" else kind
-            for kind in _ON_FAIL
-        ),
+        options=tuple(kind.model_copy(update=edited) if kind.id == "edit" else kind for kind in _ON_FAIL),
     )
 
 
@@ -127,11 +126,8 @@ async def _committed(work: ToolCall, phase: Phase, next_: pipeline.Next) -> Tool
     await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {next_.what}")
     if work.steps and len(next_.run.records) < len(work.handoff.spec.phases):
         options = options_of(("go_on", "go on", Effect.RESUME), ("abort", "end the pipeline", Effect.ABORT))
-        title = clean_line(f"{phase.name} is {next_.what}", limit=80)
-        answer = await work.service.ask(
-            work.run,
-            OperatorQuestion(RequestKind.DECISION, "pipeline.step", title, "Go on?", options=options),
-        )
+        title = f"{phase.name} is {next_.what}"
+        answer = await work.ask(RequestKind.DECISION, "pipeline.step", title, "Go on?", options=options)
         if answer.option_id == "abort":
             return await _aborted(work, phase, next_, {})
     results = [result.model_dump(mode="json") for result in next_.outcomes]
@@ -173,7 +169,7 @@ async def ask(work: ToolCall) -> ToolResult:
     steps = work.handoff.spec.steps
     session = _session(work)
     draft = str(work.args.get("draft") or "").strip()
-    answer = await work.service.ask(work.run, _step_question(work, session, draft))
+    answer = await _ask_step(work, session, draft)
     move, value = _said(answer)
     step_id, finished, note = None, False, ""
     try:
@@ -238,7 +234,7 @@ def _moved(
     return guided.answer(steps, session, value)
 
 
-def _step_question(work: ToolCall, session: guided.GuidedSession, draft: str) -> OperatorQuestion:
+async def _ask_step(work: ToolCall, session: guided.GuidedSession, draft: str) -> Answer:
     spec = work.handoff.spec
     step = next((step for step in spec.steps if step.id == session.active), None)
     done_with = sum(state.status is not guided.StepStatus.PENDING for state in session.steps.values())
@@ -254,11 +250,11 @@ def _step_question(work: ToolCall, session: guided.GuidedSession, draft: str) ->
         Option(id=name, label=label, effect=effect, words=_WORDS.get(name, ""))
         for name, (label, effect) in _MOVES.items()
     ]
-    return OperatorQuestion(
-        kind=RequestKind.QUESTION,
-        reason_code=STEP,
-        title=clean_line(step.title if step is not None else "every step was gone through", limit=80),
-        question=(step.prompt or step.title) if step is not None else "Finish, or go back to a step?",
+    return await work.ask(
+        RequestKind.QUESTION,
+        STEP,
+        step.title if step is not None else "every step was gone through",
+        (step.prompt or step.title) if step is not None else "Finish, or go back to a step?",
         context="\n".join(lines),
         options=(*([TAKE.model_copy(update={"args": {"draft": draft}})] if draft else []), *moves),
     )

@@ -22,6 +22,7 @@ from engine.core.text import clean_line
 from engine.crew.methods import debate_judge as judging
 from engine.crew.methods import dialogue as guided
 from engine.crew.ontology import results as computing
+from engine.crew.ontology.context import Answer
 from engine.crew.ontology.criteria import (
     Rubric,
     RubricVerdict,
@@ -42,6 +43,7 @@ from engine.crew.ontology.kinds import (
     ConfidenceSource,
     ErrorCode,
     OutputFormat,
+    RequestKind,
     problems_in,
 )
 from engine.crew.ontology.results import (
@@ -50,11 +52,20 @@ from engine.crew.ontology.results import (
     ReturnedResult,
     failure_of,
     parse_returned,
+    result_of,
 )
-from engine.crew.ontology.spec import AgentSpec, Criterion, Handoffs, Receives, Routing, Supports
-from engine.crew.ports import HandoffError, RunningHandoff
+from engine.crew.ontology.spec import (
+    AgentSpec,
+    Criterion,
+    Handoffs,
+    Instructions,
+    Receives,
+    Routing,
+    Supports,
+)
+from engine.crew.ports import HandoffError, OperatorQuestion, RunningHandoff
 from engine.crew.run_service import RunService
-from engine.crew.thinker.run_plan import Brief, pipeline_of
+from engine.crew.thinker.run_plan import Brief, pipeline_of, quotable
 from engine.value import dataclass, field, replace
 
 NOT_TAKEN = action.ErrorCode.BAD_ARGUMENTS
@@ -123,6 +134,10 @@ class ToolCall:
         held = {RETURNED: result.end.recorded, REPAIRS: None, **beliefs}
         return call_succeeded(message, beliefs=held, state=result.state.value, warnings=list(result.warnings))
 
+    async def ask(self, kind: RequestKind, code: str, title: str, question: str, **more: Any) -> Answer:
+        """Ask the operator and wait; `more` are other fields of the question."""
+        return await self.service.ask(self.run, OperatorQuestion(kind, code, title, question, **more))
+
     def failing(self, code: ErrorCode, error: str, **fields: Any) -> HandoffResult:
         """A result that says why there is none."""
         return failure_of(self.handoff.context, code, error, **fields)
@@ -151,8 +166,7 @@ NOTHING = "there is nothing to judge"
 async def complete_subject(work: ToolCall, criteria: Sequence[Criterion], subject: Subject) -> Subject:
     """What is looked at, with all that the criteria need of it."""
     if needs_log(criteria):
-        given = work.handoff.context.metadata.get("sources")
-        names = frozenset(map(str, given)) if isinstance(given, Mapping) else frozenset()
+        names = frozenset(quotable(work.handoff.context.metadata))
         subject = replace(subject, log=names | await work.service.log(work.run))
     return await _judged(work, criteria, subject)
 
@@ -166,8 +180,7 @@ async def _judged(work: ToolCall, criteria: Sequence[Criterion], subject: Subjec
     if not rubrics:
         return subject
     asked = tuple(rubric for rubric in rubrics if _something(subject, rubric))
-    nothing = RubricVerdict(reason=NOTHING)
-    verdicts = {rubric: RubricVerdict() if rubric in asked else nothing for rubric in rubrics}
+    verdicts = dict.fromkeys(rubrics, RubricVerdict(reason=NOTHING)) | dict.fromkeys(asked, RubricVerdict())
     if asked:
         verdicts |= await work.service.judge(work.run, asked, subject)
     note = "; ".join(f"{rubric.text}: {verdict.said}" for rubric, verdict in verdicts.items())
@@ -185,6 +198,7 @@ def _something(subject: Subject, rubric: Rubric) -> bool:
 REPAIRS_MOST = 2
 """Times that a result is sent back."""
 _FIELDS = frozenset(ReturnedResult.model_fields)
+_LISTS = ("key_findings", "recommendations", "open_questions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +210,6 @@ class _Draft:
     further: dict[str, Any] = field(default_factory=dict)
     """Fields of the result besides what the agent filled in."""
     warnings: tuple[str, ...] = ()
-
-    @property
-    def wrong(self) -> tuple[CriterionResult, ...]:
-        """Hard criteria that are not passed."""
-        return failed(self.gates)
 
 
 async def return_result(work: ToolCall) -> ToolResult:
@@ -215,13 +224,18 @@ async def return_result(work: ToolCall) -> ToolResult:
         return await work.give(work.failing(_code(work.args.get("code")), error))
     given = {name: value for name, value in work.args.items() if name in _FIELDS and value not in (None, "")}
     draft = await (_checked(work, parse_returned(given)) if given else gathered(work))
-    if not draft.wrong:
+    wrong = failed(draft.gates)
+    if not wrong:
         return await _give(work, draft)
     if given and work.repairs < REPAIRS_MOST and not work.args.get("final"):
-        return work.reject(list(map(failure_text, draft.wrong)), given)
+        return work.reject(list(map(failure_text, wrong)), given)
     if _has_views(work):
         return await _give(work, _joined(work, "the synthesis did not pass what it is checked for"))
-    return await _give_failed(work, draft)
+    kept = draft.said.model_dump(include={"output", "key_findings", "recommendations", "scores", "data"})
+    result = work.failing(
+        ErrorCode.QUALITY_GATE, not_passed(draft.gates), **kept, quality=draft.gates, partial=True
+    )
+    return await work.give(result)
 
 
 async def compute(work: ToolCall) -> ToolResult:
@@ -248,14 +262,15 @@ def _code(given: object) -> ErrorCode:
 async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
     context, returned = work.handoff.context, draft.said
     own = context.to_agent
-    soft = [agent for agent in draft.gates if not agent.hard and agent.passed is False]
-    open_ones = [f"{agent.wanted}: {agent.message}" for agent in unjudged(draft.gates)]
+    soft = [gate for gate in draft.gates if not gate.hard and gate.passed is False]
+    open_ones = [f"{gate.wanted}: {gate.message}" for gate in unjudged(draft.gates)]
     suggested = tuple(agent for agent in dict.fromkeys(returned.suggested_next_agents) if agent != own)
+    source = ConfidenceSource.NONE if returned.confidence is None else ConfidenceSource.AGENT
     fields: dict[str, Any] = {
         **returned.model_dump(exclude={"confidence", "suggested_next_agents"}),
         "output_format": work.handoff.spec.handoff.returns.output_format,
         "confidence": returned.confidence or 0.0,
-        "confidence_source": returned.confidence_source,
+        "confidence_source": source,
         "suggested_next_agents": suggested,
         "quality": draft.gates,
         "needs_human_input": bool(open_ones),
@@ -264,14 +279,7 @@ async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
         **draft.further,
     }
     try:
-        result = HandoffResult(
-            handoff_id=context.handoff_id,
-            from_agent=own,
-            to_agent=context.return_to,
-            success=True,
-            attempt=context.attempt,
-            **fields,
-        )
+        result = result_of(context, success=True, **fields)
     except ValidationError as error:
         wrong = [str(problem) for problem in problems_in(error)]
         if work.repairs < REPAIRS_MOST and not work.args.get("final"):
@@ -279,22 +287,6 @@ async def _give(work: ToolCall, draft: _Draft) -> ToolResult:
         return await work.give(
             work.failing(ErrorCode.OUTPUT_FORMAT, "; ".join(wrong), output=returned.output)
         )
-    return await work.give(result)
-
-
-async def _give_failed(work: ToolCall, draft: _Draft) -> ToolResult:
-    kept = draft.said
-    result = work.failing(
-        ErrorCode.QUALITY_GATE,
-        not_passed(draft.gates),
-        output=kept.output,
-        key_findings=kept.key_findings,
-        recommendations=kept.recommendations,
-        scores=kept.scores,
-        data=kept.data,
-        quality=draft.gates,
-        partial=True,
-    )
     return await work.give(result)
 
 
@@ -310,17 +302,15 @@ async def _checked(work: ToolCall, returned: ReturnedResult) -> _Draft:
         except computing.FormulaError as error:
             gates.append(_gate(Check.NUMBER_RANGE, "data that can be computed", f"data.{error}"))
         else:
-            returned = ReturnedResult.read(
-                {
-                    **returned.model_dump(),
-                    "data": computed.data,
-                    "scores": {**returned.scores, **computed.scores},
-                }
-            )
+            scores = {**returned.scores, **computed.scores}
+            returned = returned.model_copy(update={"data": computed.data, "scores": scores})
             warnings += [f"computed: {line}" for line in computed.corrected]
     if spec.handoff.returns.output_format is OutputFormat.JSON:
         gates += _not_json(returned.output)
-    subject = Subject(text=returned.output, data=_looked_at(returned), sources=sources_of(work))
+    lists = {name: list(getattr(returned, name)) for name in _LISTS}
+    # What criteria can name: the fields of the structured answer, and the lists beside it.
+    data = {**lists, "scores": returned.scores, **returned.data}
+    subject = Subject(text=returned.output, data=data, sources=sources_of(work))
     criteria = spec.instructions.quality_criteria
     gates += check_all(criteria, await complete_subject(work, criteria, subject))
     further: dict[str, Any] = {}
@@ -330,14 +320,6 @@ async def _checked(work: ToolCall, returned: ReturnedResult) -> _Draft:
     return _Draft(returned, tuple(gates), further, tuple(warnings))
 
 
-def _looked_at(returned: ReturnedResult) -> dict[str, Any]:
-    """What criteria can name: the fields of the structured answer, and the lists beside it."""
-    lists = {
-        name: list(getattr(returned, name)) for name in ("key_findings", "recommendations", "open_questions")
-    }
-    return {**lists, "scores": returned.scores, **returned.data}
-
-
 def sources_of(work: ToolCall) -> dict[str, str]:
     """What can be quoted, by name: earlier analyses, the task, and what is believed of views."""
     context = work.handoff.context
@@ -345,11 +327,7 @@ def sources_of(work: ToolCall) -> dict[str, str]:
         analysis.framework_id: f"{analysis.output}\n" + "\n".join(analysis.key_findings)
         for analysis in context.previous_analyses
     }
-    sources["task"] = context.task_description
-    given = context.metadata.get("sources")
-    if isinstance(given, Mapping):
-        sources |= {str(name): str(text) for name, text in given.items()}
-    return sources
+    return sources | {"task": context.task_description} | quotable(context.metadata)
 
 
 def _not_json(output: str) -> list[CriterionResult]:
@@ -449,7 +427,7 @@ def _of_views(
     missing = tuple(str(view["id"]) for view in views if not view.get("ok"))
     share = (len(views) - len(missing)) / len(views)
     if returned.confidence is not None and missing:
-        returned = ReturnedResult.read({**returned.model_dump(), "confidence": returned.confidence * share})
+        returned = returned.model_copy(update={"confidence": returned.confidence * share})
     return {"missing": missing}, returned
 
 
@@ -468,11 +446,15 @@ def _joined(work: ToolCall, why: str) -> _Draft:
     return _Draft(returned, (), {**further, "partial": True}, (f"{why}: they are returned as they came",))
 
 
-def without_routing(spec: AgentSpec) -> Handoffs:
-    """The side of the protocol of an agent that is called by another's run only."""
-    return Handoffs(
+def part_of(
+    spec: AgentSpec, ident: str, name: str, about: str, instructions: Instructions, **more: Any
+) -> AgentSpec:
+    """An agent that is called by another's run only: one task in, one answer out; it calls no other."""
+    handoff = Handoffs(
         receives=Receives(requires_what=False, min_clarity=0.0),
         returns=spec.handoff.returns.model_copy(update={"score_names": ()}),
         routing=Routing(default_return_to=spec.id),
         supports=Supports(escalate=False),
     )
+    fields = {"id": ident, "name": name, "description": about, "instructions": instructions, **more}
+    return AgentSpec(type=AgentType.OPERATOR, handoff=handoff, selectable=False, **fields)

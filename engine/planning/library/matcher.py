@@ -111,11 +111,9 @@ class Matcher:
             if state.accepts(word):
                 captures = thread.captures
                 if state.parameter:
-                    captures = (
-                        (*captures, (state.parameter, at, at))
-                        if state.begins
-                        else (*captures[:-1], (state.parameter, captures[-1][1], at))
-                    )
+                    begin = at if state.begins else captures[-1][1]
+                    before = captures if state.begins else captures[:-1]
+                    captures = (*before, (state.parameter, begin, at))
                 literals, loose = thread.literals + state.literal, thread.loose + state.loose
                 following += [_Thread(n, captures, literals, loose) for n in state.next]
             elif word.soft and at > 0 and (state.literal or state.begins):

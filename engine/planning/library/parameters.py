@@ -34,13 +34,9 @@ PROGRAMS = _set(
 )
 """Programs that `run` may start; the first word of an unquoted command is one of them."""
 
-NUMBERS = {
-    **{word: str(n) for n, word in enumerate(("one", "two", "three", "four", "five", "six", "seven"), 1)},
-    **{word: str(n) for n, word in enumerate(("eight", "nine", "ten", "eleven", "twelve"), 8)},
-    "twenty": "20",
-    "fifty": "50",
-    "hundred": "100",
-}
+_COUNTED = "one two three four five six seven eight nine ten eleven twelve"
+NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED.split(), 1)}
+NUMBERS |= {"twenty": "20", "fifty": "50", "hundred": "100"}
 """Numbers that may be written as words."""
 
 _STOP = _set(
@@ -226,9 +222,8 @@ def fault(kind: ParameterType, value: Value) -> str | None:
     operator = next((part for part in parts if _OPERATOR.fullmatch(part)), None)
     if operator is None:
         return None
-    return (
-        f"the command needs a shell ('{operator[:20]}') and there is none: give one plain command per clause"
-    )
+    what = f"the command needs a shell ('{operator[:20]}') and there is none"
+    return f"{what}: give one plain command per clause"
 
 
 def _requirements(item: str) -> list[str]:

@@ -87,7 +87,11 @@ def parse_pattern(text: str) -> Pattern:
     root = _Reader(text).read()
     if not root.nodes:
         raise PatternError("the pattern is empty: write the words a clause starts with")
-    parameters = _parameters(root)
+    parameters: dict[str, ParameterType] = {}
+    for parameter in _walk(root):
+        if parameters.setdefault(parameter.name, parameter.type) is not parameter.type:
+            raise PatternError(f"parameter '{parameter.name}' has two types: give one of them another name")
+    _check_unique(root)
     _check_rest_is_last(root, last=True)
     return Pattern(text, root, _verbs(root), _bound(root), parameters)
 
@@ -133,18 +137,16 @@ class _Reader:
             raise PatternError(f"a '{opening}' is not closed: add '{closing}'")
         self.at += 1
         if any(not option.nodes for option in options):
-            raise PatternError(
-                f"a group '{opening}…{closing}' has an empty alternative: write [a|b] for 'or none'"
-            )
+            what = f"a group '{opening}…{closing}' has an empty alternative"
+            raise PatternError(f"{what}: write [a|b] for 'or none'")
         return Group(tuple(options), optional=opening == "[")
 
 
 def _parameter(piece: str) -> Parameter:
     match = _PARAMETER.fullmatch(piece)
     if match is None:
-        raise PatternError(
-            f"'{piece}' is not a parameter: write {{name:type}} in lower case, as in {{path:path}}"
-        )
+        todo = "write {name:type} in lower case, as in {path:path}"
+        raise PatternError(f"'{piece}' is not a parameter: {todo}")
     name, kind = match.groups()
     if kind not in TYPES:
         raise PatternError(f"'{piece}' has an unknown type '{kind}': use one of {', '.join(sorted(TYPES))}")
@@ -158,15 +160,6 @@ def _walk(sequence: Sequence) -> Iterator[Parameter]:
         elif isinstance(node, Group):
             for option in node.options:
                 yield from _walk(option)
-
-
-def _parameters(root: Sequence) -> dict[str, ParameterType]:
-    parameters: dict[str, ParameterType] = {}
-    for parameter in _walk(root):
-        if parameters.setdefault(parameter.name, parameter.type) is not parameter.type:
-            raise PatternError(f"parameter '{parameter.name}' has two types: give one of them another name")
-    _check_unique(root)
-    return parameters
 
 
 def _check_unique(sequence: Sequence) -> set[str]:
@@ -186,9 +179,8 @@ def _check_rest_is_last(sequence: Sequence, *, last: bool) -> None:
     for place, node in enumerate(sequence.nodes):
         here = last and place == len(sequence.nodes) - 1
         if isinstance(node, Parameter) and node.type.shape is Shape.REST and not here:
-            raise PatternError(
-                f"'{{{node.name}:{node.type.name}}}' takes the rest of the clause: put it last"
-            )
+            what = f"'{{{node.name}:{node.type.name}}}' takes the rest of the clause"
+            raise PatternError(f"{what}: put it last")
         if isinstance(node, Group):
             for option in node.options:
                 _check_rest_is_last(option, last=here)

@@ -231,11 +231,8 @@ def _strings(value: Any) -> Iterator[str]:
     """Every string in the arguments of a step."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item)
 
 
@@ -292,12 +289,8 @@ def _text(data: bytes) -> str:
 def _toml_error(source: str, error: tomllib.TOMLDecodeError) -> RecipeError:
     where = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
     what = re.sub(r"\s*\(at .*\)$", "", str(error))
-    return RecipeError(
-        source,
-        f"not valid TOML: {what}",
-        "correct the line, or quote the text",
-        int(where[1]) if where else None,
-    )
+    line = int(where[1]) if where else None
+    return RecipeError(source, f"not valid TOML: {what}", "correct the line, or quote the text", line)
 
 
 def _line(text: str, recipe: int, needle: str = "", step: int = 0) -> int | None:

@@ -110,13 +110,9 @@ class AnswerLayout:
 
 
 _KEYS: dict[str, Section | InventionKind] = {
-    "event": Section.EVENT,
-    "condition": Section.CONDITIONS,
-    "conditions": Section.CONDITIONS,
-    "operation": Section.OPERATIONS,
-    "operations": Section.OPERATIONS,
-    "goal": InventionKind.GOAL,
-    "belief": InventionKind.BELIEF,
+    **{section.casefold(): section for section in Section},
+    **{section.casefold().removesuffix("s"): section for section in Section},
+    **{kind.value: kind for kind in InventionKind},
 }
 _PLAN_HEADER = re.compile(r"plans?[\s\d]*:?\Z", re.I)
 
@@ -259,11 +255,8 @@ class _Reader:
     def _item(self, plan: PlanLayout, item: Item, blank_before: bool) -> None:
         items = plan.items[self._section]
         last = items[-1] if items else None
-        if (
-            item.dashed
-            or last is None
-            or (not last.dashed and item.indent == last.indent > self._section_indent)
-        ):
+        beside = last is not None and not last.dashed and item.indent == last.indent > self._section_indent
+        if item.dashed or last is None or beside:
             if self._fenced or item.dashed or not blank_before:
                 self._add(plan, items, item)
                 return

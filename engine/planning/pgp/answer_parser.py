@@ -35,26 +35,17 @@ _TOKEN = re.compile(
 )
 
 _WORDS = {"not": "not", "and": "&", "or": "|"}
-_SIGNS = {
-    "¬": "not",
-    "!": "not",
-    "~": "not",
-    "\\+": "not",
-    "!=": "\\=",
-    "!==": "\\=",
-    "<>": "\\=",
-    "≠": "\\=",
-    "===": "==",
-    "=<": "<=",
-    "≤": "<=",
-    "≥": ">=",
-    "&&": "&",
-    "∧": "&",
-    ";": "|",
-    "||": "|",
-    "∨": "|",
-    "<none>": "none",
+_SPELLINGS = {
+    "not": "¬ ! ~ \\+",
+    "\\=": "!= !== <> ≠",
+    "==": "===",
+    "<=": "=< ≤",
+    ">=": "≥",
+    "&": "&& ∧",
+    "|": "; || ∨",
+    "none": "<none>",
 }
+_SIGNS = {sign: meant for meant, signs in _SPELLINGS.items() for sign in signs.split()}
 
 
 class _Bracket(StrEnum):
@@ -65,20 +56,10 @@ class _Bracket(StrEnum):
     LIST = "list"
 
 
-def formula_text(text: str) -> str:
-    """A condition as an AgentSpeak formula.
-
-    `~p` is read as `not p`: the prompt never speaks of strong negation.
-    """
-    return _rewritten(text, _Bracket.GROUP)
-
-
-def term_text(text: str) -> str:
-    """A goal, belief or action as an AgentSpeak term; its sign and relations stay as they are."""
-    return _rewritten(text, _Bracket.ARGUMENTS)
-
-
 def _rewritten(text: str, outermost: _Bracket) -> str:
+    """A text in AgentSpeak's spelling: a condition is a group, in which `~p` is `not p`, as the prompt never
+    speaks of strong negation; a goal, belief or action is an argument, whose sign and relations stay.
+    """
     out: list[str] = []
     open_brackets: list[_Bracket] = []
     after_name = False
@@ -165,9 +146,8 @@ def parse_answer(text: str, actions: Collection[ActionSpec] = ()) -> Answer:
     for invention in layout.inventions:
         template = _template(invention)
         if isinstance(template, Struct):
-            inventions.append(
-                Invention(invention.kind, template, invention.purpose, invention.line, invention.text)
-            )
+            written = invention.purpose, invention.line, invention.text
+            inventions.append(Invention(invention.kind, template, *written))
         else:
             problems.append(layouts.Problem(layouts.ProblemKind(invention.kind), invention.line, template))
     if not (layout.plans or inventions or problems):
@@ -210,7 +190,7 @@ def _split(text: str, signs: dict[str, str]) -> tuple[str, str]:
 
 def _literal(text: str) -> Struct:
     try:
-        return parse_literal(term_text(text))
+        return parse_literal(_rewritten(text, _Bracket.ARGUMENTS))
     except ProgramError as error:
         raise _UnreadableError(_cause(text, error)) from None
 
@@ -286,7 +266,7 @@ class _PlanReader:
 
     def _condition(self, item: layouts.Item) -> Term:
         try:
-            formula = parse_term(formula_text(item.text))
+            formula = parse_term(_rewritten(item.text, _Bracket.GROUP))
         except ProgramError as error:
             raise _UnreadableError(_cause(item.text, error)) from None
         for leaf in leaves_of(formula):
@@ -321,18 +301,16 @@ class _PlanReader:
             return syntax.Step(_STEPS[word], term, place)
         name = term.functor.removeprefix(".")
         if self._internal.get(name, term.functor.startswith(".")):
-            return syntax.Step(
-                syntax.StepKind.INTERNAL, Struct(f".{name}", term.args, term.annotations), place
-            )
+            inner = Struct(f".{name}", term.args, term.annotations)
+            return syntax.Step(syntax.StepKind.INTERNAL, inner, place)
         return syntax.Step(syntax.StepKind.ACTION, term, place)
 
     def _expect_action(self, text: str, term: Struct) -> None:
         if term.functor not in self._internal:
             near = get_close_matches(term.functor, list(self._internal), n=1)
             meant = f"; did you mean execute {near[0]}?" if near else ""
-            raise _UnreadableError(
-                f"'{text[:80]}' begins with none of {', '.join(_STEPS)} and names no action{meant}"
-            )
+            known = ", ".join(_STEPS)
+            raise _UnreadableError(f"'{text[:80]}' begins with none of {known} and names no action{meant}")
         self._warnings.append(f"'{text[:80]}' was read as an action to execute")
 
 

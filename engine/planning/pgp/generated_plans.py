@@ -68,13 +68,10 @@ class PartialPlan:
 
     def text(self) -> str:
         """The plan as `.asl`, its provenance in comments before it."""
-        facts = self.provenance
-        state = (
-            "verified" if self.verified else f"{len(self.succeeded)} of {len(self.plan.body)} steps worked"
-        )
+        facts, worked = self.provenance, f"{len(self.succeeded)} of {len(self.plan.body)} steps worked"
         heads = (
             f"// generated for {facts.goal} by {facts.model}, {facts.time}",
-            f"// {facts.prompt_id}; {state}",
+            f"// {facts.prompt_id}; {'verified' if self.verified else worked}",
         )
         return "\n".join([*(" ".join(head.split()) for head in heads), plan_text(self.plan)])
 
@@ -151,14 +148,16 @@ def install(
     count = generated.count
     for plan in plans:
         twin = next((existing for existing in library if same_guard(existing, plan)), None)
-        gone = [*removed, twin]
-        kept = [existing for existing in library if existing not in gone]
+        kept = [existing for existing in library if existing not in (*removed, twin)]
+        after = [*kept, *(partial.plan for partial in added)]
+        rivals = sum(event_name(other.trigger) == event_name(plan.trigger) for other in after)
         reason = ""
         if twin is not None and generated.of(twin) is None and not approved:
-            reason = f"a plan written by hand has its event and conditions{_named(twin)}"
+            name = f": @{twin.name}" if twin.name else ""
+            reason = f"a plan written by hand has its event and conditions{name}"
         elif len(added) + sum(generated.of(plan) is not None for plan in kept) >= limits.plans_per_agent:
             reason = f"the agent has {limits.plans_per_agent} generated plans already"
-        elif _rivals(plan, [*kept, *(partial.plan for partial in added)]) >= limits.plans_per_trigger:
+        elif rivals >= limits.plans_per_trigger:
             reason = f"there are {limits.plans_per_trigger} plans for {trigger_text(plan.trigger)} already"
         if reason:
             refused.append(reason)
@@ -170,17 +169,8 @@ def install(
         mine = replace(plan, label=label, source=provenance.model, provenance=provenance.to_json())
         added.append(PartialPlan(mine, provenance))
     old = tuple(plan for plan in generated.plans if plan.plan not in removed)
-    after = GeneratedPlans((*added, *old), count)
-    return Installation(after, tuple(plan.plan for plan in added), tuple(removed), tuple(refused))
-
-
-def _rivals(plan: Plan, others: Iterable[Plan]) -> int:
-    """How many plans are for events of the same name."""
-    return sum(event_name(other.trigger) == event_name(plan.trigger) for other in others)
-
-
-def _named(plan: Plan) -> str:
-    return f": @{plan.name}" if plan.name else ""
+    generated = GeneratedPlans((*added, *old), count)
+    return Installation(generated, tuple(plan.plan for plan in added), tuple(removed), tuple(refused))
 
 
 @dataclass(frozen=True, slots=True)

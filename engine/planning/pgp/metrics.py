@@ -20,7 +20,13 @@ from engine.bdi.terms import TRUE, Struct, Term
 from engine.planning.pgp.answer_layout import InventionKind, ProblemKind
 from engine.planning.pgp.answer_parser import Answer
 from engine.planning.pgp.documentation import Meaning
-from engine.planning.pgp.plan_comparison import conditions_of, leaves_of, numbered_variables, subsumes
+from engine.planning.pgp.plan_comparison import (
+    conditions_of,
+    event_key,
+    leaves_of,
+    numbered_variables,
+    subsumes,
+)
 from engine.planning.pgp.prompts import without_annotations
 from engine.planning.pgp.requests import AskError, Prompt, Reply
 from engine.value import asdict, dataclass
@@ -62,19 +68,17 @@ def _fenced(text: str) -> str:
 def read_score(text: str) -> Judgement:
     """The score of a judge's answer: `Score: 0.75`, or the field `score` of an object; never raises."""
     written = [score.rstrip(".") for score in _SCORE.findall(text)]
-    values = {float(number.removesuffix("/1")) for number in written if _NUMBER.fullmatch(number)}
     if not written:
         return Judgement(None, "the judge gave no line 'Score: …'", text)
-    unread = [number for number in written if not _NUMBER.fullmatch(number)]
-    if unread:
+    if unread := [number for number in written if not _NUMBER.fullmatch(number)]:
         return Judgement(None, f"the judge's score '{unread[0]}' is no number from 0 to 1", text)
+    values = sorted({float(number.removesuffix("/1")) for number in written})
     if len(values) > 1:
-        listed = ", ".join(f"{value:g}" for value in sorted(values))
+        listed = ", ".join(f"{value:g}" for value in values)
         return Judgement(None, f"the judge gave several scores: {listed}", text)
-    value = values.pop()
-    if value > 1:
-        return Judgement(None, f"the judge's score {value:g} is above 1", text)
-    return Judgement(value, words=text)
+    if values[0] > 1:
+        return Judgement(None, f"the judge's score {values[0]:g} is above 1", text)
+    return Judgement(values[0], words=text)
 
 
 def judged_reply(reply: Reply | AskError) -> Judgement:
@@ -225,7 +229,7 @@ def alignment_surrogate(plans: Sequence[Plan], reference: Sequence[Plan]) -> flo
 
 
 def _clauses(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield "event", f"{plan.trigger.operation}{plan.trigger.kind}{numbered_variables(plan.trigger.literal)}"
+    yield "event", event_key(plan.trigger)
     for condition in conditions_of(plan.context):
         yield "condition", numbered_variables(without_annotations(condition))
     for item in plan.body:

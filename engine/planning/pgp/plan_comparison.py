@@ -36,7 +36,10 @@ def same_guard(left: Plan, right: Plan) -> bool:
 
 def subsumes(general: Plan, special: Plan) -> bool:
     """Whether the triggers are the same and each condition of the one is a condition of the other."""
-    names = _renaming(general.trigger, special.trigger)
+    left, right = general.trigger, special.trigger
+    if (left.operation, left.kind) != (right.operation, right.kind):
+        return False
+    names = _Names({}, {}).with_pair(left.literal, right.literal)
     if names is None:
         return False
     return _matched(conditions_of(general.context), conditions_of(special.context), names)
@@ -59,13 +62,6 @@ def event_name(event: Trigger) -> str:
     return f"{event.operation}{event.kind}{name}"
 
 
-def _renaming(left: Trigger, right: Trigger) -> _Names | None:
-    """How the variables of a trigger are called in the other, None when they are different."""
-    if (left.operation, left.kind) != (right.operation, right.kind):
-        return None
-    return _Names({}, {}).with_pair(left.literal, right.literal)
-
-
 class _Names:
     """Which variable of the one plan is which of the other; each has one partner only."""
 
@@ -86,14 +82,9 @@ class _Names:
                 if backward.setdefault(other.name, node.name) != node.name:
                     return None
             elif isinstance(node, Struct | Cons):
-                if (
-                    isinstance(node, Struct)
-                    and isinstance(other, Struct)
-                    and node.indicator != other.indicator
-                ):
-                    return None
                 parts, others = children(node), children(other)
-                if len(parts) != len(others):
+                names = (getattr(node, "indicator", ""), getattr(other, "indicator", ""))
+                if len(parts) != len(others) or names[0] != names[1]:
                     return None
                 waiting.extend(zip(parts, others, strict=True))
             elif node != other:

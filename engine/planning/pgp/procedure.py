@@ -125,8 +125,8 @@ class ReactiveProcedure:
         names = {id(plan.plan): plan.name for plan in self._agent.plans}
         library = [plan.plan for plan in self._agent.plans]
         done = install(plans, library, self.generated, provenance, self._limits, approved=approved)
-        failure = _refused(question.goal, done)
-        if failure:
+        reached = any(matches(plan.trigger, question.goal) for plan in done.added)
+        if failure := "" if reached else "; ".join(done.refused):
             self.give_up(question, failure)
             return failure
         for plan in done.removed:
@@ -217,21 +217,14 @@ class ReactiveProcedure:
 
     def question_data(self, question: PlanQuestion) -> dict[str, Any]:
         """A question ready for JSON."""
-        return {
-            "goal": trigger_text(question.goal),
-            "depth": question.depth,
-            "intentions": [
-                intention.id for intention in question.intentions if intention.id in self._agent.intentions
-            ],
-            "attempt": question.attempt,
-            "attempts": question.attempts,
-        }
+        waiting = [each.id for each in question.intentions if each.id in self._agent.intentions]
+        counts = {name: getattr(question, name) for name in ("depth", "attempt", "attempts")}
+        return {"goal": trigger_text(question.goal), "intentions": waiting, **counts}
 
     def question_of(self, data: Mapping[str, Any]) -> PlanQuestion:
         """A question from what `question_data` gave."""
         waiting = tuple(self._agent.intentions[intention] for intention in data["intentions"])
-        goal = parse_trigger(data["goal"])
-        return PlanQuestion(goal, data["depth"], waiting, data["attempt"], data["attempts"])
+        return PlanQuestion(**{**data, "goal": parse_trigger(data["goal"]), "intentions": waiting})
 
     # ------------------------------------------------------------------ what the agent asks
 
@@ -310,13 +303,6 @@ class ReactiveProcedure:
         fact = self._agent.beliefs.find(stored_form(missing_plan_belief(goal)))
         if fact is not None:
             self._agent.beliefs.remove(fact, (SELF,))
-
-
-def _refused(goal: Trigger, done: Installation) -> str:
-    """Why no plan for the goal was installed though some were accepted; empty when one was."""
-    if any(matches(plan.trigger, goal) for plan in done.added):
-        return ""
-    return "; ".join(done.refused)
 
 
 def _waits_for(intention: Intention, goal: Trigger) -> bool:

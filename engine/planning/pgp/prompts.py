@@ -35,7 +35,7 @@ class GenerationContext:
     """Actions, what is admissible, meanings and remarks."""
 
 
-def shown_context(context: GenerationContext, hidden: Sequence[str] = ()) -> GenerationContext:
+def shown_context(context: GenerationContext, hidden: Sequence[str]) -> GenerationContext:
     """The context without hidden actions, failure plans and what is the procedure's own.
 
     Failure plans mend what the model cannot see; of the plans for one event the first stands for all.
@@ -66,14 +66,9 @@ def _with_purpose(text: str, purpose: str) -> str:
     return f"{text}: {purpose}" if purpose else text
 
 
-def admissible_belief(meaning: Meaning) -> str:
+def admissible(meaning: Meaning) -> str:
     """A template and what it means."""
     return _with_purpose(text_of(meaning.template), meaning.of(meaning.template))
-
-
-def admissible_goal(meaning: Meaning) -> str:
-    """A template as the answer format spells goals, and what it means."""
-    return f"achieve {admissible_belief(meaning)}"
 
 
 def belief(term: Struct, meanings: Iterable[Meaning]) -> str:
@@ -118,15 +113,9 @@ def as_answer(plans: Iterable[Plan]) -> str:
 
 def _plan(plan: Plan) -> str:
     conditions = [text_of(without_annotations(condition)) for condition in conditions_of(plan.context)]
-    return "\n".join(
-        [
-            f"EVENT: {trigger(plan.trigger)}",
-            "CONDITIONS:",
-            *_listed(conditions),
-            "OPERATIONS:",
-            *_listed([_operation(item) for item in plan.body]),
-        ]
-    )
+    operations = [_operation(item) for item in plan.body]
+    head = f"EVENT: {trigger(plan.trigger)}"
+    return "\n".join([head, "CONDITIONS:", *_listed(conditions), "OPERATIONS:", *_listed(operations)])
 
 
 def _listed(items: list[str]) -> list[str]:
@@ -211,16 +200,15 @@ def user_prompt(context: GenerationContext, variant: PromptVariant) -> str:
     goal_meanings = (*known.admissible_goals, *known.meanings)
     held = (belief(fact, belief_meanings) for fact in context.beliefs)
     events = (trigger(plan.trigger, goal_meanings) for plan in context.plans)
+    goals = (f"achieve {admissible(goal)}" for goal in known.admissible_goals)
     state = [
         _section(
             "Beliefs",
-            _section("Admissible beliefs", _bullets(map(admissible_belief, known.admissible_beliefs))),
+            _section("Admissible beliefs", _bullets(map(admissible, known.admissible_beliefs))),
             _section("Actual beliefs", _bullets(held)),
         ),
         _section(
-            "Goals",
-            _section("Admissible goals", _bullets(map(admissible_goal, known.admissible_goals))),
-            _section("Actual goals", _bullets(events)),
+            "Goals", _section("Admissible goals", _bullets(goals)), _section("Actual goals", _bullets(events))
         ),
         _section("Admissible actions", _bullets(map(action, known.actions))),
         *([_section("Remarks", _bullets(known.remarks))] if known.remarks else []),

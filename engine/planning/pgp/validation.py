@@ -62,17 +62,13 @@ _Waits = list[tuple[Trigger, list[int]]]
 def _waits(plan: Plan, plans: Sequence[Plan], known: Collection[Trigger]) -> _Waits:
     edges: _Waits = []
     for item in plan.body:
-        if (
-            not isinstance(item, Step)
-            or item.kind is not StepKind.ACHIEVE
-            or not isinstance(item.term, Struct)
-        ):
-            continue
-        goal = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, item.term)
-        failed = Trigger(Operation.REMOVED, TriggerKind.ACHIEVE, item.term)
-        able = [place for place, plan in enumerate(plans) if matches(plan.trigger, goal)]
-        if able and not any(matches(plan, goal) or matches(plan, failed) for plan in known):
-            edges.append((goal, able))
+        match item:
+            case Step(kind=StepKind.ACHIEVE, term=Struct() as term):
+                goal = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, term)
+                failed = Trigger(Operation.REMOVED, TriggerKind.ACHIEVE, term)
+                able = [place for place, plan in enumerate(plans) if matches(plan.trigger, goal)]
+                if able and not any(matches(plan, goal) or matches(plan, failed) for plan in known):
+                    edges.append((goal, able))
     return edges
 
 
@@ -180,16 +176,10 @@ def review(
     verdicts: list[Verdict] = []
     for read in answer.plans:
         reasons = [*unknown_actions(read.plan, actions)]
-        twin = next(
-            (
-                verdict
-                for verdict in verdicts
-                if verdict.accepted and same_guard(verdict.read.plan, read.plan)
-            ),
-            None,
-        )
+        accepted = (verdict.read for verdict in verdicts if verdict.accepted)
+        twin = next((earlier for earlier in accepted if same_guard(earlier.plan, read.plan)), None)
         if twin is not None:
-            reasons.append(f"has the event and the conditions of the plan in line {twin.read.line}")
+            reasons.append(f"has the event and the conditions of the plan in line {twin.line}")
         steps = sum(1 for _ in steps_of(read.plan.body))
         if steps > limits.body_steps:
             reasons.append(f"has {steps} operations; {limits.body_steps} are allowed")

@@ -157,42 +157,41 @@ class ClaudeThinker:
     def _rest(self, request: PlanRequest, first: PlanProposal) -> PlanRequest:
         """The clauses that recipes left, with what the others do."""
         text = "; ".join(gap.clause for gap in sorted(first.uncovered, key=lambda gap: gap.index))
-        others = tuple(f"{step.tool} {step.command} {canonical(step.args)}" for step in first.steps)
-        goal = replace(request.goal, text=text)
-        return replace(
-            request, goal=goal, findings=(*request.findings, *(f"planned already: {o}" for o in others))
-        )
+        others = (f"{step.tool} {step.command} {canonical(step.args)}" for step in first.steps)
+        findings = (*request.findings, *(f"planned already: {other}" for other in others))
+        return replace(request, goal=replace(request.goal, text=text), findings=findings)
 
     async def _asked(self, request: PlanRequest) -> PlanProposal:
         files = await self.files() if self._known.profile != "large" else None
         steps: tuple[PlanStep, ...] = ()
         put_right: Notes = []
+        goal = request.goal.text
 
         def ready(value: Any, notes: Notes) -> Any:
             nonlocal put_right
             put_right = notes
             if not isinstance(value, dict):
                 return value
-            gaps = value.get("uncovered", [])
-            return {
-                **value,
-                "plan": self._offered.plan(value.get("plan", []), notes),
-                "uncovered": _gaps(gaps, request.goal.text, bool(value.get("plan")), notes),
-            }
+            plan, gaps = value.get("plan", []), value.get("uncovered", [])
+            gaps = _gaps(gaps, goal, bool(plan), notes)
+            return {**value, "plan": self._offered.plan(plan, notes), "uncovered": gaps}
 
         def check(form: _PlanForm) -> tuple[str, ...]:
             nonlocal steps
             if form.describe_tool and not form.plan:
                 raise LookUp(self._offered.described(form.describe_tool))
-            problems = self._problems(form)
-            if problems or not form.plan:
+            if not form.plan:
+                return () if form.uncovered else ("the plan is empty and nothing is said to be uncovered",)
+            try:
+                steps = plan_from_json(form.plan, by=self.label)
+            except PlanSyntaxError as error:
+                return (str(error),)
+            problems = self._problems(steps)
+            if problems or files is None:
                 return problems
-            steps = self._steps(form)
-            if files is None:
-                return ()
             steps = tuple(without_repeats(steps, request.session.cwd, files, put_right))
             faults = plan_faults(steps, self.registry, request.session.cwd, files)
-            return (*unmentioned(request.goal.text, form.model_dump()), *faults)
+            return (*unmentioned(goal, form.model_dump()), *faults)
 
         try:
             given = await ask_for(
@@ -202,10 +201,8 @@ class ClaudeThinker:
                 name=TOOL,
                 check=check,
                 ready=ready,
-                example=lambda: _written(
-                    prompts.EXAMPLES[nearest_examples(request.goal.text, prompts.EXAMPLES, 1)[0]]
-                ),
-                narrow=lambda schema: self._narrowed(schema, request.goal.text),
+                example=lambda: _written(prompts.EXAMPLES[nearest_examples(goal, prompts.EXAMPLES, 1)[0]]),
+                narrow=lambda schema: self._narrowed(schema, goal),
                 sink=self.sink,
                 record=self.record,
                 repairs=self.repairs,
@@ -224,9 +221,8 @@ class ClaudeThinker:
         """The form of a plan with the commands that are listed, each with its own arguments."""
         steps = [command.called("command", "args") for command in self._listed(goal)]
         if not self._budget.short:
-            steps.append(
-                {"type": "object", "properties": {"think": {"type": "string"}}, "required": ["think"]}
-            )
+            think = {"think": {"type": "string"}}
+            steps.append({"type": "object", "properties": think, "required": ["think"]})
         plan = {"type": "array", "items": {"anyOf": steps}, "maxItems": self._budget.steps}
         return {**schema, "properties": {**schema["properties"], "plan": plan}}
 
@@ -354,17 +350,8 @@ class ClaudeThinker:
             temperature=0.0,
         )
 
-    def _steps(self, form: _PlanForm) -> tuple[PlanStep, ...]:
-        return plan_from_json(form.plan, by=self.label) if form.plan else ()
-
-    def _problems(self, form: _PlanForm) -> tuple[str, ...]:
-        if not form.plan:
-            return () if form.uncovered else ("the plan is empty and nothing is said to be uncovered",)
-        try:
-            steps = self._steps(form)
-        except PlanSyntaxError as error:
-            return (str(error),)
-        offered = {(entry["tool"], entry["command"]) for entry in self.registry.schemas()}
+    def _problems(self, steps: tuple[PlanStep, ...]) -> tuple[str, ...]:
+        offered = {(each.tool, each.spec.name) for each in self._offered.all}
         return problems_of(steps, self.registry, settled_later=True) or tuple(
             f"step {number}: {step.tool} {step.command}: only the operator may do that"
             for number, step in enumerate(steps, 1)
@@ -386,14 +373,12 @@ def _gaps(gaps: Any, goal: str, planned: bool, notes: Notes) -> Any:
     for gap in ({"clause": gap} if isinstance(gap, str) else gap for gap in gaps):
         if isinstance(gap, dict):
             gap = {name: value for name, value in gap.items() if value}
-        clause = gap.get("clause") if isinstance(gap, dict) else None
-        words = set(words_of(str(clause)))
-        if isinstance(gap, dict) and (not words & whole or (planned and words >= whole)):
-            notes.append(f"uncovered: {clean_line(str(clause), limit=60)!r} was left out")
-        else:
-            kept.append(
-                {name: value for name, value in gap.items() if value} if isinstance(gap, dict) else gap
-            )
+            clause = str(gap.get("clause"))
+            words = set(words_of(clause))
+            if not words & whole or (planned and words >= whole):
+                notes.append(f"uncovered: {clean_line(clause, limit=60)!r} was left out")
+                continue
+        kept.append(gap)
     return kept
 
 

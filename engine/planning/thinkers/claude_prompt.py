@@ -179,15 +179,12 @@ def _done(action: RecentAction) -> str:
 
 def _before(request: PlanRequest, budget: PromptBudget) -> tuple[Text, ...]:
     """What an earlier plan for the goal did, and why it did not get through; nothing the first time."""
-    done = fence(
-        "what has been done for the goal already", "\n".join(request.done)[-budget.material :] or "nothing"
-    )
+    been = "\n".join(request.done)[-budget.material :] or "nothing"
+    done = fence("what has been done for the goal already", been)
     wrong = fence("what went wrong, oldest first", "\n".join(request.trouble)[-budget.material :])
     if request.trouble:
-        return (
-            Text(done, "done"),
-            Text(f"{wrong}\n{_ANEW}{f' {request.advice}' if request.advice else ''}", "trouble"),
-        )
+        anew = f"{wrong}\n{_ANEW} {request.advice}".rstrip()
+        return Text(done, "done"), Text(anew, "trouble")
     return (Text(f"{done}\n{_REST}", "done"),) if request.done else ()
 
 

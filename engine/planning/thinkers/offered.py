@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from engine.core.bm25 import Bm25
-from engine.core.ports import CommandSpec, Parameter
+from engine.core.ports import CommandSpec
 from engine.models.lenient import Notes, Schema, fitted
 from engine.tools.registry import ToolRegistry, fits, json_schema
 from engine.value import dataclass
@@ -55,12 +55,8 @@ class Command:
     def called(self, name: str, args: str) -> Schema:
         """The JSON Schema of an object that calls it; the names of its two keys are given."""
         properties = {name: {"const": self.name}, args: self.schema}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        closed = {"required": list(properties), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
 
     @property
     def line(self) -> str:
@@ -127,9 +123,8 @@ class OfferedCommands:
         always = [
             command for command in self.all if command.tool == SIMPLE_CODER and command.spec.name in BASIC
         ]
-        ranked = sorted(
-            (each for each in self.all if scores[each.name] > 0), key=lambda each: -scores[each.name]
-        )
+        fitting = (each for each in self.all if scores[each.name] > 0)
+        ranked = sorted(fitting, key=lambda each: -scores[each.name])
         order = (*always, *ranked) if basic else (*ranked, *always)
         taken = list(dict.fromkeys((*first, *(each.name for each in order))))[:most]
         return tuple(each for each in self.all if each.name in taken)
@@ -241,12 +236,9 @@ def _by_place(spec: CommandSpec, line: str) -> dict[str, Any]:
         words = line.split()
     words = [word for word in words if not word.startswith("-")]
     named = {name: value for name, _, value in (word.partition("=") for word in words)}
-    if (
-        words
-        and set(named) <= {parameter.name for parameter in parameters}
-        and all("=" in word for word in words)
-    ):
-        return dict(named)
+    by_name = set(named) <= {parameter.name for parameter in parameters}
+    if words and by_name and all("=" in word for word in words):
+        return named
     *firsts, last = parameters or (None,)
     values = dict(zip((each.name for each in firsts if each), words, strict=False))
     rest = words[len(firsts) :]
@@ -261,7 +253,8 @@ def _by_name(spec: CommandSpec, args: dict[str, Any], where: str, notes: Notes) 
     unknown = [name for name in args if name not in known]
     free = [parameter for parameter in spec.parameters if parameter.name not in args]
     missing = [parameter for parameter in free if parameter.required] or free
-    if len(unknown) == 1 and len(missing) == 1 and _fitting(missing[0], args[unknown[0]]):
+    value = args[unknown[0]] if len(unknown) == 1 else None
+    if value not in ("", None) and len(missing) == 1 and fits(missing[0], value):
         notes.append(f"{where}: `{unknown[0]:.40}` was taken as `{missing[0].name}`")
         args = {(missing[0].name if name == unknown[0] else name): value for name, value in args.items()}
     elif unknown and known and not free:
@@ -270,10 +263,6 @@ def _by_name(spec: CommandSpec, args: dict[str, Any], where: str, notes: Notes) 
     schema = {"type": "object", "properties": json_schema(spec)["properties"]}
     fixed: dict[str, Any] = fitted(args, schema, notes, where) if set(args) & set(known) else args
     return fixed
-
-
-def _fitting(parameter: Parameter, value: Any) -> bool:
-    return fits(parameter, value) and value not in ("", None)
 
 
 def _numbered(actions: Sequence[Any], notes: Notes, *, whole: bool) -> list[Any]:

@@ -125,9 +125,8 @@ def _unreadable(text: str) -> str:
     if not any(char.isalnum() for char in text):
         return "the goal holds no words: say in plain English what is to be done"
     if match_ := _UNREADABLE.search(text):
-        return (
-            f"the goal holds a control character (U+{ord(match_[0]):04X}) at {match_.start() + 1}: remove it"
-        )
+        character = f"a control character (U+{ord(match_[0]):04X}) at {match_.start() + 1}"
+        return f"the goal holds {character}: remove it"
     return ""
 
 

@@ -27,11 +27,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _TOOL = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 
 
-def tool_name(server: str, tool: str) -> str:
-    """`server.tool`."""
-    return f"{server}.{tool}"
-
-
 def allowed(tool: str) -> bool:
     """Whether a tool may have this name."""
     return _TOOL.fullmatch(tool) is not None
@@ -73,7 +68,7 @@ def resolve(text: str, servers: Mapping[str, Collection[str]]) -> tuple[str, str
         return None
     if tool in servers[server]:
         return server, tool
-    meant = ALIASES.get(tool_name(named.lower(), tool), "").partition(".")[2]
+    meant = ALIASES.get(f"{named.lower()}.{tool}", "").partition(".")[2]
     return (server, meant) if meant and meant in servers[server] else None
 
 

@@ -57,10 +57,8 @@ def entry_of(settings: ServerSettings) -> str:
 
 def escape_invisible(text: str) -> str:
     r"""A text as it is, with what cannot be seen written out: an escape as `\x1b`, a line's end as `\n`."""
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
-    return clean(shown, limit=sys.maxsize)
+    shown = (char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    return clean("".join(shown), limit=sys.maxsize)
 
 
 def command_line(settings: ServerSettings) -> str:
@@ -111,12 +109,9 @@ class ServerPermissions:
 
     async def restore(self, store: JournalStore) -> None:
         """Read what was said in earlier sessions."""
-        events = [
-            event
-            for kind in (ServerTrusted.kind, ServerDistrusted.kind)
-            for event in await store.last(sys.maxsize, WORKSPACE, kind=kind)
-        ]
-        for event in sorted(events, key=lambda entry: entry.version):
+        trusted = await store.last(sys.maxsize, WORKSPACE, kind=ServerTrusted.kind)
+        distrusted = await store.last(sys.maxsize, WORKSPACE, kind=ServerDistrusted.kind)
+        for event in sorted((*trusted, *distrusted), key=lambda entry: entry.version):
             self.take(event)
 
     def take(self, event: Event) -> None:

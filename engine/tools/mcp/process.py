@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from engine.sandbox.completion import run_to_completion
 from engine.sandbox.jail import Confinement, Launch, Unconfined
@@ -58,22 +59,16 @@ class ProgramEnvironment:
 
 def unlimited_policy() -> SandboxPolicy:
     """Limits of a program that is the operator's own: none that it would meet."""
-    return SandboxPolicy(
-        grace_s=TERMINATE_S,
-        cpu_s=_BOUNDLESS,
-        memory_bytes=_BOUNDLESS,
-        address_bytes=_BOUNDLESS,
-        memory_floor_bytes=1,
-        file_bytes=_BOUNDLESS,
-        open_files=4096,
-        processes=100_000,
-        disk_bytes=_BOUNDLESS,
-        disk_floor_bytes=1,
-        output_bytes=_BOUNDLESS,
-        streamed_bytes=GIB,
-        nice=1,
-        accept_paths=True,
-    )
+    amounts: dict[str, Any] = {
+        **dict.fromkeys(("cpu_s", "memory_bytes", "address_bytes", "file_bytes", "disk_bytes"), _BOUNDLESS),
+        "memory_floor_bytes": 1,
+        "disk_floor_bytes": 1,
+        "output_bytes": _BOUNDLESS,
+        "open_files": 4096,
+        "processes": 100_000,
+        "streamed_bytes": GIB,
+    }
+    return SandboxPolicy(grace_s=TERMINATE_S, nice=1, accept_paths=True, **amounts)
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:

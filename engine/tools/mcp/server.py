@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from engine.core.ports import Clock
 from engine.tools.mcp import names
 from engine.tools.mcp.health import (
-    RESULT_LIMIT,
     CallAnswer,
     CallStatus,
     ServerState,
@@ -42,10 +41,6 @@ LOG_LINES = 200
 _LINE_LIMIT = 500
 
 
-def _ignore(_view: ServerView) -> None:
-    """No listener."""
-
-
 class Server:
     """A server of `mcp.json`; `begin` it, and always `close` it.
 
@@ -62,7 +57,7 @@ class Server:
         settings: ServerSettings,
         around: ProgramEnvironment,
         clock: Clock,
-        on_change: Callable[[ServerView], None] = _ignore,
+        on_change: Callable[[ServerView], None] = lambda _view: None,
         withheld: str = "",
     ) -> None:
         self.settings = settings
@@ -152,10 +147,8 @@ class Server:
             text = f"{self.name} ended while {tool} ran; whether it did anything is not known"
             return CallAnswer(CallStatus.CRASHED, f"{text}{self._last_words()}")
         detail = f"{code}: {error}" if code is not None else f"{type(error).__name__}: {error}"
-        return CallAnswer(
-            CallStatus.SERVER_ERROR,
-            truncate_result(f"{self.name} answered with an error {detail}", RESULT_LIMIT),
-        )
+        text = truncate_result(f"{self.name} answered with an error {detail}")
+        return CallAnswer(CallStatus.SERVER_ERROR, text)
 
     # -------------------------------------------------------------- life
 

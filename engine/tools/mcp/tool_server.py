@@ -116,15 +116,12 @@ def build_server(offers: Sequence[ServedCommand], caller: Caller, pages: Pages) 
     ) -> types.CallToolResult:
         offer = known.get(params.name)
         if offer is None:
-            return _result(
-                CallReply(False, {"message": f"there is no tool {clean_line(params.name, limit=80)!r}"})
-            )
-        reply = await caller.call(offer, params.arguments or {}, _client(context))
-        return _result(reply)
+            message = f"there is no tool {clean_line(params.name, limit=80)!r}"
+            return _result(CallReply(False, {"message": message}))
+        return _result(await caller.call(offer, params.arguments or {}, _client(context)))
 
     async def list_resources(_context: Any, _params: Any) -> types.ListResourcesResult:
-        given = [(page.name, page.title, page.about) for page in pages.resources()]
-        resources = [types.Resource(uri=uri, name=name, description=about) for uri, name, about in given]
+        resources = [types.Resource(uri=p.name, name=p.title, description=p.about) for p in pages.resources()]
         return types.ListResourcesResult(resources=resources)
 
     async def read_resource(
@@ -134,14 +131,13 @@ def build_server(offers: Sequence[ServedCommand], caller: Caller, pages: Pages) 
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text=text)])
 
     async def list_prompts(_context: Any, _params: Any) -> types.ListPromptsResult:
-        given = [(page.name, page.title, page.about) for page in await pages.prompts()]
-        prompts = [types.Prompt(name=name, title=title, description=about) for name, title, about in given]
+        given = await pages.prompts()
+        prompts = [types.Prompt(name=page.name, title=page.title, description=page.about) for page in given]
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(_context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        text = types.TextContent(
-            type="text", text=await _known(pages.prompt(params.name), "prompt", params.name)
-        )
+        words = await _known(pages.prompt(params.name), "prompt", params.name)
+        text = types.TextContent(type="text", text=words)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
     return Server(
@@ -173,13 +169,12 @@ def _client(context: ServerRequestContext[Any]) -> str:
 
 
 def _result(reply: CallReply) -> types.CallToolResult:
-    text = (
-        json.dumps(dict(reply.data), ensure_ascii=False) if reply.ok else str(reply.data.get("message", ""))
-    )
+    data = dict(reply.data)
+    text = json.dumps(data, ensure_ascii=False) if reply.ok else str(data.get("message", ""))
     whole = reply.ok and len(text) <= RESULT_LIMIT
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=truncate_result(text) or "it failed and said nothing")],
-        structured_content=dict(reply.data) if whole else None,
+        structured_content=data if whole else None,
         is_error=not reply.ok,
     )
 

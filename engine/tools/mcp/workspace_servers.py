@@ -79,12 +79,10 @@ class Servers:
         self.settings = settings
         self._permissions, self._log, self._workspace = permissions, log, around.workspace
         self._listeners: list[Callable[[ServerView], None]] = [on_change]
-        self._servers = {
-            entry.name: Server(
-                entry, around, clock, self._tell, permissions.hint(entry) if permissions else ""
-            )
-            for entry in settings.servers
-        }
+        self._servers: dict[str, Server] = {}
+        for entry in settings.servers:
+            withheld = permissions.hint(entry) if permissions else ""
+            self._servers[entry.name] = Server(entry, around, clock, self._tell, withheld)
         self._problems: list[str] = [str(fault) for fault in settings.faults]
         self._shown: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {}
         """Entry, line and facts by name, as these are asked for with each key in the command bar."""
@@ -139,9 +137,8 @@ class Servers:
 
     def get(self, name: str) -> Server | None:
         """The server of that name, whatever the case."""
-        return next(
-            (server for server in self._servers.values() if server.name.lower() == name.lower()), None
-        )
+        named = (server for server in self._servers.values() if server.name.lower() == name.lower())
+        return next(named, None)
 
     async def lacks(self, server: str, tools: Sequence[str] = ("*",)) -> str:
         """What is missing of a server and its tools, in words; empty when it is up and lists them.
@@ -213,9 +210,8 @@ class Servers:
             return Receipt(ok=False, message=f"{server.name} is of your own settings and needs no leave")
         settings, entry = server.settings, entry_of(server.settings)
         if isinstance(command, DistrustServer):
-            event = log.append(
-                ServerDistrusted(server=server.name, entry=entry), actor=actor, causes=(), tick=0
-            )
+            distrusted = ServerDistrusted(server=server.name, entry=entry)
+            event = log.append(distrusted, actor=actor, causes=(), tick=0)
             permissions.take(event)
             await server.withhold(permissions.hint(settings))
             await log.commit()

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from engine.core.actions import Correction, Entry, ErrorCode, Survey, value_text
-from engine.core.ports import CommandSpec, Parameter
+from engine.core.ports import CommandSpec
 from engine.sandbox.file_search import walk
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError, name_text
@@ -175,18 +175,9 @@ class LookupRequest:
 
     def handles(self) -> frozenset[str]:
         """The folded names of everything that may be meant."""
-        result: set[str] = set()
-        for question in self.paths:
-            result |= name_keys(question.path)
-            result |= component_name_keys(question.path)
-        for name in self.names:
-            result |= component_name_keys(name)
-        return frozenset(result)
-
-
-def path_parameters(spec: CommandSpec) -> tuple[Parameter, ...]:
-    """The arguments of a command that are paths: the seed's path-parameter map, as the command tells it."""
-    return tuple(parameter for parameter in spec.parameters if parameter.kind == "path")
+        given = [question.path for question in self.paths]
+        keys = (*map(name_keys, given), *map(component_name_keys, (*given, *self.names)))
+        return frozenset().union(*keys)
 
 
 def placeholder(path: str) -> str:
@@ -198,9 +189,9 @@ def placeholder(path: str) -> str:
 def questions(spec: CommandSpec, args: Mapping[str, Any], goal: str) -> tuple[PathQuestion, ...]:
     """Which arguments have to be compared with the workspace."""
     result = []
-    for parameter in path_parameters(spec):
+    for parameter in spec.parameters:
         value = args.get(parameter.name)
-        if not isinstance(value, str) or not value:
+        if parameter.kind != "path" or not isinstance(value, str) or not value:
             continue
         # Who says `path/to/` in the goal means it.
         stands_in = bool(placeholder(value)) and value not in goal
@@ -225,9 +216,8 @@ def correct_path(
         return f"{path} is not there; the workspace is too large to be sure what else it means"
     if len(readings) == 1:
         after = from_directory(cwd, readings[0])
-        return Correction(
-            question.argument, question.path, after, rule, why or _why_near(question, cwd, after)
-        )
+        why = why or _why_near(question, cwd, after)
+        return Correction(question.argument, question.path, after, rule, why)
     if readings:
         text = f"{command}: {question.argument}: {value_text(question.path)} is not there; it can mean"
         return Problem(ErrorCode.NOT_FOUND, f"{text} {one_of(cwd, readings)}: say which.", question.argument)
@@ -253,11 +243,8 @@ def _readings(
     if name and "/" not in name:
         named = tuple(entry for entry in entries if is_near_match(name, entry.path.rpartition("/")[2]))
         hits = named or (entries_named(name, entries) if is_name(name) else ())
-        return (
-            hits,
-            "placeholder",
-            f"{value_text(question.path)} stands in for a path, and only this bears the name",
-        )
+        why = f"{value_text(question.path)} stands in for a path, and only this bears the name"
+        return hits, "placeholder", why
     return (), "", ""
 
 

@@ -270,19 +270,15 @@ def _draft_of(call: ParameterCall) -> _Draft:
 
 def _lacking(spec: CommandSpec, args: Mapping[str, Any]) -> tuple[Parameter, ...]:
     """What is required and given nowhere; None is a value only where any value is."""
-    return tuple(
-        parameter
-        for parameter in spec.parameters
-        if parameter.required
-        and (parameter.name not in args or (args[parameter.name] is None and parameter.type != "any"))
-    )
+    given = {name for name, value in args.items() if value is not None}
+    anything = {parameter.name for parameter in spec.parameters if parameter.type == "any"} & args.keys()
+    required = (parameter for parameter in spec.parameters if parameter.required)
+    return tuple(parameter for parameter in required if parameter.name not in given | anything)
 
 
 def _lacking_path(spec: CommandSpec, args: Mapping[str, Any]) -> Parameter | None:
     """The one missing argument that has to be the path of something; None where there are more, or none."""
-    result = [
-        parameter for parameter in _lacking(spec, args) if parameter.kind == "path" and parameter.exists
-    ]
+    result = [each for each in _lacking(spec, args) if each.kind == "path" and each.exists]
     return result[0] if len(result) == 1 else None
 
 
@@ -329,12 +325,10 @@ def _components(call: ParameterCall, enquiry: LookupRequest, survey: Survey) -> 
         return StageRecord(Stage.COMPONENTS, why=(OFF,), skipped=True)
     if not survey.missing and not enquiry.for_missing:
         return StageRecord(Stage.COMPONENTS)  # nothing was searched, as nothing had to be
-    result = {
-        name: [entry.path for entry in paths.entries_named(name, survey.entries)] for name in enquiry.names
-    }
-    unknown = tuple(
-        f"{value_text(name)}: nothing bears this name" for name, borne in result.items() if not borne
-    )
+    named = {name: paths.entries_named(name, survey.entries) for name in enquiry.names}
+    result = {name: [entry.path for entry in entries] for name, entries in named.items()}
+    nameless = (value_text(name) for name, entries in named.items() if not entries)
+    unknown = tuple(f"{name}: nothing bears this name" for name in nameless)
     return StageRecord(Stage.COMPONENTS, {"names": list(enquiry.names)}, dict(result), unknown)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.core.actions import ErrorCode, ResultStatus, ToolResult
-from engine.core.ports import CallContext, CommandSpec, Parameter
+from engine.core.ports import CallContext
+from engine.tools.command_table import read_commands
 from engine.tools.worlds import explorer
 
 WorldData = dict[str, Any]
@@ -18,26 +19,8 @@ WorldData = dict[str, Any]
 
 TRAIL = 12
 """Cells that the robot has left which are kept for the picture."""
-_DIRECTION = "north, south, east, west, north_east, north_west, south_east, south_west or here"
-_COMMANDS = {
-    spec.name: spec
-    for spec in (
-        CommandSpec(
-            "move",
-            "Move to a neighbouring cell; an obstacle or the border leaves the robot where it is.",
-            (Parameter("direction", _DIRECTION),),
-            example="move north",
-        ),
-        CommandSpec(
-            "getDirectionToMove",
-            "Draw a direction that is free; it is the answer.",
-            (Parameter("direction", "One that is drawn already", required=False, default=""),),
-        ),
-        CommandSpec("stop", "Stand still."),
-        CommandSpec("pause", "Stand still for a moment."),
-        CommandSpec("sleep", "Stand still for a while.", (Parameter("ms", "Milliseconds", type="number"),)),
-    )
-}
+_COMMANDS = read_commands(__file__)
+_DIRECTION = _COMMANDS["move"].parameters[0].description
 
 
 def _data(state: explorer.ExplorerState, draws: list[int], trail: list[list[int]], last: str) -> WorldData:
@@ -83,7 +66,7 @@ class ExplorerWorld:
 
     id = "explorer"
     description = "a robot on a grid that looks for its home"
-    commands: Mapping[str, CommandSpec] = _COMMANDS
+    commands = _COMMANDS
 
     def begin(self, seed: int) -> WorldData:
         """The world at its beginning, for a seed."""

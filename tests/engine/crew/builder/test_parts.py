@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from engine.core.ports import SystemClock
 from engine.crew.builder.architecture import draft_graph, draft_handoffs
 from engine.crew.builder.findings import Findings, PendingBuild
-from engine.crew.builder.phases import PHASES, BuildState
+from engine.crew.builder.phases import PHASES, BuildState, run_phase
 from engine.crew.builder.registration import agent_files
 from engine.crew.builder.skill import SkillDefinition, parse_skill, slug, unique
 from engine.crew.builder.tools import check_tools, draft_tools
@@ -57,7 +57,7 @@ async def drafted(
     told = []
     for _, phase in PHASES:
         found = Findings()
-        checks = await phase(work, found)
+        checks = await run_phase(phase, work, found)
         if sidecar and work.sidecar == {}:
             work.sidecar = read_mapping(sidecar, typed=True)[0]
         told.append(found)
@@ -181,7 +181,8 @@ async def test_tools_are_those_that_are_named(tmp_path: Path) -> None:
     spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["echo", "gone"], "required": True}]})
     found = Findings()
     async with servers(tmp_path) as there:
-        assert not (await check_tools(spec, there.lacks, found)).connected
+        await check_tools(spec, there.lacks, found)
+    assert [one.code for one in found.errors] == ["MCP_DOWN"]
     assert "gone" in found.errors[0].message
 
 

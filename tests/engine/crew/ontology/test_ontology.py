@@ -20,7 +20,6 @@ from engine.crew.ontology.context import (
 from engine.crew.ontology.kinds import (
     MOVES,
     AgentType,
-    ConfidenceSource,
     Effect,
     ErrorCode,
     HandoffState,
@@ -190,7 +189,6 @@ def test_what_a_model_did_not_say_is_empty() -> None:
     """Line 7."""
     said = parse_text_answer("It is fine.")
     assert (said.key_findings, said.recommendations, said.confidence) == ((), (), None)
-    assert said.confidence_source is ConfidenceSource.NONE
     told = parse_text_answer(
         "# Report\nwords\n## Key findings\n- one\n2. two\n## Other\n- three\n## Recommendations\n* do it\n"
     )

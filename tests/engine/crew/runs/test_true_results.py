@@ -14,7 +14,7 @@ from app.projection.handoff_views import handoff_facts
 from app.projection.pane_views import goal_stack
 from engine.core import crew_commands as cc
 from engine.core.goals import GoalStatus
-from engine.crew.handoffs.schedule import utc_after
+from engine.crew.handoffs.schedule import time_of
 from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from engine.crew.ontology.results import HandoffResult, Usage
 from tests.messages_server import Reply, object_call
@@ -42,7 +42,7 @@ PHASES = [
 
 
 def facts(on: Whole, handoff: str) -> list[tuple[str, str]]:
-    shown = handoff_facts(on.crew.state, handoff, utc_after(on.engine.clock))
+    shown = handoff_facts(on.crew.state, handoff, time_of(on.engine.clock))
     return [(fact.label, fact.text) for fact in shown]
 
 
