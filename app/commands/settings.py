@@ -34,7 +34,6 @@ from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
 from engine.model import LateModel
 from engine.models.choice import REPAIRS, REPAIRS_LIMIT, ModelChoice
-from engine.models.cost import Budget
 from engine.models.errors import ModelError
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.value import dataclass, field, fields, fields_of, replace
@@ -97,7 +96,7 @@ class _ModelTable(_Table):
     """Models of their own for what is asked."""
     fallback: tuple[ModelName, ...] = Field(default=(), max_length=8)
     """Models that are asked, in order, where one cannot answer."""
-    budget_usd: Decimal | None = Field(default=None, ge=0)
+    budget_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """US dollars that each agent may spend; it is held before a call that could break it."""
     budget_tokens: int | None = Field(default=None, ge=0)
     budget_calls: int | None = Field(default=None, ge=0)
@@ -521,7 +520,7 @@ def _model(table: _ModelTable, models: ModelTable | None, problems: list[str]) -
         return None
     return replace(
         choice,
-        budget=Budget(table.budget_usd, table.budget_tokens, table.budget_calls),
+        budget=SpendingLimits(table.budget_usd, table.budget_tokens, table.budget_calls),
         repairs=REPAIRS if table.repairs is None else table.repairs,
         roles={str(role): name for role, name in table.roles.items()},
         fallback=table.fallback,
