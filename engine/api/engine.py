@@ -309,7 +309,6 @@ class Engine(WorkspaceEngine):
             await self._mastermind.close()
             await self._crew.close()
             await self._router.close()
-            await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
                 with suppress(TimeoutError):
@@ -327,6 +326,7 @@ class Engine(WorkspaceEngine):
             await self._let_go()
 
     async def _end_tasks(self) -> None:
+        await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         if self._runs is not None:
             await self._runs.close()
         for task in self._tasks:
@@ -337,7 +337,6 @@ class Engine(WorkspaceEngine):
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await self._mastermind.close()
         await self._crew.close()
-        await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()

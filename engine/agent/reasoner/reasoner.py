@@ -40,7 +40,6 @@ from engine.agent.reasoner.run import (
     outcomes,
 )
 from engine.bdi import control
-from engine.bdi import control as viewing
 from engine.bdi.agent import BdiAgent
 from engine.bdi.belief_revision import BeliefChange, announce, believe
 from engine.bdi.beliefs import is_source
@@ -64,6 +63,7 @@ from engine.core.reasoner import (
     WantedAction,
 )
 from engine.planning.pgp.documentation import documentation_of
+from engine.value import fields_of
 
 OPERATOR = Struct("source", (atom("operator"),))
 
@@ -346,7 +346,7 @@ class Reasoner:
     @property
     def poised(self) -> bool:
         """Whether it stands right before a body step."""
-        return self.agent.phase is Phase.ACT and viewing.next_to_run(self.agent) is not None
+        return self.agent.phase is Phase.ACT and control.next_to_run(self.agent) is not None
 
     def _phase(self, run: ReasonerRun) -> None:
         agent, steps = self.agent, run.steps
@@ -392,11 +392,9 @@ class Reasoner:
         self.run = None
         if run.stride_over:
             self.strides.taken = 0
+        failures = self._worth_noting(run)
         follows = (
-            *(
-                failure_of(failure, self.tags.get(failure.intention, ""))
-                for failure in self._worth_noting(run)
-            ),
+            *(failure_of(failure, self.tags.get(failure.intention, "")) for failure in failures),
             *outcomes(run, self.tags, self._known_goals(open_goals), self.agent.tags()),
             *self.making.new(),
             *(ev.MindBreakpointHit(breakpoint=hit.breakpoint, what=hit.what) for hit in run.reached),
@@ -419,7 +417,7 @@ class Reasoner:
         new = [ident for ident in known if ident not in self.visible][:room] if room > 0 else []
         self.visible |= set(new)
         changed = sorted(shown.union(new))
-        return tuple(in_brief(viewing.abridged(viewing.intention_view(known[ident]))) for ident in changed)
+        return tuple(in_brief(control.abridged(control.intention_view(known[ident]))) for ident in changed)
 
     def _advanced(self, run: ReasonerRun) -> ev.ReasonerAdvanced:
         believed, forgotten = self._beliefs()
@@ -428,8 +426,7 @@ class Reasoner:
         self.visible.difference_update(end.intention for end in ended)
         failures = self._worth_noting(run)
         return ev.ReasonerAdvanced(
-            phases=run.phases,
-            steps=run.steps,
+            **fields_of(run, "phases", "steps", "unsaid", "stride_over"),
             mind=self.state(),
             intentions=intentions,
             ended=ended,
@@ -438,11 +435,9 @@ class Reasoner:
             wanted=tuple(run.wanted),
             sent=tuple(map(_sent, run.messages)),
             said=tuple(run.said),
-            unsaid=run.unsaid,
             failures=tuple(failures),
             failures_left_out=len(run.failures) - len(failures),
             generated=self.making.news(),
-            stride_over=run.stride_over,
             trace=tuple(map(as_json, run.records)) if self.tracing else (),
         )
 
@@ -454,7 +449,7 @@ class Reasoner:
     def state(self) -> MindState:
         """How it stands now."""
         agent = self.agent
-        pending = viewing.pending_step(agent)
+        pending = control.pending_step(agent)
         return MindState(
             cycles=agent.cycles,
             pending=pending,
@@ -482,13 +477,10 @@ class Reasoner:
                     forgotten.append(clipped(shown_text(literal)))
                 continue
             self.held.add(literal)
-            sources = tuple(
-                shown_text(note.args[0])
-                for note in fact.annotations
-                if isinstance(note, Struct) and is_source(note)
-            )
-            notes = tuple(shown_text(note) for note in fact.annotations if not is_source(note))
-            believed.append(HeldBelief(clipped(shown_text(literal)), sources, tuple(map(clipped, notes))))
+            named = [note for note in fact.annotations if isinstance(note, Struct) and is_source(note)]
+            sources = tuple(shown_text(note.args[0]) for note in named)
+            notes = tuple(clipped(shown_text(note)) for note in fact.annotations if not is_source(note))
+            believed.append(HeldBelief(clipped(shown_text(literal)), sources, notes))
         return tuple(believed), tuple(forgotten)
 
 
