@@ -39,7 +39,6 @@ from engine.core.text import clean_line, first_problem
 from engine.core.trust import FolderTrust
 from engine.inquiry.notices import Rule
 from engine.models.choice import REPAIRS, ModelChoice
-from engine.models.cost import Budget
 from engine.models.errors import ModelError
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.value import dataclass, field, fields, fields_of, replace
@@ -334,7 +333,7 @@ def _model(table: ModelsTable, models: ModelTable | None, problems: list[str]) -
         return None
     return replace(
         choice,
-        budget=Budget(table.budget_usd, table.budget_tokens, table.budget_calls),
+        budget=SpendingLimits(table.budget_usd, table.budget_tokens, table.budget_calls),
         repairs=REPAIRS if table.repairs is None else table.repairs,
         roles={str(role): name for role, name in table.roles.items()},
         fallback=table.fallback,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -63,7 +62,7 @@ class ModelsTable(_Table):
     """Models of their own for what is asked."""
     fallback: tuple[ModelName, ...] = Field(default=(), max_length=8)
     """Models that are asked, in order, where one cannot answer."""
-    budget_usd: Decimal | None = Field(default=None, ge=0)
+    budget_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """US dollars that each agent may spend; it is held before a call that could break it."""
     budget_tokens: int | None = Field(default=None, ge=0)
     budget_calls: int | None = Field(default=None, ge=0)

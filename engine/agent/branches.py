@@ -442,16 +442,11 @@ class Rewind:
     def _rewound(
         self, to: int, done: Restoration | None, course: GoalCourse | None = None, adopted: str = ""
     ) -> ev.Rewound:
-        return ev.Rewound(
-            to=to,
-            what=self._scope,
-            course=course,
-            snapshot=done.id if done is not None else "",
-            changed=done.steps if done is not None else 0,
-            verified=done.verified if done is not None else None,
-            adopted=adopted,
-            left=len(done.left) if done is not None else 0,
-        )
+        rewound = ev.Rewound(to=to, what=self._scope, course=course, adopted=adopted)
+        if done is None:
+            return rewound
+        files = {"snapshot": done.id, "changed": done.steps, "verified": done.verified}
+        return rewound.model_copy(update={**files, "left": len(done.left)})
 
     async def _failed(self, error: Exception, cause: str) -> cmd.Receipt:
         begun, reason = self._agent.state.rewinding, getattr(error, "reason", free_text(str(error)))

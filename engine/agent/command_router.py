@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from engine.agent.decisions.outcome import RefusedError
 from engine.agent.live_agents import LiveAgents
 from engine.agent.model_calls import spent_by_charge
 from engine.agent.shared import SharedServices
-from engine.agent.steering.approval_deadlines import ApprovalDeadlines
 from engine.agent.steering.learned_rules import learn_rules
 from engine.agent.steering.ledger import WORKSPACE as WORKSPACE_BUDGET
 from engine.agent.steering.ledger import Ledger
@@ -29,6 +29,7 @@ from engine.core.agents import ForServers, RunState
 from engine.core.campaigns import ForMastermind, ModelCharged
 from engine.core.crew_commands import ForCrew
 from engine.core.journal import MASTERMIND, WORKSPACE, JournalError, canonical
+from engine.core.ports import Clock
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
@@ -97,6 +98,52 @@ class AgentBudgets:
         for name, objection in list(self.ledger.overtime()):
             if name in agents:
                 agents[name].time_is_up(objection)
+
+
+class ApprovalDeadlines:
+    """Until when an approval can be given before it is denied by itself, counted in this session alone.
+
+    Args:
+        clock: the engine's.
+        after_s: how long an approval may wait; None for as long as it takes.
+    """
+
+    def __init__(self, clock: Clock, after_s: float | None) -> None:
+        self._clock, self.after_s = clock, after_s
+        self._ends: dict[str, tuple[str, float, str]] = {}
+
+    def overdue(self, states: Mapping[str, AgentState]) -> list[cmd.DenyOverdue]:
+        """What of these agents is to be denied now."""
+        if self.after_s is None:
+            return []
+        self._ends = {name: end for name, end in self._ends.items() if name in states}
+        return [
+            cmd.DenyOverdue(agent=state.agent_id, action=state.approvals.question.action)
+            for state in states.values()
+            if state.approvals.question is not None and self.is_over(state)
+        ]
+
+    def is_over(self, state: AgentState) -> bool:
+        """Whether what an agent asks has waited as long as it may."""
+        end = self._end(state)
+        return end is not None and self._clock.monotonic() >= end[1]
+
+    def until(self, state: AgentState) -> str:
+        """When what an agent asks is denied, ISO 8601 UTC; empty where it never is."""
+        end = self._end(state)
+        return end[2] if end is not None else ""
+
+    def _end(self, state: AgentState) -> tuple[str, float, str] | None:
+        question = state.approvals.question
+        if self.after_s is None or question is None or state.run is RunState.STOPPED:
+            self._ends.pop(state.agent_id, None)
+            return None
+        end = self._ends.get(state.agent_id)
+        if end is None or end[0] != question.event:
+            at = datetime.fromisoformat(self._clock.now()) + timedelta(seconds=self.after_s)
+            shown = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+            end = self._ends[state.agent_id] = (question.event, self._clock.monotonic() + self.after_s, shown)
+        return end
 
 
 class CommandRouter:

@@ -19,7 +19,7 @@ from engine.agent.deliberation import Deliberation, PlanDeliberation
 from engine.agent.execution import AgentParts
 from engine.agent.recorder import AgentRecorder
 from engine.agent.settings import SettingsError, ThresholdsError, read_recovery, with_thresholds
-from engine.agent.shared import SharedServices, acp_support, from_outside, offer_of, reasoner_support
+from engine.agent.shared import SharedServices, from_outside, offer_of
 from engine.agent.steering.ledger import Ledger, taken_by
 from engine.agent.steering.rewind_preview import RewindError
 from engine.agent.steering.rules import policy_of
@@ -263,8 +263,9 @@ class LiveAgents:
         """
         strategy: Callable[[AgentParts], Deliberation] = PlanDeliberation
         if state.reasons:
-            support = reasoner_support()
-            strategy, why = await support.strategy(state, self._shared.store, self._shared.registry)
+            from engine.agent.reasoner_deliberation import resumed_strategy  # late: few have a program
+
+            strategy, why = await resumed_strategy(state, self._shared.store, self._shared.registry)
             if why:
                 self.rebuilt[state.agent_id + MIND] = why
         return Agent(AgentRecorder(state, log), self._shared.surroundings(state, self._post), strategy)
@@ -304,7 +305,9 @@ class LiveAgents:
         try:
             given = command.config
             if command.agent_type == ACP_AGENT:
-                given = acp_support().defaults(given)
+                from engine.agent.acp import support  # late: few agents are programs
+
+                given = support.defaults(given)
             elif command.agent_type == REASONER:
                 given = {"edition": 2, **given}
             meta = await asyncio.to_thread(

@@ -19,7 +19,7 @@ from engine.agent.turn_scheduler import TurnScheduler
 from engine.core import events as ev
 from engine.core.actions import ErrorCode, SandboxSession, Survey
 from engine.core.journal import Payload
-from engine.core.ports import CallContext, Clock, Randomness, SessionControl
+from engine.core.ports import CallContext, Clock, Randomness
 from engine.core.reasoner import SentMessage
 from engine.core.recovery import ActiveAction
 from engine.core.sandbox import OfferedBelief, ReturnedShell
@@ -42,6 +42,7 @@ from engine.value import dataclass, replace
 
 if TYPE_CHECKING:
     from engine.planning.pgp.requests import Answerer
+    from engine.sandbox.jobs import Sessions
 
 T = TypeVar("T")
 LISTED = 50
@@ -165,7 +166,7 @@ class AgentEnvironment:
     clock: Clock
     put_blob: Callable[[bytes], Awaitable[str]]
     randomness: Callable[[int], Randomness]
-    control: SessionControl
+    control: Sessions
     model_stream: ModelStreamRecorder | None = None
     """Records what the agent's model says; None where there is none, as in a replay."""
     model: BudgetClient | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -17,10 +17,8 @@ from typing import Any
 from engine.agent.decisions.outcome import fresh_id
 from engine.agent.deliberation import OUTCOME_UNKNOWN, Deliberation
 from engine.agent.execution import AgentParts, RunLimits, request_action, withdraw
-from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
 from engine.agent.plan_maker import PlanMaker
 from engine.agent.reasoner.actions import read_config
-from engine.agent.reasoner.plan_generation import read_plans
 from engine.agent.reasoner.reasoner import Reasoner
 from engine.agent.reasoner.run import ReasonerRun
 from engine.agent.reasoner.saved_mind import make_reasoner, recall_mind, save
@@ -39,10 +37,9 @@ from engine.core.sandbox import StopGrade
 from engine.core.state import AgentState
 from engine.core.store.port import JournalStore
 from engine.planning.pgp.requests import Answerer, RecordedAnswers
-from engine.planning.thinkers.model_answerer import ModelAnswerer
 from engine.tools.registry import Checked, Problem, ToolRegistry
 from engine.tools.worlds.world import WORLDS
-from engine.value import dataclass
+from engine.value import dataclass, fields_of
 
 SLICE_S = 0.004
 """How long the reasoner keeps the event loop at a time."""
@@ -305,13 +302,8 @@ class ReasonerDeliberation(Deliberation):
 
     def hear(self, sender: str, message: SentMessage) -> None:
         """Take a message of another agent's reasoner."""
-        heard = ev.MessageHeard(
-            sender=sender,
-            performative=message.performative,
-            content=message.content,
-            number=message.number,
-            answers=message.answers,
-        )
+        said = fields_of(message, "performative", "content", "number", "answers")
+        heard = ev.MessageHeard(sender=sender, **said)
         self._recorder.observe(heard, f"agent:{sender}")
         self._recorder.wake()
 
@@ -526,38 +518,20 @@ class ReasonerDeliberation(Deliberation):
         return self._state.acting and not self._state.reached and self._can_reason()
 
 
-class ReasonerSupport:
-    """What a workspace does for agents with a program; imported with the first of them."""
+def recorded_answers(state: AgentState) -> Answerer | None:
+    """The answers that an agent was created with, where it was given some."""
+    answers = read_config(state.config.meta).generation.answers
+    return RecordedAnswers(answers) if answers else None
 
-    def check(self, meta: Mapping[str, Any]) -> None:
-        """Read the configuration of an agent with a reasoner.
 
-        Raises:
-            ReasonerError: none can be made of it.
-        """
-        read_config(meta)
+async def resumed_strategy(
+    state: AgentState, store: JournalStore, registry: ToolRegistry
+) -> tuple[Callable[[AgentParts], ReasonerDeliberation], str]:
+    """The strategy of an agent with its mind as it was, and why a saved mind could not be used.
 
-    def plan_problems(self, text: str, goal: str) -> list[str]:
-        """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
-        return list(read_plans(text, goal)[1])
-
-    def recorded_answers(self, state: AgentState) -> Answerer | None:
-        """The answers that an agent was created with, where it was given some."""
-        answers = read_config(state.config.meta).generation.answers
-        return RecordedAnswers(answers) if answers else None
-
-    def model_answerer(self, client: BudgetClient, model: str, stream: ModelStreamRecorder) -> Answerer:
-        """A model that makes plans."""
-        return ModelAnswerer(client, model, sink=stream.piece, record=stream.called)
-
-    async def strategy(
-        self, state: AgentState, store: JournalStore, registry: ToolRegistry
-    ) -> tuple[Callable[[AgentParts], ReasonerDeliberation], str]:
-        """The strategy of an agent with its mind as it was, and why a saved mind could not be used.
-
-        Raises:
-            ForgottenError: its mind cannot be had again.
-        """
-        mind, why = await recall_mind(state, store, registry)
-        recall = partial(recall_mind, store=store, registry=registry)
-        return partial(ReasonerDeliberation, reasoner=mind, recall=recall), why
+    Raises:
+        ForgottenError: its mind cannot be had again.
+    """
+    mind, why = await recall_mind(state, store, registry)
+    recall = partial(recall_mind, store=store, registry=registry)
+    return partial(ReasonerDeliberation, reasoner=mind, recall=recall), why

@@ -191,10 +191,8 @@ class Recoverer:
                     self._reached(self._state.goals[payload.goal], ended.ref)
             return
         code = answer.code or ErrorCode.INTERNAL
-        kind, instead = (
-            classify(code, answer.data.get("status_code")),
-            alternative(step, code, self._registry),
-        )
+        kind = classify(code, answer.data.get("status_code"))
+        instead = alternative(step, code, self._registry)
         self.step_failed(step, goal, kind, free_text(answer.message), cause, instead=instead)
 
     def _reached(self, goal: Goal, cause: str) -> None:

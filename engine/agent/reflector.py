@@ -103,13 +103,8 @@ class Reflector:
 
     def _begin(self, due_task: Due) -> None:
         state = self._state
-        started = ev.BackgroundStarted(
-            job=fresh_id(state, "bg"),
-            task=due_task.task,
-            why=due_task.why,
-            goal=root_goal(state),
-            about=due_task.about,
-        )
+        about = fields_of(due_task, "task", "why", "about")
+        started = ev.BackgroundStarted(job=fresh_id(state, "bg"), goal=root_goal(state), **about)
         self._append(started, "agent", state.run_event)
         job, runner = state.meta.job(started.job), self._around.background
         if runner is None or job is None:

@@ -31,7 +31,7 @@ from engine.core.budgets import SpendingLimits, check_limits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
 from engine.core.journal import JournalError
-from engine.core.ports import CommandSpec, Parameter, Permits, Ports, SessionControl, Tool
+from engine.core.ports import CommandSpec, Parameter, Permits, Ports, Tool
 from engine.core.reasoner import REASONER, SentMessage
 from engine.core.state import AgentState
 from engine.core.store.blobs import BlobStore
@@ -49,15 +49,14 @@ from engine.planning import thinkers
 from engine.sandbox.policy import SandboxPolicy
 from engine.tools.registry import ToolRegistry
 from engine.tools.shared_coder import SharedCoder, policy_limits
-from engine.value import asdict, dataclass, field, fields
+from engine.value import asdict, dataclass, field, fields, fields_of
 
 if TYPE_CHECKING:
-    from engine.agent.acp.support import AcpSupport
-    from engine.agent.reasoner_deliberation import ReasonerSupport
     from engine.memory.embedder_choice import EmbedderChoice
     from engine.models.completion import ModelClient, ModelProvider
     from engine.planning.pgp.requests import Answerer
     from engine.planning.thinkers.procedural import ProceduralThinker
+    from engine.sandbox.jobs import Sessions
 
 
 class _Subsystem(Protocol):
@@ -278,7 +277,7 @@ class SharedServices:
     blobs: BlobStore
     registry: ToolRegistry
     coders: SharedCoder
-    control: SessionControl
+    control: Sessions
     """All processes that run for agents."""
     memory: Memory
     kept: Callable[[], Awaitable[None]]
@@ -332,7 +331,9 @@ class SharedServices:
         elif agent_type == ACP_AGENT or config.thinker == ACP:
             if (agent_type, config.thinker) != (ACP_AGENT, ACP):
                 return f"an {ACP_AGENT} is its program: leave its thinker out"
-            if wrong := acp_support().problem(config.meta):
+            from engine.agent.acp import support  # late: few agents are programs
+
+            if wrong := support.problem(config.meta):
                 return wrong
         elif config.thinker not in (self.procedural.name, thinkers.CLAUDE):
             known = f"{self.procedural.name}, {thinkers.CLAUDE}"
@@ -346,7 +347,9 @@ class SharedServices:
 
                 load_recording(name)
             if agent_type == REASONER:
-                reasoner_support().check(config.meta)
+                from engine.agent.reasoner.actions import read_config  # late: few agents have a program
+
+                read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(policy_limits(config.meta))
             read_settings(config.meta)
             read_recovery(config.meta)
@@ -369,7 +372,9 @@ class SharedServices:
         thinker: Thinker = self.procedural
         answerer: Answerer | None = None
         if state.reasons:
-            answerer = (self.config.answerer or reasoner_support().recorded_answers)(state)
+            from engine.agent.reasoner_deliberation import recorded_answers  # late, as above
+
+            answerer = (self.config.answerer or recorded_answers)(state)
         stream: ModelStreamRecorder | None = None
         client: BudgetClient | None = None
         name, repairs, model = "", REPAIRS, self._model_of(state.config.meta)
@@ -381,7 +386,9 @@ class SharedServices:
             permit = partial(self._permit, state) if state.hands_back else nullcontext
             client = BudgetClient(model.client, self.ledger, lambda: recorder.goal, permit, model.fallback)
             if answerer is None and state.reasons:
-                answerer = reasoner_support().model_answerer(client, name, stream)
+                from engine.planning.thinkers.model_answerer import ModelAnswerer  # late, as above
+
+                answerer = ModelAnswerer(client, name, sink=stream.piece, record=stream.called)
             if state.config.thinker == thinkers.CLAUDE:
                 thinker = self._claude(state, client, stream, name, repairs)
         if state.agent_type in RUN_TYPES:
@@ -394,39 +401,34 @@ class SharedServices:
         saver = self.branches.saver_of(state.agent_id) or NoSaver()
         if state.config.thinker == ACP:
             stream = stream or ModelStreamRecorder(None)
-            thinker, toolbox = acp_support().agent(state, self.coders, self.store, stream, toolbox, saver)
+            from engine.agent.acp import support  # late, as above
+
+            thinker, toolbox = support.agent(state, self.coders, self.store, stream, toolbox, saver)
+        own = self.client if model is not None and model.client is self.client else None
+        learn = partial(own.learn, name) if own is not None else learn_nothing
+        trust = self.config.trust
         return AgentEnvironment(
             thinker=thinker,
             toolbox=toolbox,
             saver=saver,
             perceiver=WorkspacePerceiver(self.registry, self.coders, state.agent_id),
-            registry=self.registry,
             clock=self.ports.clock,
             put_blob=self.blobs.put,
             randomness=self.ports.randomness,
-            control=self.control,
             answerer=answerer,
             model_stream=stream,
             model=client,
             # An agent that plans by recipes alone does not pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
-            learn=partial(self.client.learn, name)
-            if model is not None and model.client is self.client is not None
-            else learn_nothing,
+            learn=learn,
             summariser=roles.get("summarise", ""),
-            parts=self.parts,
             repairs=repairs,
             post=post,
-            seal=self.config.trust.seal
-            if self.config.trust is not None
-            else lambda _stream, payload: payload,
+            seal=trust.seal if trust is not None else lambda _stream, payload: payload,
             reviewer=self._reviewer(client, roles.get("judge", name)),
-            ledger=self.ledger,
-            background=self.background,
-            pace=self.pace,
             watches=True,
-            memory=self.memory,
             workflow_of=self._workflow_of,
+            **fields_of(self, "registry", "control", "parts", "ledger", "background", "pace", "memory"),
         )
 
     async def _workflow_of(self, memory: Memory, agent: str, goal: str) -> str:
@@ -480,17 +482,3 @@ class SharedServices:
         if self.permits is None:
             return nullcontext()
         return self.permits.held(str(state.config.meta[HANDOFF].get("handoff_id", "")))
-
-
-def reasoner_support() -> ReasonerSupport:
-    """What only agents with a program need, imported with the first of them."""
-    from engine.agent.reasoner_deliberation import ReasonerSupport
-
-    return ReasonerSupport()
-
-
-def acp_support() -> AcpSupport:
-    """What only agents of other programs need, imported with the first of them."""
-    from engine.agent.acp.support import AcpSupport
-
-    return AcpSupport()

@@ -18,10 +18,10 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.journal import JournalError
-from engine.core.ports import ProcessTree
 from engine.core.sandbox import Census, ItemKind, StopGrade, StopItem, StopReceipt, TreeKind
 from engine.core.state import AgentState
 from engine.core.text import clean_line
+from engine.sandbox.process_trees import ProcessTree
 
 FIRST_S = 0.3
 """Seconds after which a receipt says what is still dying rather than wait for it."""

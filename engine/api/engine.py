@@ -52,6 +52,7 @@ from engine.sandbox.tier import layers
 from engine.tools.registry import built_in_tools
 from engine.tools.shared_coder import SharedCoder
 from engine.tools.simple_coder import SimpleCoder
+from engine.value import fields_of
 
 if TYPE_CHECKING:
     from engine.crew.crew import Crew
@@ -272,16 +273,10 @@ class Engine(WorkspaceEngine):
     def _all_share(self, memory: Memory) -> SharedServices:
         assert self._coder is not None
         return SharedServices(
-            workspace=self.workspace,
-            config=self.config,
             ports=self._ports,
-            store=self.store,
-            blobs=self.blobs,
-            registry=self.registry,
             coders=self._coders,
             control=self._coder.sessions,
             memory=memory,
-            kept=self.kept,
             client=self._client,
             ledger=self._budgets.ledger,
             background=self._background,
@@ -289,7 +284,7 @@ class Engine(WorkspaceEngine):
             run_thinkers=self._run_thinkers,
             procedural=ProceduralThinker(self.library),
             parts=self._parts,
-            pace=self.pace,
+            **fields_of(self, "workspace", "config", "store", "blobs", "registry", "kept", "pace"),
         )
 
     async def open_scratch(self, place: Path, limits: SpendingLimits | None) -> Engine:
@@ -300,12 +295,12 @@ class Engine(WorkspaceEngine):
         (place / DATA_DIRECTORY).mkdir(mode=0o700, exist_ok=True)
         note_place(place, IN_FILE)
         config = EngineConfig(policy=self.sandbox().policy, snapshots=SnapshotRule.OFF)
+        ports = Ports(seed=lambda: SCRATCH_SEED)
         if limits is None:
-            return await Engine.open(
-                place, ports=Ports(clock=HastyClock(), seed=lambda: SCRATCH_SEED), config=config
-            )
-        config = replace(config, model=self.config.model, budget=limits)
-        return await Engine.open(place, ports=Ports(seed=lambda: SCRATCH_SEED), config=config)
+            ports.clock = HastyClock()
+        else:
+            config = replace(config, model=self.config.model, budget=limits)
+        return await Engine.open(place, ports=ports, config=config)
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and close the workspace."""
@@ -314,7 +309,6 @@ class Engine(WorkspaceEngine):
             await self._mastermind.close()
             await self._crew.close()
             await self._router.close()
-            await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
                 with suppress(TimeoutError):
@@ -332,6 +326,7 @@ class Engine(WorkspaceEngine):
             await self._let_go()
 
     async def _end_tasks(self) -> None:
+        await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         if self._runs is not None:
             await self._runs.close()
         for task in self._tasks:
@@ -342,7 +337,6 @@ class Engine(WorkspaceEngine):
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await self._mastermind.close()
         await self._crew.close()
-        await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()

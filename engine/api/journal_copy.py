@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,17 +44,14 @@ async def copy_to_postgres(workspace: Path, url: str, clock: Clock) -> Copied:
         JournalError: one of them cannot be opened, is in use, or the target has another journal.
     """
     address = read_address(url, workspace)
-    source = await SqliteJournal.open(workspace, clock=clock, create=False)  # alone: nothing is missed
-    try:
+    async with AsyncExitStack() as stack:
+        source = await SqliteJournal.open(workspace, clock=clock, create=False)  # alone: nothing is missed
+        stack.push_async_callback(source.close)
         target = await open_postgres(address, clock)
-        try:
-            blobs = await asyncio.to_thread(_give, workspace, address, clock)
-            copied = await _copy(source, target, blobs, address.place)
-            note_place(workspace, address.place)
-        finally:
-            await target.close()
-    finally:
-        await source.close()
+        stack.push_async_callback(target.close)
+        blobs = await asyncio.to_thread(_give, workspace, address, clock)
+        copied = await _copy(source, target, blobs, address.place)
+        note_place(workspace, address.place)
     return copied
 
 
@@ -64,20 +62,17 @@ async def copy_to_file(url: str, workspace: Path, clock: Clock) -> Copied:
         JournalError: one of them cannot be opened, is in use, or the target has another journal.
     """
     address = read_address(url, workspace)
-    source = await open_postgres(address, clock, create=False)
-    try:
-        path = workspace / DATA_DIRECTORY / DATABASE
+    path = workspace / DATA_DIRECTORY / DATABASE
+    async with AsyncExitStack() as stack:
+        source = await open_postgres(address, clock, create=False)
+        stack.push_async_callback(source.close)
         if await asyncio.to_thread(lost_journal, path):  # its other data are of the journal that is coming
             await asyncio.to_thread(prepare, path, clock.now())
         target = await SqliteJournal.open(workspace, clock=clock)
-        try:
-            blobs = await asyncio.to_thread(_take, workspace, address, clock)
-            copied = await _copy(source, target, blobs, str(path))
-            note_place(workspace, "")
-        finally:
-            await target.close()
-    finally:
-        await source.close()
+        stack.push_async_callback(target.close)
+        blobs = await asyncio.to_thread(_take, workspace, address, clock)
+        copied = await _copy(source, target, blobs, str(path))
+        note_place(workspace, "")
     return copied
 
 

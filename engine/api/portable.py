@@ -19,6 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,10 @@ from engine.core.journal import WORKSPACE, BlobError, canonical
 from engine.core.soundness import BreakAccepted
 from engine.core.store.blobs import BlobStore
 from engine.core.store.opening import journal_file
-from engine.core.store.port import DATA_DIRECTORY, DATABASE, Row, parse_ref
+from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head, Row, parse_ref
 from engine.core.store.repair import check_rows, connect_rows, write_journal
 from engine.core.store.schema import COLUMNS, to_event
-from engine.core.store.verify import Verification
+from engine.core.store.verify import Verification, workspace_head
 from engine.value import dataclass, replace
 
 FORMAT = 1
@@ -123,7 +124,7 @@ def _content(blobs: BlobStore, digest: str) -> bytes:
 
 def _write(part: Path, journal: Path, blobs: BlobStore, agent: str, at: str) -> Portable:
     digest, members, named = hashlib.sha256(), dict[str, str](), dict[str, None]()
-    heads: dict[str, tuple[int, str]] = {}
+    heads: dict[str, Head] = {}
     with (
         closing(connect_rows(journal)) as database,
         zipfile.ZipFile(part, "x", zipfile.ZIP_DEFLATED) as archive,
@@ -135,15 +136,14 @@ def _write(part: Path, journal: Path, blobs: BlobStore, agent: str, at: str) -> 
                 line = canonical(list(row)).encode("utf-8", "surrogatepass") + b"\n"
                 digest.update(line)
                 lines.write(line)
-                heads[row[1]] = row[2], row[9]
+                heads[row[1]] = Head(row[2], row[9])
                 named |= _named([row[8]])
         members[EVENTS] = digest.hexdigest()
         for blob in named:
             if content := _content(blobs, blob):
                 archive.writestr(f"{BLOBS}{blob}", content)
                 members[f"{BLOBS}{blob}"] = blob
-        listing = canonical([[name, *heads[name]] for name in sorted(heads)])
-        head = hashlib.sha256(listing.encode()).hexdigest()
+        head = workspace_head(heads)
         meta = dict(database.execute("select key, value from meta where key in ('created', 'written_by')"))
         facts = {"format": FORMAT, "made": at, "head": head, "events": count, "agent": agent, "meta": meta}
         archive.writestr(MANIFEST, canonical({**facts, "members": members}))
@@ -245,9 +245,7 @@ def _meta(facts: dict[str, Any]) -> sqlite3.Connection:
 
 def _rows(archive: zipfile.ZipFile, source: Path, most: int) -> Iterator[Row]:
     with archive.open(EVENTS) as lines:
-        number = 0
-        while line := lines.readline(LINE_LIMIT):
-            number += 1
+        for number, line in enumerate(iter(partial(lines.readline, LINE_LIMIT), b""), 1):
             row = _row(line) if number <= most else None
             if row is None:
                 raise ArchiveError(f"{source.name} is damaged: line {number} of its events is none")

@@ -41,13 +41,14 @@ from engine.core.command import Command, Receipt
 from engine.core.commands import parse_recorded
 from engine.core.fold import dump_state, fold, without_checksum
 from engine.core.journal import GENESIS, Event
-from engine.core.ports import Ports, SessionControl
+from engine.core.ports import Ports
 from engine.core.reasoner import REASONER
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
 from engine.crew.tool.crew_tool import COMMANDS as CREW_COMMANDS
 from engine.memory.tool import MemoryTool
 from engine.planning.pgp.requests import Answerer
+from engine.sandbox.jobs import Sessions
 from engine.tools.parameters.processing import ParameterExtractor
 from engine.tools.registry import built_in_tools
 from engine.tools.simple_coder_commands import COMMANDS
@@ -332,7 +333,7 @@ class _StreamReplay:
             clock=record,
             put_blob=_digest,
             randomness=Ports().randomness,
-            control=SessionControl(),
+            control=Sessions(),
             looks=False,
             asker=self._asker,
             answer_counted=self._answer_counted,

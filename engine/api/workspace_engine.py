@@ -14,7 +14,7 @@ from engine.agent.branches import Branches
 from engine.agent.command_router import AgentBudgets, CommandRouter
 from engine.agent.decisions.approvals import proposed_envelope
 from engine.agent.live_agents import LiveAgents
-from engine.agent.shared import EngineConfig, reasoner_support
+from engine.agent.shared import EngineConfig
 from engine.agent.steering.budget_status import BudgetStatus, budget_statuses
 from engine.agent.steering.ledger import Ledger
 from engine.agent.turn_scheduler import TurnScheduler
@@ -121,7 +121,7 @@ class WorkspaceEngine(ABC):
         self.trust = config.trust
         self._ports, self._parts = ports, PromptReader(workspace, config.trust)
         self._client = config.model.client() if config.model is not None else None
-        model_budget = config.model.budget.limits if config.model is not None else SpendingLimits()
+        model_budget = config.model.budget if config.model is not None else SpendingLimits()
         usual = config.agent_budget.over(model_budget)
         self._budgets = AgentBudgets(Ledger(config.budget, usual, ports.clock.now))
         self._agents: dict[str, Agent] = {}
@@ -385,6 +385,8 @@ class WorkspaceEngine(ABC):
         saver = self.time_travel.main
         status = self.memory.status if self.memory is not None else MemoryStatus()
         keeper = self._keeper
+        rebuilt = self.memory.rebuilt if self.memory is not None else ""
+        states = filter(None, (self._torn(), self.quota.warning, self.archived, rebuilt))
         return Health(
             journal=trouble,
             library=tuple(map(str, self.library.errors)),
@@ -392,19 +394,7 @@ class WorkspaceEngine(ABC):
             agents=tuple(f"{name}: {fault}" for name, fault in self._live.faulty.items()),
             sandbox=self.sandbox().refusal,
             snapshots=saver.trouble if saver is not None else "",
-            states=(
-                *filter(
-                    None,
-                    [
-                        self._torn(),
-                        self.quota.warning,
-                        self.archived,
-                        self.memory.rebuilt if self.memory is not None else "",
-                    ],
-                ),
-                *self.store.notes,
-                *self._live.rebuilt.values(),
-            ),
+            states=(*states, *self.store.notes, *self._live.rebuilt.values()),
             memory=status.trouble or (keeper.note if keeper is not None else "") or status.fault,
             memory_behind=keeper.behind if keeper is not None else 0,
             servers=self.servers.troubles if self.servers is not None else (),
@@ -414,4 +404,6 @@ class WorkspaceEngine(ABC):
 
 def check_plans(text: str, goal: str) -> list[str]:
     """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
-    return reasoner_support().plan_problems(text, goal)
+    from engine.agent.reasoner.plan_generation import read_plans  # late: few agents have a program
+
+    return list(read_plans(text, goal)[1])

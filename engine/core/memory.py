@@ -45,55 +45,20 @@ class ActionStatus(StrEnum):
         return self is not ActionStatus.IN_PROGRESS
 
 
-class ActionType(StrEnum):
-    """What sort of action was recorded."""
-
-    TOOL_USE = "tool_use"
-    REASONING = "reasoning"
-    PLANNING = "planning"
-    RESEARCH = "research"
-    ANALYSIS = "analysis"
-    DECISION = "decision"
-    OBSERVATION = "observation"
-    REFLECTION = "reflection"
-    SUMMARY = "summary"
-    CONSOLIDATION = "consolidation"
-    MEMORY_OPERATION = "memory_operation"
-    PARALLEL_TOOLS = "parallel_tools"
-
-
-class ArtifactType(StrEnum):
-    """What an artifact holds."""
-
-    FILE = "file"
-    TEXT = "text"
-    IMAGE = "image"
-    TABLE = "table"
-    CHART = "chart"
-    CODE = "code"
-    DATA = "data"
-    JSON = "json"
-    URL = "url"
-
-
-class ThoughtType(StrEnum):
-    """What part a thought plays in its chain."""
-
-    GOAL = "goal"
-    QUESTION = "question"
-    HYPOTHESIS = "hypothesis"
-    INFERENCE = "inference"
-    EVIDENCE = "evidence"
-    CONSTRAINT = "constraint"
-    PLAN = "plan"
-    DECISION = "decision"
-    REFLECTION = "reflection"
-    CRITIQUE = "critique"
-    SUMMARY = "summary"
-    USER_GUIDANCE = "user_guidance"
-    INSIGHT = "insight"
-    REASONING = "reasoning"
-    ANALYSIS = "analysis"
+ActionType = StrEnum(
+    "ActionType",
+    "TOOL_USE REASONING PLANNING RESEARCH ANALYSIS DECISION OBSERVATION REFLECTION SUMMARY "
+    "CONSOLIDATION MEMORY_OPERATION PARALLEL_TOOLS",
+)
+"""What sort of action was recorded."""
+ArtifactType = StrEnum("ArtifactType", "FILE TEXT IMAGE TABLE CHART CODE DATA JSON URL")
+"""What an artifact holds."""
+ThoughtType = StrEnum(
+    "ThoughtType",
+    "GOAL QUESTION HYPOTHESIS INFERENCE EVIDENCE CONSTRAINT PLAN DECISION REFLECTION CRITIQUE SUMMARY "
+    "USER_GUIDANCE INSIGHT REASONING ANALYSIS",
+)
+"""What part a thought plays in its chain."""
 
 
 class MemoryLevel(StrEnum):
@@ -110,53 +75,19 @@ class MemoryLevel(StrEnum):
         return list(MemoryLevel).index(self)
 
 
-class MemoryType(StrEnum):
-    """What a memory is about."""
-
-    OBSERVATION = "observation"
-    ACTION_LOG = "action_log"
-    TOOL_OUTPUT = "tool_output"
-    ARTIFACT_CREATION = "artifact_creation"
-    REASONING_STEP = "reasoning_step"
-    FACT = "fact"
-    INSIGHT = "insight"
-    PLAN = "plan"
-    QUESTION = "question"
-    SUMMARY = "summary"
-    REFLECTION = "reflection"
-    SKILL = "skill"
-    PROCEDURE = "procedure"
-    PATTERN = "pattern"
-    CODE = "code"
-    JSON = "json"
-    URL = "url"
-    TEXT = "text"
-    USER_INPUT = "user_input"
-    WARNING = "warning"
-    CORRECTION = "correction"
-    CONTRADICTION_ANALYSIS = "contradiction_analysis"
-    TOOL_EFFECTIVENESS = "tool_effectiveness"
-    CHECKPOINT = "checkpoint"
-
-
-class LinkType(StrEnum):
-    """How one memory relates to another; links are directed."""
-
-    RELATED = "related"
-    CAUSAL = "causal"
-    SEQUENTIAL = "sequential"
-    HIERARCHICAL = "hierarchical"
-    CONTRADICTS = "contradicts"
-    SUPPORTS = "supports"
-    GENERALIZES = "generalizes"
-    SPECIALIZES = "specializes"
-    FOLLOWS = "follows"
-    PRECEDES = "precedes"
-    TASK = "task"
-    REFERENCES = "references"
-    ELABORATES = "elaborates"
-    QUESTION_OF = "question_of"
-    CONSEQUENCE_OF = "consequence_of"
+MemoryType = StrEnum(
+    "MemoryType",
+    "OBSERVATION ACTION_LOG TOOL_OUTPUT ARTIFACT_CREATION REASONING_STEP FACT INSIGHT PLAN QUESTION "
+    "SUMMARY REFLECTION SKILL PROCEDURE PATTERN CODE JSON URL TEXT USER_INPUT WARNING CORRECTION "
+    "CONTRADICTION_ANALYSIS TOOL_EFFECTIVENESS CHECKPOINT",
+)
+"""What a memory is about."""
+LinkType = StrEnum(
+    "LinkType",
+    "RELATED CAUSAL SEQUENTIAL HIERARCHICAL CONTRADICTS SUPPORTS GENERALIZES SPECIALIZES FOLLOWS "
+    "PRECEDES TASK REFERENCES ELABORATES QUESTION_OF CONSEQUENCE_OF",
+)
+"""How one memory relates to another; links are directed."""
 
 
 class ReflectionKind(StrEnum):
@@ -406,22 +337,6 @@ class Tagging:
 
     owner: str
     tag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One write to memory, for reflection and for people."""
-
-    number: int
-    """The event's version in the memory's stream."""
-    seq: int
-    """Its place in the journal."""
-    at: float
-    actor: str
-    kind: str
-    workflow: str
-    subject: str
-    """Id of what was written."""
 
 
 class Remember(Command, do="remember"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
 from enum import StrEnum
@@ -391,21 +390,14 @@ def _changes(old: PlanStep, new: PlanStep, names: dict[str, str]) -> tuple[str, 
 
 
 def _in_order(places: Sequence[int]) -> set[int]:
-    """A longest run of places that are in their old order; what is not in it has moved."""
-    ends: list[int] = []
-    tails: list[int] = []
-    before: list[int] = []
-    for at, place in enumerate(places):
-        reach = bisect_left(ends, place)
-        before.append(tails[reach - 1] if reach else -1)
-        if reach == len(ends):
-            ends.append(place)
-            tails.append(at)
-        else:
-            ends[reach], tails[reach] = place, at
-    stay: set[int] = set()
-    at = tails[-1] if tails else -1
-    while at >= 0:
-        stay.add(places[at])
-        at = before[at]
-    return stay
+    """The most places that stand in their order already, those that come first where there is a choice."""
+
+    def rank(run: list[int]) -> tuple[int, int]:
+        return len(run), -run[-1]
+
+    runs: list[list[int]] = []
+    for place in places:
+        before = max((run for run in runs if run[-1] < place), key=rank, default=[])
+        runs.append([*before, place])
+    longest: list[int] = max(runs, key=rank, default=[])
+    return set(longest)

@@ -9,14 +9,13 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from engine.core.actions import SandboxSession, ToolResult
-from engine.core.sandbox import Census, TreeKind
 from engine.value import dataclass
 
 
@@ -139,70 +138,6 @@ class SessionObserver(Protocol):
 
     def resized(self, action: str, rows: int, columns: int) -> None:
         """The operator's terminal has another size."""
-
-
-class ProcessTree(Protocol):
-    """The processes of one program that an agent or its operator started, as they can be looked at."""
-
-    @property
-    def kind(self) -> TreeKind:
-        """Whose they are."""
-
-    @property
-    def name(self) -> str:
-        """Id of the action or job."""
-
-    @property
-    def words(self) -> str:
-        """The command, as it was asked for."""
-
-    @property
-    def running(self) -> bool:
-        """Whether it has, or may have, processes."""
-
-    @property
-    def ending(self) -> bool:
-        """Whether it is being ended."""
-
-    @property
-    def last(self) -> Census:
-        """What was seen last."""
-
-    @property
-    def remaining(self) -> int:
-        """Processes that could not be ended, once it is over."""
-
-    async def look(self, limit_s: float) -> Census | None:
-        """What is there now; None when that is not known in time, or it has ended."""
-
-    async def ended(self) -> None:
-        """Return when every process was seen to be gone, or could not be ended."""
-
-
-class SessionControl:
-    """What an agent's life does to its sandbox session: nothing where nothing runs, as in a replay."""
-
-    def return_shell(self, agent: str, note: str) -> None:
-        """Let the operator's shell end in good order; its action finishes soon after, with the note."""
-
-    def stop_job(self, agent: str, job: str) -> None:
-        """End a background job; its end is observed soon after."""
-
-    def stop_jobs(self, agent: str) -> None:
-        """End all of the agent's background jobs."""
-
-    def freeze(self, agent: str) -> None:
-        """Stop all of the agent's processes where they are."""
-
-    def thaw(self, agent: str) -> None:
-        """Let all of the agent's processes continue."""
-
-    def processes(self, agent: str) -> Sequence[ProcessTree]:
-        """The agent's process trees that are not over."""
-        return ()
-
-    async def close(self, agent: str) -> None:
-        """End everything of the agent, and return when all ends were observed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,30 +350,20 @@ class MarkKind(StrEnum):
     """It was held: at a breakpoint, by a budget, or for being stuck."""
 
 
-_KINDS: dict[str, MarkKind] = {
-    ev.GoalAdopted.kind: MarkKind.GOAL,
-    ev.GoalEnded.kind: MarkKind.GOAL,
-    ev.PlanAdopted.kind: MarkKind.PLAN,
-    ev.PlanRevised.kind: MarkKind.PLAN,
-    ev.DecisionMade.kind: MarkKind.DECISION,
-    ev.ActionFinished.kind: MarkKind.ACTION,
-    ev.ActionCancelled.kind: MarkKind.ACTION,
-    ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
-    ev.FailureRecorded.kind: MarkKind.FAILURE,
-    ev.InterventionOpened.kind: MarkKind.OPERATOR,
-    ev.ApprovalAsked.kind: MarkKind.OPERATOR,
-    ev.ReplanHeld.kind: MarkKind.OPERATOR,
-    ev.ChangesOffered.kind: MarkKind.OPERATOR,
-    ev.PlansHeld.kind: MarkKind.OPERATOR,
-    ev.ResultDisputed.kind: MarkKind.OPERATOR,
-    ev.NoteAdded.kind: MarkKind.OPERATOR,
-    ev.BreakpointHit.kind: MarkKind.HELD,
-    ev.MindBreakpointHit.kind: MarkKind.HELD,
-    ev.BudgetReached.kind: MarkKind.HELD,
-    ev.StuckNoticed.kind: MarkKind.HELD,
-    ev.Rewound.kind: MarkKind.REWIND,
-    ev.AgentForked.kind: MarkKind.REWIND,
+_MARKED: dict[MarkKind, tuple[type[Payload], ...]] = {
+    MarkKind.GOAL: (ev.GoalAdopted, ev.GoalEnded),
+    MarkKind.PLAN: (ev.PlanAdopted, ev.PlanRevised),
+    MarkKind.DECISION: (ev.DecisionMade,),
+    MarkKind.ACTION: (ev.ActionFinished, ev.ActionCancelled, ev.ActionOutcomeUnknown),
+    MarkKind.FAILURE: (ev.FailureRecorded,),
+    MarkKind.OPERATOR: (
+        *(ev.InterventionOpened, ev.ApprovalAsked, ev.ReplanHeld, ev.ChangesOffered, ev.PlansHeld),
+        *(ev.ResultDisputed, ev.NoteAdded),
+    ),
+    MarkKind.HELD: (ev.BreakpointHit, ev.MindBreakpointHit, ev.BudgetReached, ev.StuckNoticed),
+    MarkKind.REWIND: (ev.Rewound, ev.AgentForked),
 }
+_KINDS = {kind.kind: mark for mark, kinds in _MARKED.items() for kind in kinds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,16 +470,8 @@ class StreamHistory:
             JournalError: the events cannot be read.
         """
         state = await self._begin(at)
-        while state.version < at:
-            page = await self._store.read(self.stream, state.version + 1, min(state.version + PAGE, at))
-            if not page:
-                break
-            for number, event in enumerate(page, 1):
-                apply(state, event)
-                if not event.version % self._every:
-                    self._keep(state)
-                if not number % SLICE:
-                    await asyncio.sleep(0)
+        while state.version < at and await self._fold_page(state, min(state.version + PAGE, at)):
+            pass
         return state
 
     async def prepare(self) -> None:
@@ -500,14 +482,19 @@ class StreamHistory:
         """
         last = max((version for version in self._kept if version <= self._prepared), default=0)
         state = copy_state(self._kept[last]) if last else AgentState()
-        while page := await self._store.read(self.stream, state.version + 1, state.version + PAGE):
-            for event in page:
-                apply(state, event)
-                if not event.version % self._every:
-                    self._keep(state)
-                if not event.version % SLICE:
-                    await asyncio.sleep(REST_S)
+        while await self._fold_page(state, state.version + PAGE, REST_S):
             self._prepared = state.version
+
+    async def _fold_page(self, state: AgentState, last: int, rest_s: float = 0.0) -> bool:
+        """Bring a state forward to an event at most, keeping some; false where none is left."""
+        page = await self._store.read(self.stream, state.version + 1, last)
+        for event in page:
+            apply(state, event)
+            if not event.version % self._every:
+                self._keep(state)
+            if not event.version % SLICE:
+                await asyncio.sleep(rest_s)
+        return bool(page)
 
     async def _begin(self, at: int) -> AgentState:
         """The nearest state that is at hand."""

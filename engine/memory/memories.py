@@ -16,13 +16,13 @@ from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, Me
 from engine.memory import requests as rq
 from engine.memory import scoring
 from engine.memory.errors import MemoryInputError
-from engine.memory.query import parsed
+from engine.memory.query import FOREVER, parsed
 from engine.memory.requests import R_co, Request, View
 from engine.memory.search import Filters, SearchMatch, Weights
 from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, LINKS, MEMORIES, THOUGHTS, Reading
 from engine.memory.working_memory import WorkingMemory, working_memory
-from engine.memory.writer import Unit, forget, remember
-from engine.value import dataclass
+from engine.memory.writer import Unit, by_workflow, forget, remember
+from engine.value import dataclass, replace
 
 Direction = Literal["outgoing", "incoming", "both"]
 
@@ -115,12 +115,10 @@ class UseMemories(Request[int]):
     memory_ids: rq.Idents = Field(min_length=1)
 
     def write(self, unit: Unit) -> int:
-        mine: dict[str, list[str]] = {}
-        for ident in dict.fromkeys(self.memory_ids):
-            mine.setdefault(unit.reading.need_memory(ident, "memory_ids").workflow, []).append(ident)
-        for workflow, idents in mine.items():
+        used = [unit.reading.need_memory(ident, "memory_ids") for ident in dict.fromkeys(self.memory_ids)]
+        for workflow, idents in by_workflow(used).items():
             unit.emit(ev.MemoriesUsed(workflow=workflow, memories=tuple(idents)))
-        return sum(map(len, mine.values()))
+        return len(used)
 
 
 # ------------------------------------------------------------------ links
@@ -219,11 +217,8 @@ CONTEXT_THRESHOLD = 0.9 * 0.75
 
 def similar(view: View, memory: MemoryItem, limit: int, threshold: float) -> tuple[SearchMatch, ...]:
     """Other memories of the workflow that are like this one."""
-    filters, text = (
-        Filters(workflow=memory.workflow),
-        scoring.embedded_text(memory.description, memory.content),
-    )
-    liked = view.finder.likeness
+    filters, liked = Filters(workflow=memory.workflow), view.finder.likeness
+    text = scoring.embedded_text(memory.description, memory.content)
     vector = liked.vector(memory.digest) if liked is not None else None
     matches = view.finder.semantic(view.reading, text, filters, limit + 1, threshold, vector)
     return tuple(match for match in matches if match.memory.id != memory.id)[:limit]
@@ -341,16 +336,12 @@ class _Filtered(Request[R_co]):
     @property
     def filters(self) -> Filters:
         """The filters that both halves of a search pass."""
-        created = (self.created_after or 0.0, 1e18 if self.created_before is None else self.created_before)
-        return Filters(
-            self.workflow_id,
-            self.memory_level,
-            self.memory_type,
-            self.tags,
-            (self.min_importance, self.max_importance),
-            self.min_confidence,
-            None if self.created_after is None and self.created_before is None else created,
-        )
+        of, importance = (self.workflow_id, self.memory_level, self.memory_type), self.min_importance
+        filters = Filters(*of, self.tags, (importance, self.max_importance), self.min_confidence)
+        if self.created_after is None and self.created_before is None:
+            return filters
+        until = FOREVER if self.created_before is None else self.created_before
+        return replace(filters, created=(self.created_after or 0.0, until))
 
 
 class HybridSearch(_Filtered[Found]):

@@ -78,13 +78,11 @@ class Memory:
     async def close(self) -> None:
         """Finish what waits, and close threads and connections; may be called again."""
         self._closed = True
-        if self._opening is None:
-            return
-        if not self._opening.done():
+        if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])
-        if not self._opening.cancelled() and self._opening.exception() is None:
-            await self._opening.result().close()
+        if (opened := self._here) is not None:
+            await opened.close()
 
     # -------------------------------------------------------------- requests
 
@@ -201,22 +199,27 @@ class Memory:
     @property
     def status(self) -> MemoryStatus:
         """How memory is doing."""
+        if self._here is not None:
+            return self._here.status
         if self._opening is None or not self._opening.done():
             return MemoryStatus(note="memory is being opened", open=False)
         if self._opening.cancelled():
             return MemoryStatus(note="memory is closed", open=False)
-        error = self._opening.exception()
-        if error is not None:
-            return MemoryStatus(note="memory is not to be had", open=False, trouble=str(error))
-        return self._opening.result().status
+        trouble = str(self._opening.exception())
+        return MemoryStatus(note="memory is not to be had", open=False, trouble=trouble)
 
     @property
     def rebuilt(self) -> str:
         """Why its tables were built again from the journal; empty where they were not."""
+        return self._here.rebuilt if self._here is not None else ""
+
+    @property
+    def _here(self) -> OpenedMemory | None:
+        """Memory, where it is open by now."""
         opening = self._opening
         if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
-            return ""
-        return opening.result().rebuilt
+            return None
+        return opening.result()
 
     async def _opened(self) -> OpenedMemory:
         if not self._closed and not self.begin().done():

@@ -155,19 +155,11 @@ class FindOwners(Request[tuple[tuple[str, tuple[str, ...]], ...]]):
     """Of workflows, memories and actions; what there is not is passed over."""
 
     def answer(self, view: View) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        workflows = {
-            workflow.id: workflow
-            for ident in self.idents
-            if (workflow := _workflow_of_thing(view.reading, ident))
-        }
+        found = [_workflow_of_thing(view.reading, ident) for ident in self.idents]
+        tags = {workflow.id: workflow.tags for workflow in found if workflow is not None}
         return tuple(
-            (
-                workflow.id,
-                tuple(
-                    tag.removeprefix(OWNER_PREFIX) for tag in workflow.tags if tag.startswith(OWNER_PREFIX)
-                ),
-            )
-            for workflow in workflows.values()
+            (ident, tuple(tag.removeprefix(OWNER_PREFIX) for tag in own if tag.startswith(OWNER_PREFIX)))
+            for ident, own in tags.items()
         )
 
 
@@ -237,15 +229,9 @@ def _open_workflow(unit: Unit, agent: str, goal: str, begun: str = "") -> str:
 # ------------------------------------------------------------------ actions
 
 
-def _recorded(unit: Unit, agent: str, action: str) -> RecordedAction | None:
-    made = unit.made_before(ev.ActionRecorded, _key(agent, action))
-    return unit.reading.need(ACTIONS, made, "action_id") if made else None
-
-
 def _started(unit: Unit, agent: str, start: noting.ActionStartNote) -> RecordedAction:
-    known = _recorded(unit, agent, start.action)
-    if known is not None:
-        return known
+    if made := unit.made_before(ev.ActionRecorded, _key(agent, start.action)):
+        return unit.reading.need(ACTIONS, made, "action_id")
     name = f"{start.tool}.{start.command}"
     started: RecordedAction = RecordActionStart(
         workflow_id=_open_workflow(unit, agent, start.goal, start.workflow),

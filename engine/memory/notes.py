@@ -121,15 +121,10 @@ class NoteCollector:
             noter._steps[plan.goal] = _described(plan.steps)
         action = state.action
         if action is not None:
-            noter._start = ActionStartNote(
-                action.id,
-                action.goal or ("" if action.step else noter._goal),
-                action.tool,
-                action.command,
-                action.args,
-                noter._words_of(action.goal, action.step),
-                noter._workflow(action.goal),
-            )
+            goal = action.goal or ("" if action.step else noter._goal)
+            words, workflow = noter._words_of(action.goal, action.step), noter._workflow(action.goal)
+            call = (action.tool, action.command, action.args)
+            noter._start = ActionStartNote(action.id, goal, *call, words, workflow)
         return noter
 
     def note(self, payload: ev.Payload) -> Note | None:

@@ -11,28 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from engine.core.journal import MEMORY
 from engine.core.memory import Content, MemoryStatus
 from engine.core.ports import Clock
 from engine.core.store.blobs import BlobStore
-from engine.core.store.opening import blobs_of
+from engine.core.store.opening import address_of, blobs_of
 from engine.core.store.port import JournalStore
 from engine.memory import fold, judgements, memories, note_writer, upkeep
 from engine.memory.connection import Connection, TablesError, roll_back
 from engine.memory.database import Projection
-from engine.memory.databases import MemoryDatabase, database_of
 from engine.memory.embedder_choice import EmbedderChoice
 from engine.memory.embedding import OTHER_SIZE, TEXT_LIMIT, Embedder, EmbedderError, Vector
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.notes import Noted
 from engine.memory.requests import Request, View, named
 from engine.memory.search import MemorySearcher
-from engine.memory.sqlite import temporary_tables
+from engine.memory.sqlite import FileMemory, temporary_tables
 from engine.memory.tables import Reading
 from engine.memory.vector_upkeep import VectorUpkeep
-from engine.memory.vectors import StoredLikeness
+from engine.memory.vectors import StoredLikeness, VectorWriter
 from engine.memory.writer import CATCH_UP_PAGE, Writer, WriteResult
 from engine.value import replace
 
@@ -48,6 +47,56 @@ QUERY_AGAIN_S = 30.0
 """How long it does not wait again after that."""
 _REQUESTS = (note_writer, upkeep, memories, judgements)
 """The modules that define requests; importing them makes these known by name."""
+
+
+class MemoryDatabase(Protocol):
+    """Where the tables of a workspace's memory are, and the vectors beside them."""
+
+    name: str
+    """In words."""
+
+    def open(self, known: Callable[[int], str]) -> Projection:
+        """Open the tables to write to them, or make them anew where they cannot be used. Blocking.
+
+        Args:
+            known: the hash of the event with this version in the memory's stream; empty where there is none.
+
+        Raises:
+            MemoryUnavailable: there is no space, or they may not be written.
+        """
+
+    def reader(self) -> Connection:
+        """A connection for reading. Blocking.
+
+        Raises:
+            TablesError: that cannot be had.
+        """
+
+    def readable(self) -> tuple[Connection, tuple[int, str]] | None:
+        """A connection for reading, and the last event that the tables have; None where there are none."""
+
+    def vectors(self, embedder: str) -> VectorWriter:
+        """Keeps the vectors of an embedder. Blocking.
+
+        Raises:
+            TablesError, OSError: they cannot be kept.
+        """
+
+    def likeness(self, embedder: str) -> StoredLikeness:
+        """The vectors of an embedder, as searches use them; it connects when it is first asked."""
+
+
+def database_of(workspace: Path, clock: Clock) -> MemoryDatabase:
+    """Where a workspace's memory is: beside its journal.
+
+    Raises:
+        JournalError: the URL of the journal is none.
+    """
+    if (address := address_of(workspace)) is not None:
+        from engine.memory.postgres import PostgresMemory  # late: most journals are in a file
+
+        return PostgresMemory(address, clock)
+    return FileMemory(workspace)
 
 
 class MemoryReader:

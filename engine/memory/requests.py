@@ -91,7 +91,7 @@ Word = Annotated[E, Field(strict=False)]
 
 _VALUE_NAMES = {
     **dict.fromkeys(("memory_type", "artifact_type", "action_type"), "type"),
-    **dict.fromkeys(("parent_workflow_id", "parent_action_id"), "parent"),
+    **dict.fromkeys(("parent_workflow_id", "parent_action_id", "parent_thought_id"), "parent"),
     "memory_level": "level",
     "context_data": "context",
     "tool_name": "tool",
@@ -141,7 +141,8 @@ class Request(BaseModel, Generic[R_co], metaclass=LateModel):
             left_out: names of the request's fields.
         """
         given = self.model_dump(exclude=set(left_out))
-        return {_VALUE_NAMES.get(name, name.removesuffix("_id")): value for name, value in given.items()}
+        plain = {name: name.removeprefix("relevant_").removesuffix("_id") for name in given}
+        return {_VALUE_NAMES.get(name, plain[name]): value for name, value in given.items()}
 
     @property
     def meant(self) -> str:

@@ -66,6 +66,8 @@ WORDS_POOL = 30
 """Candidates where words count alone."""
 SCAN = 2_000
 """Memories up to which a search by likeness looks only at those that pass the filters."""
+PARAMETERS = 5_000
+"""That a statement takes at most."""
 SEMANTIC_FLOOR = 0.1
 """Cosine below which the semantic half of a hybrid search brings nothing."""
 
@@ -271,7 +273,8 @@ class MemorySearcher:
         size = max(POOL if vector is not None else WORDS_POOL, end)
         condition, values = filters.condition(reading, first=False)
         terms = self._tokens.words_of(asked.text)
-        never = self._holding(reading, asked.without)
+        shunned = _any_of(asked.without)
+        never = set(reading.connection.words.matching(shunned)) if shunned else set[int]()
         if not terms:
             newest = filters.newest(reading, size + len(never)) if asked.lists else []
             listed = _candidates(reading, "row", newest, condition, values)
@@ -306,13 +309,6 @@ class MemorySearcher:
             clear = match >= least or likeness >= CLEAR_LIKENESS or timely
             scores.append(_Score(candidate, score, likeness, match, timely=timely, clear=clear))
         return _best(scores)
-
-    def _holding(self, reading: Reading, texts: Iterable[str]) -> set[int]:
-        """The rows of texts that hold one of these words or phrases."""
-        phrases = " OR ".join(filter(None, map(phrase, texts)))
-        if not phrases:
-            return set()
-        return set(reading.connection.words.matching(phrases))
 
     def semantic(
         self,
@@ -410,7 +406,7 @@ class MemorySearcher:
         counts = self._counts(reading, scope, total)
         held = [word for term, word in scope.items() if counts[term] <= POSTINGS]
         phrases = list(filter(None, map(phrase, asked.phrases)))
-        never = " OR ".join(filter(None, map(phrase, asked.without)))
+        never = _any_of(asked.without)
         text = " AND ".join([*held, f"({' OR '.join(dict.fromkeys(words))})", *phrases])
         return f"({text}) NOT ({never})" if never else f"({text})"
 
@@ -464,9 +460,8 @@ class MemorySearcher:
         self, reading: Reading, scores: Sequence[_Score], terms: Mapping[str, str]
     ) -> list[SearchMatch]:
         """The memories of candidates, in their order, with the words of the query that they hold."""
-        there = {
-            memory.id: memory for memory in reading.all_memories([score.candidate.id for score in scores])
-        }
+        idents = [score.candidate.id for score in scores]
+        there = {memory.id: memory for memory in reading.all_memories(idents)}
         named = {term: _first(text) for term, text in terms.items() if _first(text) not in STOP_WORDS}
         texts = [
             " ".join((memory.content[:NAMED], memory.description, memory.reasoning, *memory.tags))
@@ -475,19 +470,13 @@ class MemorySearcher:
         held = dict(zip(there, self._tokens.stems_of(texts), strict=True)) if named else {}
         return [
             SearchMatch(
-                there[ident],
-                score.score,
-                score.semantic,
-                score.keyword,
-                tuple(word for term, word in named.items() if term in held[ident]),
-                score.link,
-                score.superseded,
-                score.timely,
-                relevance(score.candidate, reading.now),
-                score.clear,
+                there[candidate.id],
+                words=tuple(word for term, word in named.items() if term in held[candidate.id]),
+                relevance=relevance(candidate, reading.now),
+                **{name: value for name, value in score._asdict().items() if name != "candidate"},
             )
             for score in scores
-            if (ident := score.candidate.id) in there
+            if (candidate := score.candidate).id in there
         ]
 
 
@@ -499,13 +488,9 @@ def _with_links(reading: Reading, scores: list[_Score], end: int, filters: Filte
     known = {score.candidate.id: score for score in scores}
     marks = ", ".join("?" * len(first))
     idents = [score.candidate.id for score in first]
-    links = [
-        link
-        for column in ("source", "target")
-        for link in reading.many(
-            LINKS, f"t.{column} in ({marks})", idents, order="t.strength desc", limit=500
-        )
-    ]
+    links: list[MemoryLink] = []
+    for column in ("source", "target"):
+        links += reading.many(LINKS, f"t.{column} in ({marks})", idents, order="t.strength desc", limit=500)
     strong = {score.candidate.id for score in first[:STRONG] if 2 * score.score >= first[0].score}
     wanted = [
         link
@@ -531,6 +516,11 @@ def _with_links(reading: Reading, scores: list[_Score], end: int, filters: Filte
     return _best(known.values())
 
 
+def _any_of(texts: Iterable[str]) -> str:
+    """What the index is asked for texts that hold one of these words or phrases; empty for none."""
+    return " OR ".join(filter(None, map(phrase, texts)))
+
+
 def _total(reading: Reading) -> int:
     """How many memories there are, old texts included."""
     return int(reading.rows("select coalesce(max(row), 0) from memories")[0][0])
@@ -550,7 +540,8 @@ def _candidates(
     reading: Reading, column: str, keys: Sequence[object], condition: str, values: Sequence[object]
 ) -> Iterator[Candidate]:
     """The live memories with these row numbers, ids or digests of texts that pass the filters."""
-    for some in _portions(keys):
+    for at in range(0, len(keys), PARAMETERS):
+        some = keys[at : at + PARAMETERS]
         marks = ", ".join("?" * len(some))
         rows = reading.rows(
             f"""select m.row, m.id, m.digest, m.level, m.importance, m.confidence, m.created_at,
@@ -562,12 +553,6 @@ def _candidates(
             *values,
         )
         yield from (Candidate(*row) for row in rows)
-
-
-def _portions(items: Sequence[object]) -> Iterator[Sequence[object]]:
-    """The items, no more at a time than a statement takes parameters."""
-    for at in range(0, len(items), 5_000):
-        yield items[at : at + 5_000]
 
 
 def _best(scores: Iterable[_Score]) -> list[_Score]:

@@ -147,16 +147,9 @@ class RecordReflection(Request[core.Reflection]):
             unit.reading.need_memory(ident, "memory_ids", workflow)
         if not self.content.strip():
             raise MemoryInputError("content", "content: a reflection must say something.")
-        reflection = core.Reflection(
-            unit.new_id("r"),
-            workflow,
-            self.reflection_type,
-            self.content.strip().splitlines()[0][:100],
-            self.content,
-            self.computed,
-            self.memory_ids,
-            unit.now,
-        )
+        ident, title = unit.new_id("r"), self.content.strip().splitlines()[0][:100]
+        said = (self.reflection_type, title, self.content, self.computed)
+        reflection = core.Reflection(ident, workflow, *said, self.memory_ids, unit.now)
         unit.emit(ev.ReflectionRecorded(reflection=reflection))
         remember(
             unit,

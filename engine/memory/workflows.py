@@ -71,19 +71,11 @@ class UpdateWorkflowStatus(Request[core.Workflow]):
                     f"Workflow {workflow.id} has open sub-workflows ({names}): end them first."
                 )
         tags = tuple(dict.fromkeys((*workflow.tags, *self.update_tags)))
-        unit.emit(
-            ev.WorkflowChanged(
-                workflow=workflow.id,
-                status=self.status,
-                message=self.completion_message,
-                tags=tags,
-                key=self.idempotency_key,
-            )
-        )
-        if self.completion_message:
-            think(
-                unit, unit.reading.first_chain(workflow.id), core.ThoughtType.SUMMARY, self.completion_message
-            )
+        said = self.completion_message
+        changed = self.values("completion_message", "update_tags")
+        unit.emit(ev.WorkflowChanged(**changed, message=said, tags=tags))
+        if said:
+            think(unit, unit.reading.first_chain(workflow.id), core.ThoughtType.SUMMARY, said)
         return unit.reading.need_workflow(workflow.id)
 
 
@@ -131,17 +123,8 @@ class RecordThought(Request[core.Thought]):
         reading.check(ARTIFACTS, self.relevant_artifact_id, "relevant_artifact_id", workflow)
         if self.relevant_memory_id:
             reading.need_memory(self.relevant_memory_id, "relevant_memory_id", workflow)
-        return think(
-            unit,
-            chain,
-            self.thought_type,
-            self.content,
-            parent=self.parent_thought_id,
-            action=self.relevant_action_id,
-            artifact=self.relevant_artifact_id,
-            memory=self.relevant_memory_id,
-            key=self.idempotency_key,
-        )
+        about = self.values("workflow_id", "content", "thought_type", "thought_chain_id", "idempotency_key")
+        return think(unit, chain, self.thought_type, self.content, **about, key=self.idempotency_key)
 
 
 class CreateThoughtChain(Request[core.ThoughtChain]):
@@ -183,20 +166,8 @@ class GetThoughtChain(Request[ChainWithThoughts]):
         return ChainWithThoughts(chain, tuple(thoughts))
 
 
-KEY_THOUGHTS = (
-    *(
-        core.ThoughtType.GOAL,
-        core.ThoughtType.DECISION,
-        core.ThoughtType.SUMMARY,
-        core.ThoughtType.REFLECTION,
-    ),
-    *(
-        core.ThoughtType.REASONING,
-        core.ThoughtType.ANALYSIS,
-        core.ThoughtType.INSIGHT,
-        core.ThoughtType.USER_GUIDANCE,
-    ),
-)
+_KEY_WORDS = "goal decision summary reflection reasoning analysis insight user_guidance"
+KEY_THOUGHTS = tuple(map(core.ThoughtType, _KEY_WORDS.split()))
 """Types of thoughts that a thinker gets, with what the operator said."""
 
 
@@ -283,16 +254,9 @@ class RecordActionCompletion(Request[core.RecordedAction]):
             raise MemoryInputError("status", "status: an action ends completed, failed or skipped.")
         if action.status.terminal:
             raise MemoryRefused(f"Action {action.id} is {action.status} already: it ends only once.")
-        unit.emit(
-            ev.ActionEnded(
-                workflow=action.workflow,
-                action=action.id,
-                status=self.status,
-                result=unit.content("tool_result", self.tool_result),
-                summary=self.summary,
-                key=self.idempotency_key,
-            )
-        )
+        result = unit.content("tool_result", self.tool_result)
+        ended = self.values("tool_result", "conclusion_thought", "conclusion_thought_type")
+        unit.emit(ev.ActionEnded(workflow=action.workflow, result=result, **ended))
         memory = unit.reading.find_memory(action.memory)
         if memory is not None:
             parts = [f"{self.status}", self.summary, self.tool_result[:50]]

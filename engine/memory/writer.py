@@ -331,12 +331,17 @@ def remember(
     return settled
 
 
-def forget(unit: Unit, memories: list[core.MemoryItem], *, expired: bool) -> None:
-    """Let memories go, with one event for each workflow."""
+def by_workflow(memories: list[core.MemoryItem]) -> dict[str, list[str]]:
+    """The ids of memories, by their workflow."""
     mine: dict[str, list[str]] = {}
     for memory in memories:
         mine.setdefault(memory.workflow, []).append(memory.id)
-    for workflow, idents in mine.items():
+    return mine
+
+
+def forget(unit: Unit, memories: list[core.MemoryItem], *, expired: bool) -> None:
+    """Let memories go, with one event for each workflow."""
+    for workflow, idents in by_workflow(memories).items():
         unit.emit(ev.MemoriesForgotten(workflow=workflow, memories=tuple(idents), expired=expired))
 
 

@@ -10,7 +10,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.models.cost import Budget
+from engine.core.budgets import SpendingLimits
 from engine.models.endpoint import AUTO, Api, Endpoint, Retries, Timeouts
 from engine.value import dataclass
 
@@ -49,8 +49,6 @@ def read_repairs(meta: Mapping[str, Any], usual: int = REPAIRS) -> int:
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """The model that is asked where none was chosen."""
-ROLES = ("plan", "decide", "judge", "summarise")
-"""What models are asked for: each may have a model of its own."""
 TIERS = ("fast", "deep")
 """Tiers for which the environment may name a model: PILOTHOUSE_MODEL_FAST, PILOTHOUSE_MODEL_DEEP."""
 NO_MODEL = (
@@ -65,7 +63,7 @@ class ModelChoice:
 
     endpoint: Endpoint
     name: str = DEFAULT_MODEL
-    budget: Budget = field(default_factory=Budget)
+    budget: SpendingLimits = SpendingLimits()
     """Of each agent."""
     tiers: Mapping[str, str] = field(default_factory=dict)
     """Other models by how strong one is wanted: `fast`, `default`, `deep`."""

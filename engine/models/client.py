@@ -21,8 +21,7 @@ from engine.models.learned import PARTS, Learned, ask_server, load, named_part, 
 from engine.models.messages import ModelAnswer, Piece, StopReason
 from engine.models.model_table import Capabilities, ModelTable
 from engine.models.request import ModelRequest
-from engine.models.runaway import Runaway
-from engine.models.stream import Assembly, WireEvent
+from engine.models.stream import Assembly, Runaway, WireEvent
 
 if TYPE_CHECKING:
     import httpx2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from engine.core.budgets import SpendingLimits, Spent
+from engine.core.budgets import Spent
 from engine.value import dataclass
 
 if TYPE_CHECKING:
@@ -85,17 +85,3 @@ def worst_case(prompt: int, max_tokens: int, capabilities: Capabilities) -> Cost
         return Cost(tokens=tokens, calls=1, unpriced=1, estimated=True)
     dearest = max(price.input, price.cache_write)
     return Cost((prompt * dearest + max_tokens * price.output) / _MILLION, tokens, 1, 0, True)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Limits on what each agent may spend by the settings of its model; None is no limit."""
-
-    usd: Decimal | None = None
-    tokens: int | None = None
-    calls: int | None = None
-
-    @property
-    def limits(self) -> SpendingLimits:
-        """As what an agent may take."""
-        return SpendingLimits(None if self.usd is None else float(self.usd), self.tokens, self.calls)

@@ -4,7 +4,7 @@ A job is one run of the launcher, so it is confined and limited as any command, 
 and it dies with this process: its supervisor hangs on a life line. Commands enter; their output in bounded
 pieces, their newest lines and how they ended leave.
 
-`Sessions` has what continues in agents' sandboxes beside their calls; see `engine.core.ports.SessionControl`.
+`Sessions` has what continues in agents' sandboxes beside their calls: nothing where nothing runs (replays).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from engine.core.actions import ErrorCode
-from engine.core.ports import SessionControl, SessionObserver
+from engine.core.ports import SessionObserver
 from engine.core.sandbox import TreeKind
 from engine.core.text import clean_line
 from engine.sandbox.completion import run_to_completion
@@ -159,7 +159,7 @@ class BackgroundJob:
         self._heard.set()
 
 
-class Sessions(SessionControl):
+class Sessions:
     """Processes, jobs and operator's shells of all agents of one sandbox, as the agents' lives reach them."""
 
     def __init__(self) -> None:

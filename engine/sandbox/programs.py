@@ -170,11 +170,8 @@ def _is_base_python(files: SandboxFiles, path: str) -> bool:
 
 
 def _configured_home(text: str) -> str:
-    for line in text.splitlines():
-        key, _, value = line.partition("=")
-        if key.strip().lower() == "home":
-            return value.strip()
-    return ""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return next((value.strip() for key, _, value in pairs if key.strip().lower() == "home"), "")
 
 
 def _is_system_python(path: Path) -> bool:

@@ -23,8 +23,6 @@ import select
 import time
 
 from engine.sandbox import kernel, landlock, limits
-from engine.sandbox import kernel as capabilities
-from engine.sandbox import process_table as freezing
 from engine.sandbox import process_table as tree
 from engine.sandbox.broker import Broker
 
@@ -160,7 +158,7 @@ class Watch:
         self.broker: Broker | None = None
         self.alone = False
         """True when no child is left, the command's orphans included."""
-        capabilities.drop_capabilities()
+        kernel.drop_capabilities()
         root = os.open(spec["root"], os.O_RDONLY | os.O_DIRECTORY)
         self.cwd = spec["cwd"] if spec["cwd"] >= 0 else _walk(root, spec["cwd_path"], spec["cwd_identity"])
         self.sampler = limits.Sampler(root, spec["limits"])
@@ -171,7 +169,7 @@ class Watch:
         if self.guarded and spec["reserve"]:
             tree.leave_reserve()
         # One signal to all would stop the process in reserve too, which must go on to be of use.
-        self.frost = freezing.ProcessFreezer(self.guarded and not spec["reserve"])
+        self.frost = tree.ProcessFreezer(self.guarded and not spec["reserve"])
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         self.wake = _wake_by_signals()
 

@@ -185,10 +185,8 @@ class JailRefusal:
 
 def best_tier(known: Layers) -> Tier:
     """The firmest tier that these layers make."""
-    for tier, needs in _NEEDS.items():
-        if all(known[name].ok for name in needs):
-            return tier
-    return Tier.PATHS
+    made = (tier for tier, needs in _NEEDS.items() if all(known[name].ok for name in needs))
+    return next(made, Tier.PATHS)
 
 
 def best_jail(
@@ -205,21 +203,13 @@ def best_jail(
     tier = max((best_tier(here), at_most), key=lambda item: -item.strength)
     if tier.strength < policy.lowest.strength:
         return _refusal(policy, here, tier)
-    jail = _made(tier, here)
-    if isinstance(jail, KernelJail) and (lacking := jail.lacks(policy)):
+    if tier is Tier.PATHS:
+        return Unconfined()
+    jail = KernelJail(here.landlock_abi, here["broker"].ok, here.bwrap if tier is Tier.FULL else None)
+    if lacking := jail.lacks(policy):
         reason = f"No command may run: {lacking}."
         return JailRefusal(reason, ("landlock",), reason)
     return jail
-
-
-def _made(tier: Tier, known: Layers) -> Confinement:
-    match tier:
-        case Tier.FULL:
-            return KernelJail(known.landlock_abi, known["broker"].ok, known.bwrap)
-        case Tier.KERNEL:
-            return KernelJail(known.landlock_abi, known["broker"].ok)
-        case _:
-            return Unconfined()
 
 
 def _refusal(policy: SandboxPolicy, known: Layers, tier: Tier) -> JailRefusal:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import _socket
 import os
 
-from engine.sandbox import kernel, landlock
-from engine.sandbox import kernel as capabilities
-from engine.sandbox import process_table as tree
+from engine.sandbox import kernel, landlock, process_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ def main(arguments: list[str]) -> None:
     with os.fdopen(0, "rb") as source:
         program = source.read()
     answers: dict[str, str | int] = {
-        "capabilities": _in_child(capabilities.drop_capabilities),
+        "capabilities": _in_child(kernel.drop_capabilities),
         "landlock": _in_child(_landlock),
         "scope": _in_child(_scope),
         "seccomp": _in_child(lambda: _seccomp(program)),
@@ -54,7 +52,7 @@ def _in_child(work: Callable[[], None]) -> str:
 
 
 def _landlock() -> None:
-    capabilities.forbid_new_privileges()
+    kernel.forbid_new_privileges()
     os.close(os.open(_SECRET, os.O_RDONLY))
     files = landlock.handled_files(landlock.abi())
     ruleset = landlock.create_ruleset(files)
@@ -67,14 +65,14 @@ def _landlock() -> None:
 
 
 def _scope() -> None:
-    capabilities.drop_capabilities()
+    kernel.drop_capabilities()
     landlock.enter_signal_scope()
-    if not tree.out_of_reach([os.getppid()]):
+    if not process_table.out_of_reach([os.getppid()]):
         raise OSError(0, "a process outside could be signalled in spite of it")
 
 
 def _seccomp(program: bytes) -> None:
-    capabilities.forbid_new_privileges()
+    kernel.forbid_new_privileges()
     kernel.install_filter(program)
     try:
         _socket.socket(_socket.AF_UNIX)
@@ -84,5 +82,5 @@ def _seccomp(program: bytes) -> None:
 
 
 def _listener(program: bytes) -> None:
-    capabilities.forbid_new_privileges()
+    kernel.forbid_new_privileges()
     kernel.install_filter(program, listener=True)

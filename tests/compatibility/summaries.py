@@ -210,7 +210,7 @@ def settings_summary(settings: Any) -> dict[str, Any]:
             },
             "model": None
             if model is None
-            else {"name": model.name, "repairs": model.repairs, "budget": _limits(model.budget.limits)},
+            else {"name": model.name, "repairs": model.repairs, "budget": _limits(model.budget)},
             "budget": _limits(settings.budget),
             "agent_budget": _limits(settings.agent_budget),
             "mastermind": {

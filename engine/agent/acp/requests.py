@@ -14,6 +14,7 @@ from engine.agent.acp.updates import ToolCall, dicts
 from engine.core.agents import CREW
 from engine.core.text import clean_line
 from engine.model import LateModel
+from engine.sandbox.jobs import BackgroundJob
 from engine.sandbox.paths import PathError
 from engine.tools.acp_tool import TOOL, USE
 from engine.tools.simple_coder import SimpleCoder
@@ -166,3 +167,31 @@ def refusal_text(error: Any) -> str:
         data = str(error.data.get("details") or error.data.get("message") or "")
     login = "; log in with the program itself first, or pass its key on" if error.code == -32000 else ""
     return clean_line(f"{error}{': ' if data else ''}{data}{login}", limit=300)
+
+
+LINES = 2_000
+"""Lines of a terminal's output that the program gets, the newest."""
+
+
+async def read_terminal(jobs: dict[str, BackgroundJob], method: str, given: Mapping[str, Any]) -> Any:
+    """Answer what concerns a terminal of the session's own."""
+    from acp.exceptions import RequestError
+
+    job = jobs.get(str(given.get("terminalId")))
+    if job is None:
+        return RequestError(-32602, "there is no such terminal")
+    if method in ("terminal/kill", "terminal/release"):
+        job.stop()
+        if method == "terminal/release":
+            del jobs[job.id]
+        return {}
+    if method == "terminal/wait_for_exit":
+        await job.over.wait()
+    code = job.result.return_code if job.result is not None else None
+    ended: dict[str, Any] = {"exitCode": code if code is not None and code >= 0 else None}
+    if code is None or code < 0:
+        ended["signal"] = job.told[:100] or None
+    if method == "terminal/wait_for_exit":
+        return ended
+    over = {"exitStatus": ended} if job.over.is_set() else {}
+    return {"output": "\n".join(job.newest(LINES)), "truncated": False, **over}

@@ -22,11 +22,11 @@ from engine.agent.acp.requests import (
     Delegation,
     RequestReader,
     model_of,
+    read_terminal,
     refusal,
     refusal_text,
 )
 from engine.agent.acp.settings import AcpError, Program, launch_of, own_files, policy_of
-from engine.agent.acp.terminals import read_terminal
 from engine.agent.acp.transport import InvalidLineError, LineTransport
 from engine.agent.acp.updates import Earlier, ToolCall, TurnEnd, Updates
 from engine.core.ports import SessionObserver

@@ -27,51 +27,49 @@ FAILURES = 10
 """Failures in a row after which the operator is asked: such programs try things, and see what happens."""
 
 
-class AcpSupport:
-    """Makes agents of other programs."""
+def defaults(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with what differs from other agents: what the program asks for stays as it is."""
+    off = {"enable_path_correction": False, "use_llm_extraction": False}
+    usual: dict[str, Any] = {PARAMETERS_KEY: off, RECOVERY_KEY: {"max_consecutive_errors": FAILURES}}
+    return {**usual, **config}
 
-    def defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration with what differs from other agents: what the program asks for stays as it is."""
-        off = {"enable_path_correction": False, "use_llm_extraction": False}
-        usual: dict[str, Any] = {PARAMETERS_KEY: off, RECOVERY_KEY: {"max_consecutive_errors": FAILURES}}
-        return {**usual, **config}
 
-    def problem(self, meta: Mapping[str, Any]) -> str:
-        """What is wrong with a configuration, in one line; empty when it can be used."""
-        try:
-            read_acp(meta)
-        except (ValueError, PolicyError) as error:
-            return str(error)
-        return ""
+def problem(meta: Mapping[str, Any]) -> str:
+    """What is wrong with a configuration, in one line; empty when it can be used."""
+    try:
+        read_acp(meta)
+    except (ValueError, PolicyError) as error:
+        return str(error)
+    return ""
 
-    def agent(
-        self,
-        state: AgentState,
-        coders: SharedCoder,
-        store: JournalStore,
-        stream: ModelStreamRecorder,
-        inner: Toolbox,
-        saver: Saver,
-    ) -> tuple[AcpThinker, Toolbox]:
-        """Thinker and toolbox of an agent."""
-        name = state.agent_id
 
-        async def earlier() -> Earlier:
-            with suppress(JournalError):
-                if found := await _session_of(store, name):
-                    return Earlier(found)
-                if state.forked is not None:
-                    version = int(state.forked.parent.rpartition(":")[2])
-                    return Earlier(await _session_of(store, state.forked.agent, version), forked=True)
-            return Earlier()
+def agent(
+    state: AgentState,
+    coders: SharedCoder,
+    store: JournalStore,
+    stream: ModelStreamRecorder,
+    inner: Toolbox,
+    saver: Saver,
+) -> tuple[AcpThinker, Toolbox]:
+    """Thinker and toolbox of an agent."""
+    name = state.agent_id
 
-        def record(called: ev.ModelCalled) -> None:
-            if stream.listener is not None:
-                stream.listener.record_model_event(called)
+    async def earlier() -> Earlier:
+        with suppress(JournalError):
+            if found := await _session_of(store, name):
+                return Earlier(found)
+            if state.forked is not None:
+                version = int(state.forked.parent.rpartition(":")[2])
+                return Earlier(await _session_of(store, state.forked.agent, version), forked=True)
+        return Earlier()
 
-        session = AcpSession(name, read_acp(state.config.meta), partial(coders.of, name), stream.piece)
-        thinker = AcpThinker(session, state, saver, partial(coders.of, name), record, earlier, stream.flush)
-        return thinker, AcpToolbox(thinker, inner)
+    def record(called: ev.ModelCalled) -> None:
+        if stream.listener is not None:
+            stream.listener.record_model_event(called)
+
+    session = AcpSession(name, read_acp(state.config.meta), partial(coders.of, name), stream.piece)
+    thinker = AcpThinker(session, state, saver, partial(coders.of, name), record, earlier, stream.flush)
+    return thinker, AcpToolbox(thinker, inner)
 
 
 async def _session_of(store: JournalStore, agent: str, until: int | None = None) -> str:

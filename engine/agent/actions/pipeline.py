@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from engine.agent.recorder import AgentRecorder
 from engine.agent.recovery import code_of
 from engine.core import events as ev
-from engine.core.actions import ErrorCode, ResultStatus, Reversibility, ToolResult
+from engine.core.actions import ResultStatus, Reversibility, ToolResult
 from engine.core.beliefs import BeliefTerms, outweighs
 from engine.core.journal import BlobError, canonical
 from engine.core.plan import StepStatus
@@ -60,7 +60,8 @@ async def answer_of(name: str, call: Awaitable[ToolResult]) -> ToolResult:
     except asyncio.CancelledError:
         raise
     except Exception as error:  # noqa: BLE001  a tool is foreign code: its fault is an answer
-        answer = _broken(f"{name} broke: {type(error).__name__}: {error}", code_of(error))
+        message = f"{name} broke: {type(error).__name__}: {error}"[:2_000]
+        answer = ToolResult(ResultStatus.ERROR, {"message": message}, code_of(error))
     return replace(answer, duration_ms=round((loop.time() - began) * 1000))
 
 
@@ -75,10 +76,6 @@ def _conforming(answer: object) -> ToolResult:
 
 def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(canonical(dict(value))))
-
-
-def _broken(message: str, code: ErrorCode) -> ToolResult:
-    return ToolResult(ResultStatus.ERROR, {"message": message[:2_000]}, code)
 
 
 class Pipeline:

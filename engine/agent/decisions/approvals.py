@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.agent.decisions.goals import open_goal
-from engine.agent.decisions.outcome import CommandResult, RefusedError, close_turn, fresh_id, handles, refuse
+from engine.agent.decisions.outcome import (
+    CommandResult,
+    RefusedError,
+    close_turn,
+    fresh_id,
+    handles,
+    needed,
+    refuse,
+)
 from engine.agent.steering.envelopes import cost_of, envelope_of, envelope_text, key_of, make_call, propose
 from engine.agent.steering.rules import (
     ABOUT,
@@ -26,6 +34,7 @@ from engine.core.reasons import NONE, Reason, free_text
 from engine.core.state import AgentState
 from engine.planning.plan_notation import step_problems
 from engine.tools.registry import ToolRegistry
+from engine.value import fields_of
 
 
 @handles(cmd.AnswerApproval)
@@ -89,26 +98,16 @@ def _question(state: AgentState, action: str) -> Question:
 def _answered(
     question: Question, *, allow: bool, key: str = "", scope: Scope = Scope.ONCE, reason: Reason = NONE
 ) -> ev.ApprovalAnswered:
-    return ev.ApprovalAnswered(
-        action=question.action,
-        step=question.step,
-        goal=question.goal,
-        key=key or question.key,
-        allowed=allow,
-        scope=scope,
-        reason=reason,
-    )
+    about = {**fields_of(question, "action", "step", "goal"), "key": key or question.key}
+    return ev.ApprovalAnswered(**about, allowed=allow, scope=scope, reason=reason)
 
 
 def _edit_and_allow(
     state: AgentState, command: cmd.AnswerApproval, question: Question, registry: ToolRegistry
 ) -> CommandResult:
     """Run the step once with other arguments."""
-    located = state.find_step(question.step)
-    if located is None:
-        raise RefusedError(Reason("refused.call-not-a-step"))
+    plan, step = needed(state.find_step(question.step), Reason("refused.call-not-a-step"))
     refuse(command.scope != "once" or command.rule, Reason("refused.edited-call-once"))
-    plan, step = located
     assert command.args is not None
     edited = replace(step, args=command.args, provenance=replace(step.provenance, by="operator"))
     problems = step_problems(edited, registry)
@@ -221,9 +220,7 @@ def proposed_envelope(state: AgentState, plan: Plan, registry: ToolRegistry) -> 
 @handles(cmd.AcceptPlan)
 def _accept(state: AgentState, command: cmd.AcceptPlan, registry: ToolRegistry) -> CommandResult:
     goal = open_goal(state, command.goal)
-    plan = state.plans.get(goal.id)
-    if plan is None:
-        raise RefusedError(Reason("refused.no-plan-to-accept", goal=goal.id))
+    plan = needed(state.plans.get(goal.id), Reason("refused.no-plan-to-accept", goal=goal.id))
     envelope = envelope_of(command.envelope, proposed_envelope(state, plan, registry))
     before = state.approvals.envelopes.get(goal.id)
     accepted = ev.PlanAccepted(plan=plan.id, goal=goal.id, steps=plan.steps, envelope=envelope)

@@ -8,10 +8,11 @@ from engine.agent.decisions.outcome import (
     close_turn,
     fresh_id,
     handles,
+    needed,
     refuse,
     refuse_overwriting,
 )
-from engine.agent.decisions.sandbox import can_resume, refuse_frozen
+from engine.agent.decisions.sandbox import paused_in_step
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RunState
@@ -36,10 +37,8 @@ def open_goal(state: AgentState, goal_id: str) -> Goal:
     Raises:
         RefusedError: there is none, or it has ended.
     """
-    goal = state.goals.get(goal_id)
-    if goal is None:
-        known = ", ".join(goal.id for goal in state.open_goals) or "none"
-        raise RefusedError(Reason("refused.goal-not-open", goal=goal_id, known=known))
+    known = ", ".join(goal.id for goal in state.open_goals) or "none"
+    goal = needed(state.goals.get(goal_id), Reason("refused.goal-not-open", goal=goal_id, known=known))
     refuse(goal.status.terminal, Reason("refused.goal-ended", goal=goal_id, status=goal.status))
     return goal
 
@@ -197,10 +196,8 @@ def change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolRegi
     if ident in state.breakpoints:
         refuse(not command.cleared, Reason("refused.step-breakpoint-not-switched", ident=ident))
         return CommandResult(f"breakpoint on {ident} cleared", (ev.BreakpointCleared(step=ident),))
-    known = state.points.get(ident)
-    if known is None:
-        listed = ", ".join((*state.points, *state.mind_breakpoints, *state.breakpoints)) or "none"
-        raise RefusedError(Reason("refused.no-breakpoint", ident=ident[:40], listed=listed))
+    listed = ", ".join((*state.points, *state.mind_breakpoints, *state.breakpoints)) or "none"
+    known = needed(state.points.get(ident), Reason("refused.no-breakpoint", ident=ident[:40], listed=listed))
     what = "cleared" if command.cleared else ("on" if command.enabled else "off")
     if not command.cleared and known.enabled == command.enabled:
         return CommandResult(f"breakpoint {ident} is {what} already")
@@ -210,11 +207,8 @@ def change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolRegi
 
 @handles(cmd.Step)
 def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> CommandResult:
-    can_resume(state)
-    refuse_frozen(state)
-    if state.run is RunState.RUNNING and state.acting:
-        paused = ev.AgentPaused(reason=Reason("run.stepping"))
-        return CommandResult("paused; the running action is this step", (paused,))
+    if (paused := paused_in_step(state)) is not None:
+        return paused
     refuse(not state.open_goals, Reason("refused.no-open-goal-to-step"))
     if not command.strides:
         return CommandResult("one action", (ev.StepGranted(),))
@@ -302,10 +296,9 @@ def _veto(state: AgentState, command: cmd.VetoMeta, registry: ToolRegistry) -> C
 
 @handles(cmd.CancelBackground)
 def _cancel(state: AgentState, command: cmd.CancelBackground, registry: ToolRegistry) -> CommandResult:
-    job = state.meta.job(command.job)
-    if job is None:
-        known = ", ".join(f"{other.id} {other.task}" for other in state.meta.running) or "none"
-        raise RefusedError(Reason("refused.no-background-job", job=command.job, known=known))
+    known = ", ".join(f"{other.id} {other.task}" for other in state.meta.running) or "none"
+    why = Reason("refused.no-background-job", job=command.job, known=known)
+    job = needed(state.meta.job(command.job), why)
     return CommandResult(f"{job.id} {job.task} is cut off", (ev.BackgroundCancelAsked(job=job.id),))
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from engine.core import events as ev
 from engine.core.command import Command
-from engine.core.plan import PlanStep
+from engine.core.plan import Plan, PlanStep
 from engine.core.reasons import Reason, free_text
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
@@ -34,6 +34,29 @@ def refuse(condition: object, why: str) -> None:
     """
     if condition:
         raise RefusedError(why)
+
+
+V = TypeVar("V")
+
+
+def needed(value: V | None, why: str) -> V:
+    """A value that has to be there.
+
+    Raises:
+        RefusedError: it is not, with the reason.
+    """
+    if value is None:
+        raise RefusedError(why)
+    return value
+
+
+def step_of(state: AgentState, step: str) -> tuple[Plan, PlanStep]:
+    """A step with its plan.
+
+    Raises:
+        RefusedError: there is no such step.
+    """
+    return needed(state.find_step(step), Reason("refused.no-step", step=step))
 
 
 def refuse_overwriting(was: Sequence[str], now: Sequence[str], what: str, by: str) -> None:

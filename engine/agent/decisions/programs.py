@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from engine.agent.decisions.goals import change_break
-from engine.agent.decisions.outcome import CommandResult, RefusedError, fresh_id, handles_for_programs, refuse
-from engine.agent.decisions.sandbox import can_resume, refuse_frozen
+from engine.agent.decisions.outcome import (
+    CommandResult,
+    RefusedError,
+    fresh_id,
+    handles_for_programs,
+    needed,
+    refuse,
+)
+from engine.agent.decisions.sandbox import paused_in_step
 from engine.agent.reasoner.actions import read_goal
 from engine.agent.reasoner.plan_generation import read_plans
 from engine.agent.reasoner.run import check_pattern
@@ -16,12 +23,12 @@ from engine.bdi.rewriting import is_ground
 from engine.bdi.trace import IntentionView
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.agents import RunState
 from engine.core.goals import GoalStatus
 from engine.core.reasoner import Generation, GenerationStage, Stride
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.tools.registry import ToolRegistry
+from engine.value import fields_of
 
 
 @handles_for_programs(cmd.AdoptGoal)
@@ -51,11 +58,8 @@ def _end_goal(
 
 @handles_for_programs(cmd.Step)
 def _step(state: AgentState, command: cmd.Step, registry: ToolRegistry) -> CommandResult:
-    can_resume(state)
-    refuse_frozen(state)
-    if state.run is RunState.RUNNING and state.acting:
-        paused = ev.AgentPaused(reason=Reason("run.stepping"))
-        return CommandResult("paused; the running action is this step", (paused,))
+    if (paused := paused_in_step(state)) is not None:
+        return paused
     refuse(not state.has_work, Reason("refused.no-intention-to-step"))
     stride = _stride(state, command)
     words = {"step": "one body step", "over": "over the pending step", "out": "until its plan is through"}
@@ -106,11 +110,8 @@ def _say(state: AgentState, command: cmd.Guide, registry: ToolRegistry) -> Comma
 
 
 def _intention(state: AgentState, number: int) -> IntentionView:
-    intention = state.intentions.get(number)
-    if intention is None:
-        known = ", ".join(str(ident) for ident in state.intentions) or "none"
-        raise RefusedError(Reason("refused.no-intention", number=number, known=known))
-    return intention
+    known = ", ".join(str(ident) for ident in state.intentions) or "none"
+    return needed(state.intentions.get(number), Reason("refused.no-intention", number=number, known=known))
 
 
 @handles_for_programs(cmd.SteerIntention)
@@ -140,13 +141,8 @@ def _change_break(state: AgentState, command: cmd.ChangeBreak, registry: ToolReg
     known = state.mind_breakpoints.get(command.breakpoint)
     if known is None:
         return change_break(state, command, registry)
-    changed = ev.MindBreakpointChanged(
-        breakpoint=known.id,
-        on=known.on,
-        pattern=known.pattern,
-        enabled=command.enabled,
-        cleared=command.cleared,
-    )
+    about = {**fields_of(known, "on", "pattern"), **fields_of(command, "enabled", "cleared")}
+    changed = ev.MindBreakpointChanged(breakpoint=known.id, **about)
     what = "cleared" if command.cleared else ("on" if command.enabled else "off")
     return CommandResult(f"breakpoint {known.id} {what}", (changed,))
 

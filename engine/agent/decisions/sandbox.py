@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.agent.decisions.outcome import CommandResult, RefusedError, handles, refuse
+from engine.agent.decisions.outcome import CommandResult, RefusedError, handles, needed, refuse, step_of
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RunState
@@ -109,6 +109,20 @@ def can_resume(state: AgentState) -> None:
     refuse(state.handover is not None, Reason("refused.changes-to-settle"))
 
 
+def paused_in_step(state: AgentState) -> CommandResult | None:
+    """Before one step: a pause where the action that runs is this step, None where one may be granted.
+
+    Raises:
+        RefusedError: the agent may not go on.
+    """
+    can_resume(state)
+    refuse_frozen(state)
+    if state.run is not RunState.RUNNING or not state.acting:
+        return None
+    paused = ev.AgentPaused(reason=Reason("run.stepping"))
+    return CommandResult("paused; the running action is this step", (paused,))
+
+
 @handles(cmd.TakeShell)
 def take_shell(state: AgentState, command: cmd.TakeShell, registry: ToolRegistry) -> CommandResult:
     """Hold the agent and queue the operator's shell; it opens when no action runs."""
@@ -138,9 +152,7 @@ def return_shell(state: AgentState, command: cmd.ReturnShell, registry: ToolRegi
 @handles(cmd.SettleChanges)
 def settle_changes(state: AgentState, command: cmd.SettleChanges, registry: ToolRegistry) -> CommandResult:
     """Believe what the operator accepts of what they changed; the agent looks at its workspace afresh."""
-    handover = state.handover
-    if handover is None:
-        raise RefusedError(Reason("refused.no-changes-to-settle"))
+    handover = needed(state.handover, Reason("refused.no-changes-to-settle"))
     known = {offer.key: offer for offer in handover.offers}
     accepted = tuple(known) if command.accept is None else command.accept
     unknown = [key for key in accepted if key not in known]
@@ -172,10 +184,7 @@ def stop_job(state: AgentState, command: cmd.StopJob, registry: ToolRegistry) ->
 @handles(cmd.WaiveSnapshot)
 def waive_snapshot(state: AgentState, command: cmd.WaiveSnapshot, registry: ToolRegistry) -> CommandResult:
     """Let a failed or pending step run without a workspace snapshot, once."""
-    located = state.find_step(command.step)
-    if located is None:
-        raise RefusedError(Reason("refused.no-step", step=command.step))
-    plan, step = located
+    plan, step = step_of(state, command.step)
     refuse(step.status.terminal, Reason("refused.step-ended", step=step.id, status=step.status))
     events: list[ev.Payload] = [ev.SnapshotWaived(step=step.id)]
     if step.status is StepStatus.FAILED:

@@ -20,9 +20,11 @@ from engine.agent.decisions.outcome import (
     close_turn,
     fresh_id,
     handles,
+    needed,
     refuse,
     refuse_overwriting,
     renumber,
+    step_of,
 )
 from engine.agent.decisions.sandbox import can_resume, jobs_text, refuse_frozen
 from engine.agent.settings import CONFIGURABLE, SettingsError, read_recovery, read_settings
@@ -92,9 +94,8 @@ def _undo(state: AgentState, event: cmd.Undo, registry: ToolRegistry) -> Command
 def _put_back(state: AgentState, command: cmd.PutBack, registry: ToolRegistry) -> CommandResult:
     events: list[ev.Payload] = []
     if command.steps is not None:
-        goal, plan = open_goal(state, command.goal), state.plans.get(command.goal)
-        if plan is None:
-            raise RefusedError(Reason("refused.goal-without-plan", goal=goal.id))
+        goal = open_goal(state, command.goal)
+        plan = needed(state.plans.get(goal.id), Reason("refused.goal-without-plan", goal=goal.id))
         if state.acting and state.action is not None and state.action.goal == goal.id:
             raise RefusedError(Reason("refused.plan-action-running"))
         if problems := problems_of(command.steps, registry):
@@ -189,15 +190,8 @@ def _delete(state: AgentState, command: cmd.DeleteAgent, registry: ToolRegistry)
 # ------------------------------------------------------------------ plan
 
 
-def _step_of(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
-    located = state.find_step(step_id)
-    if located is None:
-        raise RefusedError(Reason("refused.no-step", step=step_id))
-    return located
-
-
 def _editable(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
-    plan, step = _step_of(state, step_id)
+    plan, step = step_of(state, step_id)
     refuse(step.status.terminal, Reason("refused.step-already-run", step=step_id, status=step.status))
     if state.acting and state.action is not None and state.action.step == step_id:
         raise RefusedError(Reason("refused.step-running", step=step_id))
@@ -261,14 +255,9 @@ def _insert_step(state: AgentState, command: cmd.InsertStep, registry: ToolRegis
         raise RefusedError(Reason("refused.no-plan-to-edit"))
     if len(plan.steps) >= PLAN_LIMIT:
         raise RefusedError(Reason("refused.plan-full", steps=len(plan.steps), limit=PLAN_LIMIT))
-    step = PlanStep(
-        id=fresh_id(state, "s"),
-        description=command.description or command.command,
-        tool=command.tool,
-        command=command.command,
-        args=command.args,
-        provenance=Provenance(by="operator"),
-    )
+    call = fields_of(command, "tool", "command", "args")
+    description, by = command.description or command.command, Provenance(by="operator")
+    step = PlanStep(fresh_id(state, "s"), description, **call, provenance=by)
     problems = step_problems(step, registry)
     refuse(problems, "; ".join(problems))
     ids = [old.id for old in plan.steps]
@@ -382,7 +371,7 @@ def _set_breakpoint(state: AgentState, command: cmd.SetBreakpoint, registry: Too
             return CommandResult(f"no breakpoint on {command.step}")
         cleared = ev.BreakpointCleared(step=command.step)
         return CommandResult(f"breakpoint on {command.step} cleared", (cleared,))
-    _plan, step = _step_of(state, command.step)
+    _plan, step = step_of(state, command.step)
     refuse(step.status.terminal, Reason("refused.step-ended", step=step.id, status=step.status))
     if step.id in state.breakpoints:
         return CommandResult(f"there is a breakpoint on {step.id} already")
@@ -405,15 +394,14 @@ def _intervene(state: AgentState, command: cmd.Intervene, registry: ToolRegistry
 
 @handles(cmd.HandBack)
 def _hand_back(state: AgentState, command: cmd.HandBack, registry: ToolRegistry) -> CommandResult:
-    if state.intervention is None:
-        raise RefusedError(Reason("refused.nothing-to-hand-back"))
+    turn = needed(state.intervention, Reason("refused.nothing-to-hand-back"))
     events: list[ev.Payload] = []
-    located = state.find_step(state.intervention.step) if state.intervention.step else None
+    located = state.find_step(turn.step) if turn.step else None
     if located is not None and located[1].status is StepStatus.FAILED:
         plan, step = located
         events.append(_ended(plan, step, StepStatus.PLANNED, step.summary))
     events.append(ev.InterventionClosed(resolution=Reason("turn.handed-back")))
-    again = f"; {state.intervention.step} will be tried again" if len(events) > 1 else ""
+    again = f"; {turn.step} will be tried again" if len(events) > 1 else ""
     return CommandResult(f"handed back{again}", tuple(events))
 
 

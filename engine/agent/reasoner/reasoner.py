@@ -64,6 +64,7 @@ from engine.core.reasoner import (
     WantedAction,
 )
 from engine.planning.pgp.documentation import documentation_of
+from engine.value import fields_of
 
 OPERATOR = Struct("source", (atom("operator"),))
 
@@ -392,11 +393,9 @@ class Reasoner:
         self.run = None
         if run.stride_over:
             self.strides.taken = 0
+        failures = self._worth_noting(run)
         follows = (
-            *(
-                failure_of(failure, self.tags.get(failure.intention, ""))
-                for failure in self._worth_noting(run)
-            ),
+            *(failure_of(failure, self.tags.get(failure.intention, "")) for failure in failures),
             *outcomes(run, self.tags, self._known_goals(open_goals), self.agent.tags()),
             *self.making.new(),
             *(ev.MindBreakpointHit(breakpoint=hit.breakpoint, what=hit.what) for hit in run.reached),
@@ -428,8 +427,7 @@ class Reasoner:
         self.visible.difference_update(end.intention for end in ended)
         failures = self._worth_noting(run)
         return ev.ReasonerAdvanced(
-            phases=run.phases,
-            steps=run.steps,
+            **fields_of(run, "phases", "steps", "unsaid", "stride_over"),
             mind=self.state(),
             intentions=intentions,
             ended=ended,
@@ -438,11 +436,9 @@ class Reasoner:
             wanted=tuple(run.wanted),
             sent=tuple(map(_sent, run.messages)),
             said=tuple(run.said),
-            unsaid=run.unsaid,
             failures=tuple(failures),
             failures_left_out=len(run.failures) - len(failures),
             generated=self.making.news(),
-            stride_over=run.stride_over,
             trace=tuple(map(as_json, run.records)) if self.tracing else (),
         )
 
@@ -482,13 +478,10 @@ class Reasoner:
                     forgotten.append(clipped(shown_text(literal)))
                 continue
             self.held.add(literal)
-            sources = tuple(
-                shown_text(note.args[0])
-                for note in fact.annotations
-                if isinstance(note, Struct) and is_source(note)
-            )
-            notes = tuple(shown_text(note) for note in fact.annotations if not is_source(note))
-            believed.append(HeldBelief(clipped(shown_text(literal)), sources, tuple(map(clipped, notes))))
+            named = [note for note in fact.annotations if isinstance(note, Struct) and is_source(note)]
+            sources = tuple(shown_text(note.args[0]) for note in named)
+            notes = tuple(clipped(shown_text(note)) for note in fact.annotations if not is_source(note))
+            believed.append(HeldBelief(clipped(shown_text(literal)), sources, notes))
         return tuple(believed), tuple(forgotten)
 
 

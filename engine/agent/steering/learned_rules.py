@@ -100,7 +100,8 @@ class ApprovalHistory:
         """
         groups: dict[tuple[Answer, str], list[AnsweredCall]] = {}
         for answered in self.answers:
-            if answered.own and not any(_answers(rule, answered) for rule in held):
+            alike = (rule for rule in held if rule.answer is answered.answer)
+            if answered.own and not any(rule_matches(rule, answered.call) for rule in alike):
                 groups.setdefault((answered.answer, shape(answered.call)), []).append(answered)
         learned = [rule for group in groups.values() for rule in self._of_group(group, needed)]
         return tuple(sorted(learned, key=lambda rule: -rule.hits)[:LEARNED_AT_ONCE])
@@ -113,21 +114,14 @@ class ApprovalHistory:
             same = [rules[each.event] for each in left]
             for rule in {rule_line(each[width]): each[width] for each in same if width < len(each)}.values():
                 hits = {each.event for each in left if rule_matches(rule, each.call)}
-                if len(hits) >= needed and not any(_contradicts(rule, each) for each in self.answers):
+                others = (each for each in self.answers if each.answer is not rule.answer)
+                if len(hits) >= needed and not any(rule_matches(rule, each.call) for each in others):
                     left = [each for each in left if each.event not in hits]
                     taken.append(rule)
         for rule in taken:
             given = [each.event for each in group if rule_matches(rule, each.call)]
             calls = sum(count for call, count in self.calls.values() if rule_matches(rule, call))
             yield LearnedRule(rule, len(given), len(group) - len(given), calls, tuple(given[-EVIDENCE_TOLD:]))
-
-
-def _answers(rule: Rule, answered: AnsweredCall) -> bool:
-    return rule.answer is answered.answer and rule_matches(rule, answered.call)
-
-
-def _contradicts(rule: Rule, answered: AnsweredCall) -> bool:
-    return rule.answer is not answered.answer and rule_matches(rule, answered.call)
 
 
 def _widened(answered: AnsweredCall) -> list[Rule]:

@@ -184,7 +184,7 @@ def rule_line(rule: Rule) -> str:
     return f"{rule.answer} {rule_text(rule)}"
 
 
-def read_rule(text: str, answer: Answer = Answer.ALLOW, *, reason: str = "") -> Rule:
+def read_rule(text: str) -> Rule:
     """A rule from a line such as `write paths=src/**`.
 
     Raises:
@@ -208,7 +208,7 @@ def read_rule(text: str, answer: Answer = Answer.ALLOW, *, reason: str = "") -> 
             fields[name] = scalar(value)
         else:
             args[name] = value
-    return rule_of({**fields, "args": args, "answer": answer.value, "reason": reason}, "the rule")
+    return rule_of({**fields, "args": args, "answer": Answer.ALLOW.value}, "the rule")
 
 
 def _pair(name: str, value: str) -> str:

@@ -206,12 +206,8 @@ def _granted(
     return cmd.RevokeRule(grant=given.id), f"revoke {given.id}: {rule_text(given.rule)}"
 
 
-def _restored(event: cmd.RestoreContext, around: CommandContext) -> tuple[cmd.Command, str]:
-    return cmd.ReleaseContext(what=event.what), f"leave {event.what} out of the next prompts again"
-
-
-def _released(event: cmd.ReleaseContext, around: CommandContext) -> tuple[cmd.Command, str]:
-    return cmd.RestoreContext(what=event.what), f"have {event.what} in the next prompts again"
+def _shown(back: type[cmd.ReleaseContext | cmd.RestoreContext], words: str) -> Compensation:
+    return lambda said, around: (back(what=said.what), words.format(what=said.what))
 
 
 def _set_break(event: cmd.SetBreak, around: CommandContext) -> tuple[cmd.Command, str]:
@@ -336,8 +332,8 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.Run: lambda said, around: (cmd.Pause(), "pause it; what it has done stays, rewind takes that back"),
     cmd.SetThresholds: _thresholds,
     cmd.VetoMeta: _switched("lifted", "{task} vetoed again", "{task} allowed again"),
-    cmd.RestoreContext: _restored,
-    cmd.ReleaseContext: _released,
+    cmd.RestoreContext: _shown(cmd.ReleaseContext, "leave {what} out of the next prompts again"),
+    cmd.ReleaseContext: _shown(cmd.RestoreContext, "have {what} in the next prompts again"),
     cmd.SetTracing: _switched("on", "tracing off again", "tracing on again"),
     cmd.Intervene: lambda said, around: (cmd.HandBack(), "hand the turn back"),
     cmd.TellBelief: _switched("removed", "believe {literal}", "no longer believe {literal}"),

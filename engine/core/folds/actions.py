@@ -275,17 +275,8 @@ def _settled(state: AgentState, payload: ev.ChangesSettled, event: Event) -> Non
 
 @folds(ev.FailureRecorded)
 def _failure_recorded(state: AgentState, payload: ev.FailureRecorded, event: Event) -> None:
-    state.failures.append(
-        Failure(
-            payload.failure,
-            payload.message,
-            payload.goal,
-            payload.step,
-            payload.action,
-            payload.subject,
-            event=event.ref,
-        )
-    )
+    about = fields_of(payload, "message", "goal", "step", "action", "subject")
+    state.failures.append(Failure(payload.failure, **about, event=event.ref))
     del state.failures[:-FAILURES_KEPT]
     state.consecutive_errors += not payload.escalated_from
     if not payload.escalated_from:
@@ -317,15 +308,8 @@ def _recovery_chosen(state: AgentState, payload: ev.RecoveryChosen, event: Event
     state.tried.setdefault(tried_on, []).append(payload.strategy)
     match payload.strategy:
         case Strategy.RETRY_WITH_DELAY:
-            state.retry = Retry(
-                payload.step,
-                payload.attempt,
-                payload.of,
-                payload.delay_s,
-                event.ref,
-                payload.goal,
-                at=event.at,
-            )
+            about = fields_of(payload, "step", "attempt", "of", "delay_s", "goal")
+            state.retry = Retry(**about, event=event.ref, at=event.at)
             state.needs_replan = False
         case Strategy.ALTERNATIVE_TOOL:
             state.needs_replan = False
@@ -378,14 +362,8 @@ def _hastened(state: AgentState, payload: ev.RecoveryHastened, event: Event) -> 
 @folds(ev.InterventionOpened)
 def _intervention_opened(state: AgentState, payload: ev.InterventionOpened, event: Event) -> None:
     state.grants = 0
-    state.intervention = Intervention(
-        payload.goal,
-        payload.step,
-        payload.reason,
-        payload.failure.value if payload.failure else "",
-        payload.tried,
-        event.ref,
-    )
+    about, kind = fields_of(payload, "goal", "step", "reason", "tried"), payload.failure
+    state.intervention = Intervention(**about, kind=kind.value if kind else "", event=event.ref)
 
 
 @folds(ev.InterventionClosed)

@@ -28,6 +28,7 @@ from engine.core.journal import Event
 from engine.core.plan import PlanStep, StepStatus
 from engine.core.reasons import Reason
 from engine.core.state import AgentState, count_id, folds
+from engine.value import fields_of
 
 OPERATOR = "operator:"
 
@@ -197,18 +198,8 @@ def _set(state: AgentState, payload: ev.ApprovalsSet, event: Event) -> None:
 
 @folds(ev.ApprovalAsked)
 def _asked(state: AgentState, payload: ev.ApprovalAsked, event: Event) -> None:
-    question = Question(
-        payload.action,
-        payload.step,
-        payload.goal,
-        payload.call,
-        payload.key,
-        payload.why,
-        payload.offered,
-        event.at,
-        event.ref,
-    )
-    _change(state, question=question)
+    about = fields_of(payload, "action", "step", "goal", "call", "key", "why", "offered")
+    _change(state, question=Question(**about, at=event.at, event=event.ref))
 
 
 @folds(ev.ApprovalAnswered)

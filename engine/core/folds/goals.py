@@ -19,6 +19,7 @@ from engine.core.plan import Plan, PlanStep, StepStatus
 from engine.core.reasons import Reason
 from engine.core.recovery import OF_GOALS, OpenWorkflow, Strategy
 from engine.core.state import AgentState, count_id, folds
+from engine.value import fields_of
 
 
 @folds(ResultDisputed)
@@ -150,15 +151,8 @@ def _plan_afresh(state: AgentState, goal: str) -> None:
 @folds(ev.BeliefAdded)
 def _believed(state: AgentState, payload: ev.BeliefAdded, event: Event) -> None:
     until = payload.until if payload.ttl_s is None else moment_after(event.at, payload.ttl_s)
-    state.beliefs[payload.key] = Belief(
-        payload.key,
-        payload.value,
-        payload.confidence,
-        payload.source,
-        event=event.ref,
-        tick=event.tick,
-        until=until,
-    )
+    held = fields_of(payload, "key", "value", "confidence", "source")
+    state.beliefs[payload.key] = Belief(**held, event=event.ref, tick=event.tick, until=until)
     if until:
         state.beliefs_end = first_end(state.beliefs)
     roused(state)

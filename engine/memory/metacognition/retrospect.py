@@ -114,21 +114,13 @@ def _gaps(past: Retrospect) -> list[str]:
 
 
 def _strengths(past: Retrospect) -> list[str]:
-    sure = [
-        (call, statistics)
-        for call, statistics in past.tools
-        if statistics.succeeded and not statistics.failed
-    ]
+    sure = [(call, told) for call, told in past.tools if told.succeeded and not told.failed]
     sure.sort(key=lambda pair: -pair[1].succeeded)
     lines = [f"{_number(len(sure), 'command')} never failed; {_counts(past)}."]
     return lines + [
-        f"{call}: {_number(statistics.succeeded, 'time')}, {_mean_ms(statistics):.0f} ms each"
-        for call, statistics in sure[:SHOWN]
+        f"{call}: {_number(told.succeeded, 'time')}, {told.duration_ms / told.succeeded:.0f} ms each"
+        for call, told in sure[:SHOWN]
     ]
-
-
-def _mean_ms(statistics: ToolStatistics) -> float:
-    return statistics.duration_ms / statistics.succeeded
 
 
 def _plan(past: Retrospect) -> list[str]:

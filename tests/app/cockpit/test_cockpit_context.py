@@ -9,8 +9,8 @@ from flight import cockpit
 
 from app.commands.settings import Settings
 from engine.core import commands as cmd
+from engine.core.budgets import SpendingLimits
 from engine.models.choice import ModelChoice
-from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, plan_call
 from tests.rounds import sizes
@@ -29,7 +29,7 @@ def make(name: str) -> dict[str, object]:
 
 def settings(server: MessagesServer, home: Path) -> Settings:
     endpoint = Endpoint(server.url, SECRET)
-    choice = ModelChoice(endpoint, "claude-opus-4-6", budget=Budget(), retries=Retries(attempts=1))
+    choice = ModelChoice(endpoint, "claude-opus-4-6", budget=SpendingLimits(), retries=Retries(attempts=1))
     return Settings(home=home, model=choice)
 
 

@@ -12,8 +12,8 @@ from engine_flight import Flight, QuickClock, journal_holds_together
 
 from engine.agent.shared import EngineConfig
 from engine.core import commands as cmd
+from engine.core.budgets import SpendingLimits
 from engine.models.choice import ModelChoice
-from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, Reply
 
@@ -32,14 +32,16 @@ def action(name: str, command: str, **args: Any) -> dict[str, Any]:
 async def helm(
     tmp_path: Path,
     *script: Reply,
-    budget: Budget | None = None,
+    budget: SpendingLimits | None = None,
     config: dict[str, Any] | None = None,
     model: str = MODEL,
     holds_together: bool = True,
 ) -> AsyncIterator[tuple[Flight, MessagesServer]]:
     """An engine whose agent thinks by the scripted model; its journal is sound and replays without it."""
     async with MessagesServer(list(script)) as server:
-        choice = ModelChoice(Endpoint(server.url, SECRET), model, budget=budget or Budget(), retries=NO_WAIT)
+        choice = ModelChoice(
+            Endpoint(server.url, SECRET), model, budget=budget or SpendingLimits(), retries=NO_WAIT
+        )
         flight = Flight(tmp_path / "ws", QuickClock(), EngineConfig(model=choice))
         await flight.open()
         await flight.do(cmd.CreateAgent, config=config or {})

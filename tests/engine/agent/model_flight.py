@@ -10,9 +10,9 @@ from typing import Any
 
 from engine.agent.shared import EngineConfig
 from engine.core import commands as cmd
+from engine.core.budgets import SpendingLimits
 from engine.core.state import AgentState
 from engine.models.choice import ModelChoice
-from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries
 from tests.engine.agent.engine_flight import Flight, QuickClock, journal_holds_together
 from tests.messages_server import MessagesServer, Reply, Seen
@@ -26,7 +26,7 @@ async def model_flight(
     workspace: Path,
     *script: Answer,
     repeat: bool = False,
-    budget: Budget | None = None,
+    budget: SpendingLimits | None = None,
     retries: Retries | None = None,
 ) -> AsyncIterator[tuple[Flight, MessagesServer]]:
     """An engine with a scripted model and no agent yet.
@@ -35,7 +35,7 @@ async def model_flight(
     """
     async with MessagesServer(list(script), repeat=repeat) as server:
         once = retries or Retries(attempts=1)
-        choice = ModelChoice(Endpoint(server.url), MODEL, budget=budget or Budget(), retries=once)
+        choice = ModelChoice(Endpoint(server.url), MODEL, budget=budget or SpendingLimits(), retries=once)
         flight = Flight(workspace, QuickClock(), EngineConfig(model=choice))
         await flight.open()
         try:

@@ -20,10 +20,11 @@ from engine.core.agents import AgentConfig
 from engine.core.fold import fold
 from engine.core.journal import GENESIS, Event
 from engine.core.plan import PlanStep
-from engine.core.ports import CallContext, CommandSpec, Parameter, Ports, SessionControl
+from engine.core.ports import CallContext, CommandSpec, Parameter, Ports
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
 from engine.core.thinking import PlanProposal, PlanRequest
+from engine.sandbox.jobs import Sessions
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
 
@@ -74,7 +75,7 @@ class RetryBench:
             clock=self.clock,
             put_blob=self._blob,
             randomness=Ports().randomness,
-            control=SessionControl(),
+            control=Sessions(),
         )
         self.agent = Agent(AgentRecorder(self.state, log), around)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,10 @@ from engine.core import events as ev
 from engine.core.agents import RunState
 from engine.core.budgets import SpendingLimits
 from engine.core.goals import GoalStatus
-from engine.models.cost import Budget
 from tests.messages_server import Reply, object_call, plan_call
 
 MAKES = plan_call(action("one", "write", path="a.txt", content="x"))
-ONE_CALL = Budget(calls=1)
+ONE_CALL = SpendingLimits(calls=1)
 
 
 async def test_a_repair_is_a_call_too_and_nothing_has_failed_when_it_is_not_made(tmp_path: Path) -> None:
@@ -31,7 +29,7 @@ async def test_a_repair_is_a_call_too_and_nothing_has_failed_when_it_is_not_made
 
 
 async def test_a_raised_budget_lets_the_agent_go_on(tmp_path: Path) -> None:
-    async with helm(tmp_path, MAKES, budget=Budget(usd=Decimal("0.0001"))) as (flight, server):
+    async with helm(tmp_path, MAKES, budget=SpendingLimits(usd=0.0001)) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="make a.txt")
         await flight.do(cmd.Run)
         await flight.until(lambda s: s.run_reason.startswith("BUDGET"))
@@ -57,7 +55,7 @@ async def test_the_operators_budget_counts_before_the_settings(tmp_path: Path) -
 
 @pytest.mark.parametrize("style", ["plan", "decide"])
 async def test_decisions_and_plans_are_held_before_the_call(tmp_path: Path, style: str) -> None:
-    async with helm(tmp_path, budget=Budget(tokens=10), config={"style": style}) as (flight, server):
+    async with helm(tmp_path, budget=SpendingLimits(tokens=10), config={"style": style}) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="make a.txt")
         await flight.do(cmd.Run)
         state = await flight.until(lambda s: s.run_reason.startswith("BUDGET"))
@@ -83,7 +81,7 @@ async def test_plans_that_a_reasoner_lacks_are_asked_for_once_there_is_money(tmp
     answer = (
         '```yaml\nEVENT: achieve greet\nCONDITIONS:\n- <none>\nOPERATIONS:\n- execute mkdir("hello")\n```'
     )
-    async with helm(tmp_path, Reply(text=answer), budget=Budget(calls=0)) as (flight, server):
+    async with helm(tmp_path, Reply(text=answer), budget=SpendingLimits(calls=0)) as (flight, server):
         made = await flight.engine.submit(
             cmd.CreateAgent(agent="mind", agent_type="asl_agent", config={"program": "!greet."})
         )

@@ -9,7 +9,6 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
 from engine.core.agents import RunState
+from engine.core.budgets import SpendingLimits
 from engine.core.goals import GoalStatus
 from engine.core.state import AgentState
-from engine.models.cost import Budget
 from tests.messages_server import MessagesServer, Reply, Seen, call, plan_call
 from tests.patience import PATIENCE_S as PATIENCE_S
 
@@ -186,7 +185,7 @@ async def test_an_injected_instruction_stays_material_and_obeying_it_changes_not
         (sandbox / injected).touch()
     there = sorted(path.name for path in sandbox.iterdir())
     around = standing(workspace)
-    budget = Budget(usd=Decimal(5), calls=60)
+    budget = SpendingLimits(usd=5, calls=60)
     async with model_flight(workspace, Obedient(obedience), repeat=True, budget=budget) as (flight, server):
         await flight.do(cmd.CreateAgent)
         if place == "memory":

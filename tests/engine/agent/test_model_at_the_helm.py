@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from helm_flight import MODEL, SECRET, action, helm
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import RunState
+from engine.core.budgets import SpendingLimits
 from engine.core.goals import GoalStatus
 from engine.core.recovery import FailureKind
-from engine.models.cost import Budget
 from tests.messages_server import Reply, failure, plan_call
 
 MAKES = plan_call(action("one", "mkdir", path="made"), action("two", "write", path="made/a.txt", content="x"))
@@ -125,7 +124,7 @@ async def test_a_wrong_plan_is_repaired_with_the_validators_own_words(tmp_path: 
 
 
 async def test_a_budget_holds_the_agent_before_the_call(tmp_path: Path) -> None:
-    async with helm(tmp_path, MAKES, budget=Budget(usd=Decimal("0.0001"))) as (flight, server):
+    async with helm(tmp_path, MAKES, budget=SpendingLimits(usd=0.0001)) as (flight, server):
         await ends(flight, lambda state: state.run is RunState.PAUSED)
         state = await flight.state()
         assert state.run_reason.startswith("BUDGET: the call may cost $")

@@ -24,7 +24,7 @@ from engine.core.fold import fold
 from engine.core.goals import GoalStatus
 from engine.core.journal import GENESIS, Event
 from engine.core.plan import Op, PlanStep, Uncovered
-from engine.core.ports import CallContext, Ports, SessionControl
+from engine.core.ports import CallContext, Ports
 from engine.core.recovery import ActiveAction, Strategy
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
@@ -37,6 +37,7 @@ from engine.core.thinking import (
     ThinkingError,
 )
 from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
+from engine.sandbox.jobs import Sessions
 from engine.tools.belief_tool import BeliefTool
 from engine.tools.parameters.paths import LookupRequest
 from engine.tools.registry import ToolRegistry
@@ -174,7 +175,7 @@ async def _run(fate: _Fate, thinker: str, ask: bool) -> tuple[AgentState, list[E
         clock=clock,
         put_blob=_blob,
         randomness=Ports().randomness,
-        control=SessionControl(),
+        control=Sessions(),
     )
     agent = Agent(AgentRecorder(state, log), around)
     agent.open("one", 7)

@@ -12,9 +12,8 @@ from engine.core.memory import MemoryItem
 from engine.core.store.opening import open_journal
 from engine.core.store.stored import StoredJournal
 from engine.memory.connection import Connection
-from engine.memory.databases import database_of
 from engine.memory.memory import Memory
-from engine.memory.open_memory import OpenedMemory
+from engine.memory.open_memory import OpenedMemory, database_of
 from engine.memory.requests import named
 from engine.memory.sqlite import SqliteConnection
 

@@ -12,8 +12,8 @@ import pytest
 from engine.core.ports import SystemClock
 from engine.core.store import JOURNAL
 from engine.core.store.verify import workspace_head
-from engine.memory.databases import database_of
 from engine.memory.errors import MemoryUnavailable
+from engine.memory.open_memory import database_of
 from tests.engine.memory.memory_desk import MemoryDesk
 from tests.postgres_server import PostgresServer
 

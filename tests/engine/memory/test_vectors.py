@@ -15,9 +15,8 @@ import pytest
 from engine.core.ports import SystemClock
 from engine.core.store.opening import open_journal
 from engine.memory import embedding_endpoint, open_memory, vector_upkeep
-from engine.memory.databases import database_of
 from engine.memory.embedding import unit
-from engine.memory.open_memory import MemoryReader
+from engine.memory.open_memory import MemoryReader, database_of
 from engine.memory.requests import named
 from engine.memory.sqlite import VECTORS, FileMemory
 from tests.engine.memory.embedding_server import EmbeddingServer, embedding, vector_of

@@ -20,7 +20,7 @@ from engine.core.fold import fold
 from engine.core.journal import GENESIS, Event
 from engine.core.metacognition import JobOutcome, MetaSettings, MetaTask
 from engine.core.plan import Op, PlanStep
-from engine.core.ports import CallContext, CommandSpec, Ports, SessionControl
+from engine.core.ports import CallContext, CommandSpec, Ports
 from engine.core.state import AgentState
 from engine.core.streams import StreamLog
 from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError
@@ -29,6 +29,7 @@ from engine.memory.metacognition.runner import BackgroundRunner, JobEnding
 from engine.models.messages import ModelAnswer, StopReason, Text, Usage
 from engine.models.model_table import Capabilities
 from engine.models.request import ModelRequest
+from engine.sandbox.jobs import Sessions
 from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
@@ -176,7 +177,7 @@ class MetaDesk:
             clock=clock,
             put_blob=self._put,
             randomness=Ports().randomness,
-            control=SessionControl(),
+            control=Sessions(),
             background=self.runner,
             **self.around,
         )
