@@ -49,16 +49,15 @@ from engine.improve.campaigns.files import WorkspacePaths
 from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import estimate_campaign
 from engine.improve.campaigns.runner import CampaignRunner
-from engine.improve.code.plugin import CodeAuditor, MechanicalFixers, ProjectExaminer, ProjectSuites
+from engine.improve.code.plugin import PythonProjects
 from engine.improve.coordinator import Coordinator
 from engine.improve.deployment import DeployJob
 from engine.improve.jobs import Jobs
 from engine.improve.judge.judge import Judge
 from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Proposer, Worker
-from engine.improve.search.audit import JournalAuditor
 from engine.improve.search.model_proposals import ModelProposer
 from engine.improve.search.settings import AGENT_PREFIX, read_config
-from engine.improve.search.suites import SearchProposer, SearchSuites
+from engine.improve.search.suites import SearchedComponents
 from engine.improve.search.trial_suite import tried_for
 from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
@@ -126,18 +125,13 @@ class Mastermind:
         def policy() -> SandboxPolicy:
             return host.sandbox().policy
 
-        examiner = ProjectExaminer(policy)
-        suites = SearchSuites(host.store, host.open_scratch, host.model_name)
-        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(host.store, suites)]
+        code = PythonProjects(host.workspace, policy, data / HELD_OUT)
+        data_files = SearchedComponents(host)
+        proposers: list[Proposer] = [code, data_files]
         if host.model is not None:
             proposers.append(ModelProposer(host.model, host.model_name))
-        journal = JournalAuditor(host)
-        return CampaignParts(
-            [CodeAuditor(host.workspace, examiner), journal],
-            proposers,
-            [ProjectSuites(examiner, data / HELD_OUT), suites],
-            Judge(data / "judge", policy),
-        )
+        both = (code, data_files)
+        return CampaignParts(both, proposers, both, Judge(data / "judge", policy))
 
     async def _taken_up(self, component: Component) -> None:
         """Let a living agent have what its specification says now; it counts from its next decision on."""

@@ -388,8 +388,6 @@ class DataSuite(Protocol):
 class Auditor(Protocol):
     """Knows components, and finds what could be better in them."""
 
-    name: str
-
     async def components(self) -> Sequence[Component]:
         """What there is that can be improved."""
 
@@ -469,7 +467,7 @@ class Proposer(Protocol):
 
     name: str
 
-    def fits(self, component: Component) -> bool:
+    def proposes(self, component: Component) -> bool:
         """Whether it can think of changes to such a component."""
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:

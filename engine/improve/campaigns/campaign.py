@@ -192,7 +192,7 @@ class CampaignRun:
     ) -> Candidate | None:
         """Try what is proposed on a tree until something is better; None where nothing is."""
         for proposer in self._parts.proposers:
-            if not proposer.fits(self._component):
+            if not proposer.proposes(self._component):
                 continue
             asks = proposer.asks if isinstance(proposer, Reflecting) else 1
             for ask in range(asks):

@@ -46,7 +46,7 @@ class CampaignParts:
             try:
                 findings += await auditor.audit(component, tree, progress)
             except AuditUnavailable as error:
-                missing.append(f"{auditor.name}: {error}")
+                missing.append(str(error))
         if missing and len(missing) == len(fitting):
             raise AuditUnavailable("; ".join(missing))
         return findings, missing

@@ -177,7 +177,7 @@ class CampaignRunner:
         Raises:
             JobRefused: only a model could, and there is none.
         """
-        if not any(proposer.fits(component) for proposer in self._parts.proposers):
+        if not any(proposer.proposes(component) for proposer in self._parts.proposers):
             raise JobRefused(f"only a model can propose changes of {component.id}, and {NO_MODEL}")
 
     def begin(self, asked: JobRequest, reading: ComponentMatch, directive: str, item: str) -> Campaign:

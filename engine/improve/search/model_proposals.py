@@ -89,7 +89,7 @@ class ModelProposer:
     def __init__(self, client: ModelClient, model: str) -> None:
         self._client, self._model = client, model
 
-    def fits(self, component: Component) -> bool:
+    def proposes(self, component: Component) -> bool:
         """Whatever has files can be shown to a model."""
         return bool(component.paths)
 
