@@ -191,11 +191,6 @@ class WorkspacePaths:
         finally:
             os.close(descriptor)
 
-    @staticmethod
-    def discard(tree: Path) -> None:
-        """Remove a tree."""
-        shutil.rmtree(tree, ignore_errors=True)
-
     def copy(self, roots: Iterable[str], target: Path) -> tuple[str, ...]:
         """Copy files and directories to a tree that stands for the workspace, in place of another one.
 
@@ -209,7 +204,7 @@ class WorkspacePaths:
         Raises:
             JobRefused: it is more than a copy may hold.
         """
-        self.discard(target)
+        shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700, parents=True)
         left: list[str] = []
         files = size = 0
@@ -415,13 +410,13 @@ def _lines(content: bytes | None) -> list[str]:
     return (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
 
 
-async def texts_of(candidate: Candidate, blobs: BlobStore) -> dict[str, str | None]:
-    """The new texts of a candidate's files; None where one is removed.
+async def texts_of(files: Mapping[str, str | None], blobs: BlobStore) -> dict[str, str | None]:
+    """The texts of files whose blobs are given by path; None where there is none.
 
     Raises:
         BlobError: a text is gone.
     """
     return {
         path: None if blob is None else (await blobs.get(blob)).decode("utf-8", "surrogateescape")
-        for path, blob in candidate.files.items()
+        for path, blob in files.items()
     }
