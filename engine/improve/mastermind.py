@@ -173,6 +173,10 @@ class Mastermind:
         """The verbs that `StartJob` takes."""
         return tuple(sorted(self._workers))
 
+    def register(self, verb: str, worker: Worker, *, heavy: bool = False) -> None:
+        """Let a verb be done by a part: as a job, which is heavy when it takes much of the machine."""
+        self._workers[verb] = (worker, heavy)
+
     async def components(self) -> tuple[Component, ...]:
         """Everything that can be improved, by id."""
         return tuple((await self.improver.components()).values())

@@ -24,7 +24,7 @@ from engine.core.offload import in_thread
 from engine.improve.judge.box import BoxError, Boxes, files_of, material_of
 from engine.improve.judge.case import Case, JudgeBudget, set_apart, take_outcomes, unshown, verdict_of
 from engine.improve.judge.changes import change_violations
-from engine.improve.judge.measurement import FEWEST, hidden_work, measure_pairs, measured_gain
+from engine.improve.judge.measurement import FEWEST, answering_s, hidden_work, measure_pairs, measured_gain
 from engine.improve.judge.questions import RoundResult, SuiteAsker
 from engine.improve.judge.violations import (
     Canaries,
@@ -242,7 +242,8 @@ class Judge:
             done = await self._round(case, case.after, checks, material, case.seed + 104_729, {})
             done = case.asker.against(done, checks, reference)
             for check in checks:
-                was, *now = (_taken(results, check) for results in (reference, new, done))
+                rounds = (reference, new, done)
+                was, *now = (answering_s(results.seen[check.id].told) for results in rounds)
                 if done.outcome(check.id) is not Outcome.HOLDS:
                     case.new[check.id] = done.outcome(check.id)
                     case.texts[check.id] = done.seen[check.id].report.text
@@ -330,12 +331,6 @@ def _digest(tree: Path) -> str:
             held = hashlib.sha256((tree / path).read_bytes()).hexdigest()
             digest.update(f"{path}\0{held}\0{status.st_mode & 0o100}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def _taken(results: RoundResult, check: Check) -> float:
-    """Processor seconds that the calls of a check took."""
-    clocks = results.seen[check.id].told.clocks
-    return clocks.get("done", 0.0) - clocks.get("ready", 0.0)
 
 
 def _checks(case: Case, splits: tuple[Split, ...]) -> list[Check]:
