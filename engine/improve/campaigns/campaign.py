@@ -40,7 +40,6 @@ from engine.improve.campaigns.files import (
     is_declared,
     proposal_key,
     texts_of,
-    tree_contents,
     tree_difference,
     tree_digest,
     without_changes,
@@ -53,6 +52,7 @@ from engine.improve.campaigns.report import (
     judged_better,
     verdict_figures,
 )
+from engine.improve.judge.box import tree_contents
 from engine.improve.ports import (
     JobRefused,
     NothingProposed,

@@ -24,7 +24,7 @@ from engine.core.improvement import Candidate, Component, Proposal
 from engine.core.journal import canonical
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
-from engine.improve.judge.box import LEFT_OUT, files_of
+from engine.improve.judge.box import LEFT_OUT
 from engine.improve.ports import JobRefused, NothingProposed
 from engine.value import dataclass, replace
 
@@ -367,12 +367,6 @@ def copy_with_files(base: Path, target: Path, files: Mapping[str, str | None]) -
             there.write_bytes(data)
         except OSError as error:
             raise JobRefused(f"{path}: {error.strerror}") from error
-
-
-def tree_contents(root: Path) -> dict[str, bytes]:
-    """The regular files of a tree by path, blocking."""
-    regular = (path for path, status in files_of(root) if stat.S_ISREG(status.st_mode))
-    return {path: (root / path).read_bytes() for path in regular}
 
 
 def tree_digest(files: Mapping[str, bytes]) -> str:
