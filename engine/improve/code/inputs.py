@@ -115,14 +115,10 @@ def example_arguments(tests: Iterable[Source]) -> Examples:
 def _rows(function: Function) -> Iterator[dict[str, Any]]:
     """What `parametrize` gives to a test, a row at a time."""
     for decorator in function.decorator_list:
-        if (
-            called_name(decorator) != "parametrize"
-            or not isinstance(decorator, ast.Call)
-            or len(decorator.args) < 2
-        ):
+        if called_name(decorator) != "parametrize":
             continue
         try:
-            names, rows = map(ast.literal_eval, decorator.args[:2])
+            names, rows = map(ast.literal_eval, decorator.args[:2])  # type: ignore[attr-defined]
         except (ValueError, TypeError, SyntaxError, MemoryError):
             continue
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
@@ -244,45 +240,30 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
         case bool():
             yield from (not value, None, 1)
         case int() | float():
-            yield from (
-                *_NUMBERS_ODD,
-                value + 1,
-                value - 1,
-                -value,
-                *(size for size in sizes if size < 2_500),
-            )
-            yield from (None, str(value))
+            yield from (*_NUMBERS_ODD, value + 1, value - 1, -value)
+            yield from (*(size for size in sizes if size < 2_500), None, str(value))
         case str():
             yield from (*_TEXTS, value.upper(), value[::-1], None, 0, [value])
             yield from (" ".join(_stretched(value.split() or [value], size)) for size in sizes)
         case list() | tuple():
             kind, items = type(value), list(value)
             yield from (kind(()), kind(items[:1]), kind(items[::-1]), tuple(items), [*items], None, 0, "ab a")
-            yield from (
-                kind([[item] for item in items] * 2),
-                kind(map(str, items)),
-                kind([*items, None, [1], {2}, 1.5]),
-            )
+            yield from (kind([[item] for item in items] * 2), kind(map(str, items)))
+            yield kind([*items, None, [1], {2}, 1.5])
             with suppress(TypeError):
                 yield from ({*items}, dict.fromkeys(items))
             if all(type(item) in (int, float) for item in items):
                 whole = [number for number in _NUMBERS_ODD if type(number) is int]
                 yield from (kind(whole), kind([True, *items, False, True]))
-                yield from (
-                    kind(_NUMBERS_ODD),
-                    kind(rng.sample(_NUMBERS_ODD, 4)),
-                    kind(number / 7 for number in range(8)),
-                )
+                yield from (kind(_NUMBERS_ODD), kind(rng.sample(_NUMBERS_ODD, 4)))
+                yield kind(number / 7 for number in range(8))
             for size in sizes:
-                long = _stretched(items, size)
-                middle = (
-                    long[: size // 2]
-                    + [long[-1:]] * (not long)
-                    + [vary_value(item, rng) for item in long[size // 2 :]]
-                )
+                long, half = _stretched(items, size), size // 2
+                varied = [vary_value(item, rng) for item in long[half:]]
+                middle = [*long[:half], *[long[-1:]] * (not long), *varied]
                 yield from (kind(long), kind(middle[::-1]), kind(middle))
                 if items and type(items[0]) is int:
-                    yield kind([*range(size // 2), size * 3, *range(size // 3), size + 7])
+                    yield kind([*range(half), size * 3, *range(size // 3), size + 7])
                     yield kind(map(str, long))
         case dict():
             yield from ({}, None, dict(list(value.items())[::-1]), list(value))

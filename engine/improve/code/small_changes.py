@@ -37,16 +37,19 @@ _TEST_S, _HELD = 3.0, 60
 _ORDINARY = (None, True, False, 0, 1, -1, 2, "")
 _BRINGS = (
     *(ast.Call, ast.If, ast.IfExp, ast.Try, ast.For, ast.While, ast.With, ast.Match, ast.Lambda),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.comprehension, ast.JoinedStr),
     *(
-        ast.FunctionDef,
-        ast.AsyncFunctionDef,
-        ast.ClassDef,
-        ast.comprehension,
-        ast.JoinedStr,
         ast.Dict,
         ast.Set,
+        ast.List,
+        ast.Tuple,
+        ast.Import,
+        ast.ImportFrom,
+        ast.Global,
+        ast.Nonlocal,
+        ast.Delete,
+        ast.Starred,
     ),
-    *(ast.List, ast.Tuple, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Starred),
 )
 Pair = tuple[ast.AST | None, ast.AST | None]
 
