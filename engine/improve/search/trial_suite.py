@@ -89,13 +89,6 @@ class Tried(Protocol):
         """Changes of one value: in words, and the whole text."""
 
 
-def _file(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-
-
 class _BySettings:
     """What is tried by recipes alone, with one file."""
 
@@ -109,8 +102,8 @@ class _BySettings:
 
     def text(self, tree: Path, _group: str) -> str:
         """The file's text; see `Tried`."""
-        found = _file(tree / self._path)
-        return self.usual if found is None else found
+        file = tree / self._path
+        return file.read_text(encoding="utf-8") if file.exists() else self.usual
 
 
 class TriedThresholds(_BySettings):
@@ -163,8 +156,8 @@ class TriedWords:
 
     def text(self, tree: Path, group: str) -> str:
         """A part's words, empty where the built-in ones stand; see `Tried`."""
-        found = _file(tree / path_of(group))
-        return "" if found is None else checked(group, found)
+        file = tree / path_of(group)
+        return checked(group, file.read_text(encoding="utf-8")) if file.exists() else ""
 
     def setup(self, text: str, group: str) -> Setup:
         """The scratch workspace has these words; see `Tried`."""
