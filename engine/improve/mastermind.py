@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 from engine.agent.settings import CONFIGURABLE
@@ -40,7 +41,7 @@ from engine.core.improvement import (
 from engine.core.reasons import Reason
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
-from engine.improve.agent_building import BuildJob
+from engine.improve.agent_building import build_agent
 from engine.improve.agent_creation import AgentService
 from engine.improve.backlog import Backlog, BacklogEntry, find_item
 from engine.improve.campaigns.applier import Applier
@@ -97,7 +98,7 @@ class Mastermind:
         }
         light: dict[str, Worker] = {
             "coord_apply": self.improver.apply,
-            "agent_build": BuildJob(host).build,
+            "agent_build": partial(build_agent, host),
             "deploy": DeployJob(host, self.service).deploy,
         }
         self._workers = {verb: (worker, True) for verb, worker in heavy.items()}

@@ -83,24 +83,20 @@ async def _mended(
         kept: list[Repair] = []
         with suppress(BoxError):
             try:
-                kept = await repair_tests(
-                    boxes, asked.tree, project, tests, sources, some, asked.rng, seen.suite_s,
-                    asked.seconds / _REASONS,
-                )  # fmt: skip
+                most_s = asked.seconds / _REASONS
+                kept = await repair_tests(boxes, asked.tree, seen, sources, some, asked.rng, most_s)
             except SlowError as error:
                 late = f"{some[0]}: {error}"
         for change in kept:
             left = [name for name in left if name not in change.mends]
-            proposals.append(
-                Proposal(
-                    f"{change.path}:{change.line} {change.words}",
-                    "fixer:repair",
-                    {project.path(change.path): change.text},
-                    why=f"with it {change.mends[0]} passes and nothing that passed fails; "
-                    f"{len(kept)} of at most {change.tried} changes tried did that",
-                    answers=tuple(failing[name] for name in change.mends if name in failing),
-                )
+            what, files = (
+                f"{change.path}:{change.line} {change.words}",
+                {project.path(change.path): change.text},
             )
+            why = f"with it {change.mends[0]} passes and nothing that passed fails; "
+            why += f"{len(kept)} of at most {change.tried} changes tried did that"
+            answers = tuple(failing[name] for name in change.mends if name in failing)
+            proposals.append(Proposal(what, "fixer:repair", files, why=why, answers=answers))
         if not left:
             break
     return proposals, late

@@ -63,6 +63,8 @@ class Case:
     texts: dict[str, str] = field(default_factory=dict)
     unsteady: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    material: dict[str, bytes] = field(default_factory=dict)
+    """The suite's files that lie over the trees."""
     references: dict[tuple[Split, ...], RoundResult] = field(default_factory=dict)
     gain: Gain | None = None
     processor_s: float = 0.0
