@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -55,6 +56,10 @@ from engine.tools.parameters.paths import references
 
 ASKED = ("seed", "candidates", "seconds", "usd", "tokens", "allow")
 """What was asked for besides, and counts once it is known which component is meant."""
+
+
+_mark = operator.attrgetter("target", "concern", "path", "name")
+"""What findings have in common that are one; lines do not count, for they move."""
 
 
 @dataclass(slots=True)
@@ -151,21 +156,18 @@ class CampaignRunner:
     async def _improve(
         self, asked: JobRequest, progress: Progress, directive: str, *, alone: bool
     ) -> JobResult:
-        matches = await self.matching_components(
-            directive, str(asked.options.get("component") or ""), alone=alone
-        )
+        chosen = str(asked.options.get("component") or "")
+        matches = await self.matching_components(directive, chosen, alone=alone)
         if len(matches) > 1:
             choices = [{"component": match.component.id, "rule": match.rule} for match in matches[:CHOICES]]
             listing = "; ".join(f"{match.component.id} ({match.rule})" for match in matches[:CHOICES])
             self._stream.tell("directive.asked", f"{asked.job}: {listing}", actor=asked.actor)
-            return JobResult(
-                JobStatus.NEEDS_OPERATOR,
+            besides = {name: asked.options[name] for name in ASKED if name in asked.options}
+            message, answer = (
                 f"several components are meant: {listing}",
-                {
-                    "choices": choices,
-                    "asked": {name: asked.options[name] for name in ASKED if name in asked.options},
-                },
+                {"choices": choices, "asked": besides},
             )
+            return JobResult(JobStatus.NEEDS_OPERATOR, message, answer)
         self.check_proposers(matches[0].component)
         campaign = self.begin(asked, matches[0], asked.argument.strip(), "")
         return await self.run_campaign(campaign, asked, progress)
@@ -251,9 +253,8 @@ class CampaignRunner:
             return await self._apply(campaign, asked, progress)
         answer = report(campaign) | {"backlog": [finding.item.id for finding in entered]}
         more = f"; {len(entered)} findings are left, in the backlog" if entered else ""
-        return JobResult(
-            JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE, f"{campaign.message}{more}", answer
-        )
+        ending = JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE
+        return JobResult(ending, f"{campaign.message}{more}", answer)
 
     # -------------------------------------------------------------- shadow
 
@@ -338,19 +339,16 @@ class CampaignRunner:
                 campaign, chosen, actor=asked.actor, validate=self._still_good
             )
         except FileMovedError as error:
-            stage = me.CampaignStaged(
-                campaign=campaign.id, status=CampaignStatus.NEEDS_OPERATOR, text=str(error)
-            )
-            await self._stream.write(stage)
+            waits = CampaignStatus.NEEDS_OPERATOR
+            await self._stream.write(me.CampaignStaged(campaign=campaign.id, status=waits, text=str(error)))
             return JobResult(JobStatus.NEEDS_OPERATOR, str(error), {"campaign": campaign.id})
         campaign = self._state.campaigns[campaign.id]
         applied = campaign.status is CampaignStatus.APPLIED
         if applied:
             self._mended(campaign, chosen)
-            await self._stream.commit()
         elif campaign.item:
             self._backlog.move(campaign.item, ItemStatus.FAILED, message, campaign.id)
-            await self._stream.commit()
+        await self._stream.commit()
         answer = report(campaign) | {"files": sorted(chosen.files)}
         return JobResult(JobStatus.DONE if applied else JobStatus.FAILED, message, answer)
 
@@ -361,13 +359,11 @@ class CampaignRunner:
         while made is not None:
             answered += made.answers
             made = campaign.candidate(made.parent)
-        marks = {(answer.target, answer.concern, answer.path, answer.name) for answer in answered}
+        marks = set(map(_mark, answered))
+        applied = Reason("item.applied", candidate=chosen.id)
         for item in list(self._state.items.values()):
-            finding = item.finding
-            if finding is None or item.status not in (ItemStatus.PENDING, ItemStatus.FAILED):
-                continue
-            if (finding.target, finding.concern, finding.path, finding.name) in marks:
-                applied = Reason("item.applied", candidate=chosen.id)
+            waits = item.status in (ItemStatus.PENDING, ItemStatus.FAILED)
+            if waits and item.finding is not None and _mark(item.finding) in marks:
                 self._backlog.move(item.id, ItemStatus.COMPLETED, applied, campaign.id)
 
     def waiting(self, campaign: Campaign, seen: str = "") -> str:
