@@ -217,9 +217,9 @@ class Measure:
     in memory moves it by a percent or so without anything being better."""
 
     @classmethod
-    def time(cls, least: float = 2.0) -> Measure:
+    def time(cls) -> Measure:
         """Processor time, in percent saved."""
-        return cls("% of processor time saved", True, least)
+        return cls("% of processor time saved", True, 2.0)
 
 
 @dataclass(frozen=True, slots=True)

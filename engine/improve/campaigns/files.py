@@ -24,6 +24,7 @@ from engine.core.improvement import Candidate, Component, Proposal
 from engine.core.journal import canonical
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
+from engine.improve.code.source import read_bytes
 from engine.improve.judge.box import LEFT_OUT
 from engine.improve.ports import JobRefused, NothingProposed
 from engine.value import dataclass, replace
@@ -210,14 +211,8 @@ class WorkspacePaths:
         files = size = 0
         for path, source in sorted(dict(self._files(roots, left)).items()):
             try:
-                descriptor = os.open(source, _READ)
-                with os.fdopen(descriptor, "rb") as file:
-                    status = os.fstat(descriptor)
-                    fits = stat.S_ISREG(status.st_mode) and status.st_size <= FILE_BYTES
-                    content = file.read(FILE_BYTES + 1) if fits else None
+                content, mode = read_bytes(source, FILE_BYTES), source.lstat().st_mode
             except OSError:
-                content = None
-            if content is None or len(content) > FILE_BYTES:
                 left.append(path)
                 continue
             files, size = files + 1, size + len(content)
@@ -229,20 +224,20 @@ class WorkspacePaths:
             copied = target / path
             copied.parent.mkdir(parents=True, exist_ok=True)
             copied.write_bytes(content)
-            copied.chmod(stat.S_IMODE(status.st_mode) & 0o777 | 0o600)
+            copied.chmod(mode & 0o777 | 0o600)
         return tuple(left)
 
     def below(self, directory: str) -> tuple[str, ...]:
         """The files below a directory, but for links and what no copy has."""
         return tuple(sorted(path for path, _ in self._files([directory], [])))
 
-    def _files(self, roots: Iterable[str], left: list[str]) -> Iterator[tuple[str, str]]:
+    def _files(self, roots: Iterable[str], left: list[str]) -> Iterator[tuple[str, Path]]:
         for root in roots:
             start = self.at(root)
             if start.is_symlink():
                 left.append(root)
             elif start.is_file():
-                yield root, str(start)
+                yield root, start
             for directory, names, walked in os.walk(start):
                 names[:] = sorted(name for name in names if name not in LEFT_OUT)
                 inside = PurePosixPath(root, *Path(directory).relative_to(start).parts)
@@ -252,7 +247,7 @@ class WorkspacePaths:
                     if path.is_symlink():
                         left.append(str(inside / name))
                     else:
-                        yield str(inside / name), str(path)
+                        yield str(inside / name), path
 
 
 def tree_hash(states: Mapping[str, FileState]) -> str:

@@ -51,11 +51,6 @@ class Violation:
         return f"{self.cheat}: {self.what}"
 
 
-def unique_sentences(breaches: list[Violation], most: int = 12) -> list[Violation]:
-    """Each sentence once, and of many only the first."""
-    return list(dict.fromkeys(breaches))[:most]
-
-
 STEERING = (
     *("conftest.py", "pytest.ini", ".pytest.ini", ".coveragerc", "sitecustomize.py", "usercustomize.py"),
     *("*.pth", "tox.ini", "noxfile.py"),

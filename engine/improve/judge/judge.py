@@ -54,8 +54,6 @@ _REPEATED = 24
 """Checks that are asked again in all, each at least once: many that change at once are no chance."""
 _SLOWER, _SLOWER_S = 4, 0.015
 """Times what drawn calls took before, and seconds more, from which they are much slower."""
-_NAMED = 5
-"""Checks that a reason names; of the others it says how many there are."""
 
 
 class Judge:

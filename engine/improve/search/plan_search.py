@@ -42,14 +42,14 @@ class LibraryChange:
 class LibraryText:
     """A library as text, with the place of each plan in it."""
 
-    def __init__(self, text: str, source: str = "library.asl") -> None:
+    def __init__(self, text: str) -> None:
         """Read a library.
 
         Raises:
             ProgramError: it cannot be read.
         """
         self.text = text
-        self.program: Program = parse_program(text, source)
+        self.program: Program = parse_program(text, "library.asl")
         lines = text.splitlines(keepends=True)
         starts = _starts(self.program, lines)
         ends = [*starts[1:], len(text)]
