@@ -34,7 +34,7 @@ from engine.core.text import clean_line
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
 from engine.tools.parameters.paths import folded, references
-from engine.value import dataclass, replace
+from engine.value import dataclass
 
 ALIKE = 2 / 3
 """Part of their words that two suggestions have in common when they are the same."""
@@ -102,21 +102,16 @@ def find_item(state: MastermindState, name: str) -> BacklogItem:
         JobRefused: none or several fit; the message lists them.
     """
     name = name.strip()
-    if name in state.items:
-        return state.items[name]
+    items = [state.items[name]] if name in state.items else list(state.items.values())
     fitting = [
-        item
-        for item in state.items.values()
-        if name and (item.uid.startswith(name.lower()) or item.id.startswith(name))
+        item for item in items if name and (item.uid.startswith(name.lower()) or item.id.startswith(name))
     ]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        some = ", ".join(item.id for item in sorted(state.items.values(), key=urgency_key)[:CANDIDATES])
-        raise JobRefused(
-            f"the backlog has no item {clean_line(name, limit=40)!r}; "
-            + (f"it has {some}" if some else "it is empty")
-        )
+        some = ", ".join(item.id for item in sorted(items, key=urgency_key)[:CANDIDATES])
+        has = f"it has {some}" if some else "it is empty"
+        raise JobRefused(f"the backlog has no item {clean_line(name, limit=40)!r}; {has}")
     listed = "; ".join(f"{item.id} ({item.uid[:8]}) {item.suggestion[:40]}" for item in fitting[:CANDIDATES])
     more = f" and {len(fitting) - CANDIDATES} more" if len(fitting) > CANDIDATES else ""
     raise JobRefused(f"{name!r} fits {len(fitting)} items: {listed}{more}")
@@ -176,7 +171,11 @@ class Backlog:
         same = self._same(target, suggestion, finding)
         for item in same:
             if item.status in OPEN_ITEMS:
-                return self._merged(item, suggestion, priority, evidence, actor)
+                known = tuple(dict.fromkeys((*item.evidence, *evidence)))[:EVIDENCE_LIMIT]
+                other = suggestion if suggestion != item.suggestion else ""
+                event = me.ItemMerged(item=item.id, priority=priority, evidence=known, suggestion=other)
+                self._stream.append(event, actor=actor)
+                return BacklogEntry(self._stream.state.items[item.id], "merged")
         for item in same:
             if item.status in CLOSED and self._since(item.changed) < self._settings.cooldown_s:
                 return BacklogEntry(item, "known")
@@ -249,15 +248,6 @@ class Backlog:
             and _one_place(item.finding, finding)
             and is_duplicate(item.suggestion, suggestion)
         ]
-
-    def _merged(
-        self, item: BacklogItem, suggestion: str, priority: int, evidence: tuple[str, ...], actor: str
-    ) -> BacklogEntry:
-        known = tuple(dict.fromkeys((*item.evidence, *evidence)))[:EVIDENCE_LIMIT]
-        other = suggestion if suggestion != item.suggestion else ""
-        event = me.ItemMerged(item=item.id, priority=priority, evidence=known, suggestion=other)
-        self._stream.append(event, actor=actor)
-        return BacklogEntry(replace(self._stream.state.items[item.id]), "merged")
 
 
 def _one_place(finding: Finding | None, other: Finding | None) -> bool:

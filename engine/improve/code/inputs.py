@@ -41,11 +41,8 @@ def documented_exceptions(function: Function) -> list[str]:
 
 def _raised(function: Function) -> set[str]:
     """The names of exceptions that a function raises itself; those of what it calls are not seen."""
-    names = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Raise) and node.exc is not None:
-            names.add(called_name(node.exc) or (node.exc.id if isinstance(node.exc, ast.Name) else ""))
-    return names
+    raised = [node.exc for node in ast.walk(function) if isinstance(node, ast.Raise) and node.exc is not None]
+    return {called_name(what) or getattr(what, "id", "") for what in raised}
 
 
 def deliberate_exceptions(function: Function) -> frozenset[str]:
@@ -70,21 +67,16 @@ ODD: Mapping[str, tuple[str, ...]] = {
 
 def odd_arguments(function: Function) -> list[str]:
     """Tuples of arguments, as Python writes them, that ask a function about odd inputs of its types."""
-    kinds = [_kind(parameter.annotation) for parameter in parameters(function)]
-    if not kinds or any(kind is None for kind in kinds) or function.args.kwonlyargs:
+    kinds = [_parts(parameter.annotation)[0].lower() for parameter in parameters(function)]
+    if not kinds or any(kind not in ODD for kind in kinds) or function.args.kwonlyargs:
         return []
-    ordinary = [ODD[kind][-1] for kind in kinds if kind]
+    ordinary = [ODD[kind][-1] for kind in kinds]
     calls = []
     for place, kind in enumerate(kinds):
-        for odd in ODD[kind or ""]:
+        for odd in ODD[kind]:
             arguments = [*ordinary[:place], odd, *ordinary[place + 1 :]]
             calls.append(f"({', '.join(arguments)},)")
     return list(dict.fromkeys(calls))
-
-
-def _kind(annotation: ast.expr | None) -> str | None:
-    word = ast.unparse(annotation).partition("[")[0].lower() if annotation is not None else ""
-    return word if word in ODD else None
 
 
 Examples = dict[str, list[tuple[Any, ...]]]
@@ -146,18 +138,14 @@ def draw_arguments(
 ) -> tuple[Any, ...] | None:
     """Arguments for a function; None where neither a test nor its annotations say what it takes."""
     accepted = parameters(function)
-    fitting = [given for given in known if _fits(function, len(given))]
+    most = len([*function.args.posonlyargs, *function.args.args])
+    fitting = [given for given in known if most - len(function.args.defaults) <= len(given) <= most]
     if fitting and (rng.random() < 0.6 or not all(_known(parameter.annotation) for parameter in accepted)):
         return tuple(vary_value(value, rng) for value in rng.choice(fitting))
     required = accepted[: len(accepted) - len(function.args.defaults)] if not function.args.kwonlyargs else []
     if not required or not all(_known(parameter.annotation) for parameter in required):
         return None
     return tuple(draw_value(parameter.annotation, rng) for parameter in required)
-
-
-def _fits(function: Function, count: int) -> bool:
-    positional = len([*function.args.posonlyargs, *function.args.args])
-    return positional - len(function.args.defaults) <= count <= positional
 
 
 def _known(annotation: ast.expr | None) -> bool:
