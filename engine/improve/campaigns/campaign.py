@@ -88,6 +88,10 @@ class CampaignRun:
     _progress: Progress
     _scratch: Path = Path()
     _suite: Suite | None = None
+    _base: Path = Path()
+    """The tree that is built upon."""
+    _parent: Candidate | None = None
+    """The candidate that it is; None for the workspace as it is."""
     _tried: set[tuple[object, ...]] = field(default_factory=set)
     _judged: int = 0
     """Candidates that this run judged, or that were judged before."""
@@ -149,16 +153,17 @@ class CampaignRun:
             return findings
         split = me.CampaignSplit(campaign=self._id, sets=count_checks(suite), suite=suite.key)
         await self._parts.stream.write(split)
-        chosen, current = None, before
+        self._base = before
         for number in range(1, ROUNDS + 1):
-            better = await self._round(number, current, left, chosen)
+            better = await self._round(number, left)
             if better is None:
                 break
-            chosen, current = better, self._scratch / better.id
-            left = await self._audit(current)
+            self._parent, self._base = better, self._scratch / better.id
+            left = await self._audit(self._base)
             if number < ROUNDS and self._room():
-                await self._stage(CampaignStatus.PROPOSING, f"going on from {chosen.id}")
-        whole = await self._whole(before, current, chosen) if chosen is not None else None
+                await self._stage(CampaignStatus.PROPOSING, f"going on from {better.id}")
+        chosen = self._parent
+        whole = await self._whole(before, chosen) if chosen is not None else None
         if whole is None:
             await self._ended_without()
             return findings
@@ -173,41 +178,34 @@ class CampaignRun:
             await self._stage(CampaignStatus.AUDITING, "; ".join(missing))
         return tuple(findings)
 
-    async def _round(
-        self, number: int, base: Path, findings: Sequence[Finding], parent: Candidate | None
-    ) -> Candidate | None:
-        """Try what is proposed on a tree until something is better; None where nothing is."""
+    async def _round(self, number: int, findings: Sequence[Finding]) -> Candidate | None:
+        """Try what is proposed until something is better; None where nothing is."""
         for proposer in self._parts.proposers:
             if not proposer.proposes(self._component):
                 continue
             for ask in range(proposer.asks if isinstance(proposer, Reflecting) else 1):
                 if not self._room():
                     break
-                asked = await self._request(f"{number} {proposer.name}", proposer, base, findings, parent)
-                better, judged = await self._asked(proposer, asked, ask, parent)
+                campaign, budget = self._campaign, self._campaign.budget
+                asked = ProposalRequest(
+                    self._component,
+                    self._base,
+                    findings,
+                    random.Random(f"{campaign.seed} {number} {proposer.name}"),
+                    max(0.0, budget.usd - campaign.usd),
+                    max(0, budget.tokens - campaign.tokens),
+                    max(1.0, budget.seconds - campaign.seconds) / 2,
+                    await self._variants() if isinstance(proposer, Reflecting) else (),
+                )
+                better, judged = await self._asked(proposer, asked, ask)
                 if better is not None:
                     return better
                 if not judged:
                     break
         return None
 
-    async def _request(
-        self, what: str, proposer: Proposer, base: Path, findings: Sequence[Finding], parent: Candidate | None
-    ) -> ProposalRequest:
-        campaign, budget = self._campaign, self._campaign.budget
-        return ProposalRequest(
-            self._component,
-            base,
-            findings,
-            random.Random(f"{campaign.seed} {what}"),
-            max(0.0, budget.usd - campaign.usd),
-            max(0, budget.tokens - campaign.tokens),
-            max(1.0, budget.seconds - campaign.seconds) / 2,
-            await self._variants(parent) if isinstance(proposer, Reflecting) else (),
-        )
-
     async def _asked(
-        self, proposer: Proposer, asked: ProposalRequest, ask: int, parent: Candidate | None
+        self, proposer: Proposer, asked: ProposalRequest, ask: int
     ) -> tuple[Candidate | None, int]:
         """Try what one proposes: the candidate that is better, and how many were judged."""
         again = ", with what the judge said" if ask else ""
@@ -223,7 +221,7 @@ class CampaignRun:
             mark, candidate = proposal_key(proposal), None
             if mark not in self._tried and self._room():
                 self._tried.add(mark)
-                candidate = await self._try(proposal, asked.tree, parent)
+                candidate = await self._try(proposal)
             if candidate is not None:
                 judged += 1
                 if judged_better(candidate):
@@ -233,9 +231,9 @@ class CampaignRun:
                 await self._stage(CampaignStatus.PROPOSING, text, usd=proposal.cost_usd, proposing=True)
         return None, judged
 
-    async def _variants(self, parent: Candidate | None) -> tuple[Variant, ...]:
-        """What was judged so far on the tree that a candidate left."""
-        name, variants = parent.id if parent is not None else "", []
+    async def _variants(self) -> tuple[Variant, ...]:
+        """What was judged so far on the tree that is built upon."""
+        name, variants = self._parent.id if self._parent is not None else "", []
         for candidate in self._campaign.candidates:
             if candidate.parent == name and candidate.verdict is not None:
                 with suppress(BlobError):
@@ -279,7 +277,7 @@ class CampaignRun:
         campaign = self._campaign
         return self._judged < campaign.budget.candidates and campaign.seconds < campaign.budget.seconds
 
-    async def _try(self, proposal: Proposal, base: Path, parent: Candidate | None) -> Candidate | None:
+    async def _try(self, proposal: Proposal) -> Candidate | None:
         """Make a candidate of a proposal and have it judged; None where it changes nothing."""
         self._judged += 1
         budget = self._campaign.budget
@@ -291,15 +289,15 @@ class CampaignRun:
             why = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
             return await self._blocked(name, proposal, why)
         try:
-            await asyncio.to_thread(copy_with_files, base, after, proposal.files)
+            await asyncio.to_thread(copy_with_files, self._base, after, proposal.files)
         except JobRefused as error:
             return await self._blocked(name, proposal, str(error))
-        candidate = await self._made(name, proposal, base, after, parent)
+        candidate = await self._made(name, proposal, after)
         if candidate is None:
             return None
         if candidate.id != name:
             after = await asyncio.to_thread(after.rename, self._scratch / candidate.id)
-        return await self._judge(candidate, proposal, base, after)
+        return await self._judge(candidate, proposal, after)
 
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all."""
@@ -310,12 +308,10 @@ class CampaignRun:
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
         return await self._verdict(candidate.id, verdict)
 
-    async def _made(
-        self, name: str, proposal: Proposal, base: Path, after: Path, parent: Candidate | None
-    ) -> Candidate | None:
+    async def _made(self, name: str, proposal: Proposal, after: Path) -> Candidate | None:
         """Record what a candidate really changes, against the workspace and all of it."""
         assert self._suite is not None
-        trees = (self._scratch / "now", base, after)
+        trees = (self._scratch / "now", self._base, after)
         first, old, new = [await asyncio.to_thread(tree_contents, tree) for tree in trees]
         if old == new:
             shutil.rmtree(after, ignore_errors=True)
@@ -329,7 +325,7 @@ class CampaignRun:
         key = canonical([tree_digest(old), tree_digest(new), self._suite.key, seed, allow])
         candidate = replace(
             without_changes(name, self._component, proposal),
-            parent=parent.id if parent is not None else "",
+            parent=self._parent.id if self._parent is not None else "",
             files=files,
             before=before,
             diff=await self._parts.blobs.put(difference.text.encode("utf-8", "surrogateescape")),
@@ -348,7 +344,7 @@ class CampaignRun:
         await self._parts.stream.write(me.CandidateMade(campaign=self._id, candidate=candidate))
         return candidate
 
-    async def _judge(self, candidate: Candidate, proposal: Proposal, base: Path, after: Path) -> Candidate:
+    async def _judge(self, candidate: Candidate, proposal: Proposal, after: Path) -> Candidate:
         """Have a candidate judged, unless that was done before."""
         if candidate.verdict is not None:
             return candidate
@@ -357,10 +353,10 @@ class CampaignRun:
             return await self._verdict(candidate.id, known[1], again=known[0])
         await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
         try:
-            seen = await self._compare(base, after, proposal, sealed=False)
+            seen = await self._compare(after, proposal, sealed=False)
             if not is_promising(seen, proposal):
                 return await self._verdict(candidate.id, seen)
-            decided = await self._compare(base, after, proposal, sealed=True)
+            decided = await self._compare(after, proposal, sealed=True)
         except NotJudged as lacking:
             self._unjudged = str(lacking)
             await self._stage(CampaignStatus.PROPOSING, f"{candidate.id} is not judged: {lacking}")
@@ -368,7 +364,7 @@ class CampaignRun:
         decided = replace(decided, seconds=decided.seconds + seen.seconds)
         return await self._verdict(candidate.id, decided)
 
-    async def _compare(self, base: Path, after: Path, proposal: Proposal, *, sealed: bool) -> Verdict:
+    async def _compare(self, after: Path, proposal: Proposal, *, sealed: bool) -> Verdict:
         assert self._suite is not None
         campaign, suite = self._campaign, self._suite
         budget, left = campaign.budget, max(1.0, campaign.budget.seconds - campaign.seconds)
@@ -381,7 +377,7 @@ class CampaignRun:
             )
         try:
             return await self._parts.judge.compare(
-                base, after, self._component, proposal, suite,
+                self._base, after, self._component, proposal, suite,
                 seed=campaign.seed, seconds=left, sealed=sealed, allow=budget.allow,
             )  # fmt: skip
         finally:
@@ -399,7 +395,7 @@ class CampaignRun:
         assert judged is not None
         return judged
 
-    async def _whole(self, before: Path, after: Path, last: Candidate) -> Candidate | None:
+    async def _whole(self, before: Path, last: Candidate) -> Candidate | None:
         """What the operator is to look at: the last candidate, or all that was built up as a whole."""
         if not last.parent:
             return last
@@ -415,11 +411,13 @@ class CampaignRun:
             answers=tuple(dict.fromkeys(finding for candidate in line for finding in candidate.answers)),
         )
         name = f"{self._id}.{len(self._campaign.candidates) + 1}"
-        whole = await self._made(name, proposal, before, after, last)
+        self._base = before
+        after = self._scratch / last.id
+        whole = await self._made(name, proposal, after)
         if whole is None:
             return None
         # What was first found better was judged against the workspace as it is.
-        tried = (await self._judge(whole, proposal, before, after), line[0])
+        tried = (await self._judge(whole, proposal, after), line[0])
         return next((candidate for candidate in tried if judged_better(candidate)), None)
 
     async def _ended_without(self) -> None:
