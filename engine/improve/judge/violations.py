@@ -190,21 +190,16 @@ def _answer_violations(check: str, seen: CheckResult) -> dict[str, Violation]:
     answer, report = seen.told, seen.report
     clocks = answer.said.get("clocks")
     names = ", ".join(f"time.{name}" for name in clocks[:4]) if isinstance(clocks, list) else ""
-    behind = "behind for what is run next"
+    written, behind = "came with lines that only the judge's program may write", "behind for what is run next"
     signs: dict[str, tuple[object, Cheat, str]] = {
-        "forged": (answer.forged, Cheat.FORGE, "came with lines that only the judge's program may write"),
-        "left": (answer.left, Cheat.SLOW_BASELINE, f"leaves processes {behind}"),
-        "spoilt": (answer.spoilt, Cheat.SLOW_BASELINE, f"leaves files {behind}"),
-        "skipped": (report.outcome is Outcome.SKIPPED, Cheat.DISABLE_CHECK, "is skipped"),
+        "forged": (answer.forged, Cheat.FORGE, f"{check} {written}"),
+        "left": (answer.left, Cheat.SLOW_BASELINE, f"{check} leaves processes {behind}"),
+        "spoilt": (answer.spoilt, Cheat.SLOW_BASELINE, f"{check} leaves files {behind}"),
+        "clocks": (names, Cheat.PATCH_CLOCK, f"{names} is not the one that it was"),
+        "missing": (report.outcome is Outcome.MISSING, Cheat.EXIT_EARLY, f"{check}: {report.text}"),
+        "skipped": (report.outcome is Outcome.SKIPPED, Cheat.DISABLE_CHECK, f"{check} is skipped"),
     }
-    found = {
-        kind: Violation(cheat, f"{check} {what}") for kind, (shown, cheat, what) in signs.items() if shown
-    }
-    if names:
-        found["clocks"] = Violation(Cheat.PATCH_CLOCK, f"{names} is not the one that it was")
-    if report.outcome is Outcome.MISSING:
-        found["missing"] = Violation(Cheat.EXIT_EARLY, f"{check}: {report.text}")
-    return found
+    return {kind: Violation(cheat, what) for kind, (shown, cheat, what) in signs.items() if shown}
 
 
 def _touched(done: RoundResult) -> set[tuple[str, str]]:
