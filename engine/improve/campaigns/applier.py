@@ -203,22 +203,20 @@ class Applier:
             return self._stream.state.campaigns[campaign.id], message
 
     def _why_moved(self, campaign: Campaign, wrong: Iterable[str]) -> str:
-        reasons = []
+        assert campaign.application is not None
+        campaigns, reasons = self._stream.state.campaigns.values(), []
+        later = [
+            (other.id, other.application) for other in campaigns if other.status is CampaignStatus.APPLIED
+        ]
         for path in wrong:
-            later = [
-                other.id
-                for other in self._stream.state.campaigns.values()
-                if other.status is CampaignStatus.APPLIED
-                and other.application is not None
-                and path in other.application.after
-                and campaign.application is not None
-                and other.application.begun > campaign.application.begun
-            ]
-            by = (
-                f"by {', '.join(later)}, which is to be rolled back first"
-                if later
-                else "by hand or by an agent"
+            names = ", ".join(
+                name
+                for name, application in later
+                if application
+                and path in application.after
+                and application.begun > campaign.application.begun
             )
+            by = f"by {names}, which is to be rolled back first" if names else "by hand or by an agent"
             reasons.append(f"{path} was changed since, {by}")
         return "; ".join(reasons)
 

@@ -320,16 +320,12 @@ def _laid(
         return {}, Canaries({}, (), ()), {}
     splits_wanted = VISIBLE if splits == VISIBLE else (*VISIBLE, Split.SEALED)
     material = material_of(case.suite, splits_wanted)
-    birds = canaries(checks, _tests(case, checks) | material, case.suite.root, case.seed)
-    rng = random.Random(f"decoy {case.seed}")
-    decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
-    return material | dict(birds.material), birds, decoy
-
-
-def _tests(case: Case, checks: Sequence[Check]) -> dict[str, bytes]:
-    """The test files that lie in the tree itself, as they were before."""
-    assert isinstance(case.suite, BoxedSuite)
+    # The test files that lie in the tree itself, as they were before.
     names = {check.test.partition("::")[0] for check in checks if check.test}
     paths = {os.path.normpath(os.path.join(case.suite.root, name)) for name in names}  # noqa: PTH118
     files = {path: case.before / path for path in sorted(paths) if not path.startswith(("..", "/"))}
-    return {path: file.read_bytes() for path, file in files.items() if file.is_file()}
+    tests = {path: file.read_bytes() for path, file in files.items() if file.is_file()}
+    birds = canaries(checks, tests | material, case.suite.root, case.seed)
+    rng = random.Random(f"decoy {case.seed}")
+    decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
+    return material | dict(birds.material), birds, decoy
