@@ -250,7 +250,7 @@ Tests = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ProjectInBox:
-    """How a project is run; see `engine.improve.suite.BoxedSuite`."""
+    """How a project is run; see `engine.improve.ports.BoxedSuite`."""
 
     root: str
     imports: tuple[str, ...]
