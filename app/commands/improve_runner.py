@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from app.commands.command import Answer, CommandHost, Values, answer_message
 from app.projection import improve_text as lines
@@ -40,9 +39,9 @@ async def run_improve_command(
 ) -> Answer:
     """Carry out a command; what continues as a job is waited for, and cancelled with whoever waits."""
     receipt = await engine.submit(command, operator=operator)
-    answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
     job = str(receipt.data.get("job", ""))
     if not receipt.ok or not isinstance(command, STARTS) or not job:
+        answer = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
         return (0 if receipt.ok else 1), {**receipt.data, **answer}, receipt.message
     try:
         return job_answer(await _follow_job(engine, job, progress))
@@ -51,9 +50,7 @@ async def run_improve_command(
         raise
 
 
-async def _follow_job(
-    engine: WorkspaceEngine, job: str, progress: ProgressCallback | None = None
-) -> JobRecord:
+async def _follow_job(engine: WorkspaceEngine, job: str, progress: ProgressCallback | None) -> JobRecord:
     """Wait until a job is over, reporting how far it is."""
     mastermind = await engine.mastermind()
     waiting = asyncio.create_task(mastermind.wait(job))

@@ -32,6 +32,7 @@ from engine.agent.steering.reviews import SETTINGS as REVIEWER
 from engine.agent.steering.reviews import ReviewerChoice
 from engine.agent.steering.rules import PRESETS, RuleError, read_policy
 from engine.core.approvals import Policy
+from engine.core.budgets import SpendingLimits
 from engine.core.crew import CrewSettings
 from engine.core.improvement import MastermindSettings
 from engine.core.store.places import open_plain

@@ -116,10 +116,8 @@ def _cost(candidates: Sequence[Candidate]) -> str:
     for candidate in candidates:
         spent += candidate.verdict.seconds if candidate.verdict else 0.0
         points.append((spent, best))
-        gain = _gain(candidate)
-        best = max(
-            best, gain.low if gain and candidate.verdict and candidate.verdict.ruling == "better" else 0.0
-        )
+        if (gain := _gain(candidate)) is not None and _ruling(candidate) == "better":
+            best = max(best, gain.low)
         points.append((spent, best))
     if not spent:
         return "<p>Nothing was judged.</p>"

@@ -43,13 +43,10 @@ SHOWN = 20
 def sorted_items(state: im.MastermindState) -> tuple[im.BacklogItem, ...]:
     """The backlog: what is open, the most urgent first, then the rest, the newest change first."""
     items = state.items.values()
-    opened = sorted(
-        (item for item in items if item.status in im.OPEN_ITEMS),
-        key=lambda item: (-item.priority, item.added),
-    )
-    closed = sorted(
-        (item for item in items if item.status not in im.OPEN_ITEMS), key=lambda item: item.changed
-    )
+    opened = [item for item in items if item.status in im.OPEN_ITEMS]
+    closed = [item for item in items if item.status not in im.OPEN_ITEMS]
+    opened.sort(key=lambda item: (-item.priority, item.added))
+    closed.sort(key=lambda item: item.changed)
     return (*opened, *reversed(closed))
 
 
@@ -84,9 +81,8 @@ def progress_text(job: im.JobRecord) -> str:
 def campaigns_text(state: im.MastermindState) -> str:
     """The newest campaigns, one a line."""
     lines = [
-        f"{MARKS[campaign.status]} {campaign.id:<4} {campaign.status:<20} "
-        f"{campaign.component.id:<18} {len(campaign.candidates)} candidates "
-        f"· {campaign.message}"
+        f"{MARKS[campaign.status]} {campaign.id:<4} {campaign.status:<20} {campaign.component.id:<18} "
+        f"{len(campaign.candidates)} candidates · {campaign.message}"
         for campaign in reversed(list(state.campaigns.values())[-SHOWN:])
     ]
     return _lines(lines) or "there was no campaign yet; coord_improve COMPONENT begins one"
@@ -104,10 +100,8 @@ def campaign_text(campaign: im.Campaign) -> str:
     lines += [f"found: {finding.text}" for finding in campaign.findings]
     for candidate in campaign.candidates:
         mark = RULING_MARKS[candidate.verdict.ruling] if candidate.verdict is not None else "…"
-        lines.append(
-            f"{mark} {candidate.id} +{candidate.added} -{candidate.removed} {candidate.origin}: "
-            f"{candidate.title}"
-        )
+        size = f"+{candidate.added} -{candidate.removed}"
+        lines.append(f"{mark} {candidate.id} {size} {candidate.origin}: {candidate.title}")
         lines += [f"    {label}: {text}" for label, text, _ in verdict_rows(candidate.verdict)]
     lines += [f"{stage.at[:19]} {stage.status}: {stage.text}" for stage in campaign.stages]
     return _lines([*lines, campaign.told])

@@ -20,28 +20,18 @@ BUILD_STATUS = {
 }
 
 
-class BuildJob:
-    """Builds an agent of a skill, as a job.
+async def build_agent(host: MastermindHost, asked: JobRequest, progress: Progress) -> JobResult:
+    """`agent_build`: build an agent of the skill that the argument names; the crew has its events."""
 
-    Args:
-        host: the engine.
-    """
+    def report(record: PhaseRecord) -> None:
+        mark = "passed" if record.passed else "failed"
+        progress.tell(record.number, PHASES, f"{record.number} {record.name} {mark}")
 
-    def __init__(self, host: MastermindHost) -> None:
-        self._host = host
-
-    async def build(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`agent_build`: build an agent of the skill that the argument names; the crew has its events."""
-
-        def report(record: PhaseRecord) -> None:
-            mark = "passed" if record.passed else "failed"
-            progress.tell(record.number, PHASES, f"{record.number} {record.name} {mark}")
-
-        builds = builds_of(await self._host.crew())
-        if builds is None:
-            raise JobRefused("agents cannot be built here: this engine has no builder")
-        result = await builds.build(_pending_build(asked), report, actor=asked.actor)
-        return JobResult(BUILD_STATUS[result.status.value], build_report(result), result.as_json())
+    builds = builds_of(await host.crew())
+    if builds is None:
+        raise JobRefused("agents cannot be built here: this engine has no builder")
+    result = await builds.build(_pending_build(asked), report, actor=asked.actor)
+    return JobResult(BUILD_STATUS[result.status.value], build_report(result), result.as_json())
 
 
 def _pending_build(asked: JobRequest) -> PendingBuild:

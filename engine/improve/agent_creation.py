@@ -74,9 +74,8 @@ class AgentService:
         count = f"{len(goals)} goal{'s' if len(goals) != 1 else ''}"
         what = count if goals else "no goal yet: goal TEXT gives it one"
         kind = specification.kind.name
-        message = (
-            f"agent {ident} created, {'an' if kind[:1] in 'aeiou' else 'a'} {kind}, with {what}; it is paused"
-        )
+        article = "an" if kind[:1] in "aeiou" else "a"
+        message = f"agent {ident} created, {article} {kind}, with {what}; it is paused"
         data = {"agent": ident, "type": kind, "goals": len(goals), "event": receipt.event}
         await self._note("agent.created", message, data, operator)
         made = {"agent": ident, "agent_type": kind, "goals": goals}
@@ -116,39 +115,34 @@ class AgentService:
         if not receipt.ok:
             raise RemovalError(f"{ident} is stopped and was not deleted: {clean_line(receipt.message)}")
         state = await self.host.view(ident)
-        seen = state.stop_receipt
-        fresh = seen is not None and seen != before.stop_receipt
-        ended = sum(item.processes for item in seen.stopped) if fresh and seen is not None else 0
-        alive = seen.alive if fresh and seen is not None else 0
+        seen = state.stop_receipt if state.stop_receipt != before.stop_receipt else None
+        ended = sum(item.processes for item in seen.stopped) if seen is not None else 0
+        alive = seen.alive if seen is not None else 0
         history = f"its history of {state.version} events stays"
         message = f"agent {ident} deleted; {ended} of its processes were ended; {history}"
-        if alive:
-            message += f"; {alive} processes could not be ended"
-        await self._note(
-            "agent.deleted", message, {"agent": ident, "ended": ended, "event": receipt.event}, operator
-        )
+        message += f"; {alive} processes could not be ended" if alive else ""
+        data = {"agent": ident, "ended": ended, "event": receipt.event}
+        await self._note("agent.deleted", message, data, operator)
         gone = {"agent": ident, "ended": ended, "alive": alive}
         return Receipt(ok=not alive, message=message, event=receipt.event, data=gone)
 
     async def _removable(self, ident: str) -> AgentState:
         shown = clean_line(ident, limit=40)
         known = ", ".join(self.host.agents) or "none yet"
+        unknown = RemovalError(f"there is no agent '{shown}'; agents: {known}")
         try:
             state = await self.host.view(ident)
         except KeyError:
-            raise RemovalError(f"there is no agent '{shown}'; agents: {known}") from None
+            raise unknown from None
         if state.deleted:
             raise RemovalError(f"{shown} was deleted before; its history stays")
         if ident not in self.host.agents or not of_agent(ident):
-            raise RemovalError(
-                f"there is no agent '{shown}'; agents: {', '.join(self.host.agents) or 'none yet'}"
-            )
+            raise unknown
         if state.core:
             raise RemovalError(Reason("refused.core-agent", agent=shown))
         if why := self.host.fault(ident):
-            raise RemovalError(
-                f"{shown} cannot be taken up, so it cannot be deleted here: {clean_line(why, limit=300)}"
-            )
+            why = clean_line(why, limit=300)
+            raise RemovalError(f"{shown} cannot be taken up, so it cannot be deleted here: {why}")
         return state
 
     async def _note(self, topic: str, text: str, data: dict[str, Any], operator: str) -> None:

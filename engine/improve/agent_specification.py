@@ -115,9 +115,8 @@ def check_specification(specification: Specification, allowed: CheckContext) -> 
         CreationError: it cannot; the message names the first thing that is wrong, and how many more are.
     """
     wrong = list(check_settings(specification.kind, specification.config, allowed))
-    for text in specification.goals:
-        if why := specification.kind.check_goal(text):
-            wrong.append(clean_line(why, limit=500))
+    whys = map(specification.kind.check_goal, specification.goals)
+    wrong += [clean_line(why, limit=500) for why in whys if why]
     if len(specification.goals) > GOALS_LIMIT:
         wrong.append(f"{len(specification.goals)} goals are too many at once; at most {GOALS_LIMIT}")
     if wrong:
@@ -163,15 +162,13 @@ def _json_object(text: str) -> dict[str, Any]:
 
 def _put(settings: dict[str, Any], name: str, value: Any) -> None:
     *outer, last = name.split(".")
-    inner = settings
+    inner, shown = settings, clean_line(name, limit=60)
     for part in outer:
         inner = inner.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise CreationError(
-                f"'{clean_line(name, limit=60)}': {clean_line(part, limit=40)} is a value already"
-            )
+            raise CreationError(f"'{shown}': {clean_line(part, limit=40)} is a value already")
     if last in inner:
-        raise CreationError(f"'{clean_line(name, limit=60)}' is given twice")
+        raise CreationError(f"'{shown}' is given twice")
     inner[last] = value
 
 

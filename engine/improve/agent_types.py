@@ -160,10 +160,8 @@ def _read_by(read: Callable[[Mapping[str, Any]], object], key: str, **beside: An
 
 def _of_program(key: str) -> Check:
     """A check of one setting of another program; those that need each other are checked when it is made."""
-    beside = (
-        {"command": "program", "network": "on"} if key not in ("command", "preset") else {"network": "on"}
-    )
-    return _read_by(read_acp, key, **beside)
+    program = {} if key in ("command", "preset") else {"command": "program"}
+    return _read_by(read_acp, key, network="on", **program)
 
 
 def _goal_of_plans(text: str) -> str:

@@ -34,7 +34,7 @@ from engine.core.text import clean_line
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
 from engine.tools.parameters.paths import folded, references
-from engine.value import dataclass, replace
+from engine.value import dataclass
 
 ALIKE = 2 / 3
 """Part of their words that two suggestions have in common when they are the same."""
@@ -102,21 +102,16 @@ def find_item(state: MastermindState, name: str) -> BacklogItem:
         JobRefused: none or several fit; the message lists them.
     """
     name = name.strip()
-    if name in state.items:
-        return state.items[name]
+    items = [state.items[name]] if name in state.items else list(state.items.values())
     fitting = [
-        item
-        for item in state.items.values()
-        if name and (item.uid.startswith(name.lower()) or item.id.startswith(name))
+        item for item in items if name and (item.uid.startswith(name.lower()) or item.id.startswith(name))
     ]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        some = ", ".join(item.id for item in sorted(state.items.values(), key=urgency_key)[:CANDIDATES])
-        raise JobRefused(
-            f"the backlog has no item {clean_line(name, limit=40)!r}; "
-            + (f"it has {some}" if some else "it is empty")
-        )
+        some = ", ".join(item.id for item in sorted(items, key=urgency_key)[:CANDIDATES])
+        has = f"it has {some}" if some else "it is empty"
+        raise JobRefused(f"the backlog has no item {clean_line(name, limit=40)!r}; {has}")
     listed = "; ".join(f"{item.id} ({item.uid[:8]}) {item.suggestion[:40]}" for item in fitting[:CANDIDATES])
     more = f" and {len(fitting) - CANDIDATES} more" if len(fitting) > CANDIDATES else ""
     raise JobRefused(f"{name!r} fits {len(fitting)} items: {listed}{more}")
@@ -145,20 +140,17 @@ class Backlog:
         named = " ".join((target, *(component.paths if component is not None else ()))).casefold()
         return any(stem and stem.casefold() in named for stem in self._settings.critical)
 
-    def add_finding(
-        self, finding: Finding, *, source: str, component: Component | None = None
-    ) -> BacklogEntry:
+    def add_finding(self, finding: Finding, component: Component | None = None) -> BacklogEntry:
         """Put what an audit found into the backlog."""
         return self.add(
             finding.target,
             finding.text,
             priority=min(10, max(1, finding.severity)),
             concern=finding.concern,
-            source=source,
+            source="audit",
             critical=self.critical(finding.target, component),
             evidence=finding.evidence,
             finding=finding,
-            actor="system",
         )
 
     def add(
@@ -170,7 +162,7 @@ class Backlog:
         concern: Concern,
         source: str,
         critical: bool,
-        actor: str,
+        actor: str = "system",
         evidence: tuple[str, ...] = (),
         finding: Finding | None = None,
     ) -> BacklogEntry:
@@ -179,7 +171,11 @@ class Backlog:
         same = self._same(target, suggestion, finding)
         for item in same:
             if item.status in OPEN_ITEMS:
-                return self._merged(item, suggestion, priority, evidence, actor)
+                known = tuple(dict.fromkeys((*item.evidence, *evidence)))[:EVIDENCE_LIMIT]
+                other = suggestion if suggestion != item.suggestion else ""
+                event = me.ItemMerged(item=item.id, priority=priority, evidence=known, suggestion=other)
+                self._stream.append(event, actor=actor)
+                return BacklogEntry(self._stream.state.items[item.id], "merged")
         for item in same:
             if item.status in CLOSED and self._since(item.changed) < self._settings.cooldown_s:
                 return BacklogEntry(item, "known")
@@ -198,25 +194,30 @@ class Backlog:
             JobRefused: there is no such item, or it does not wait for that.
         """
         item = find_item(self._stream.state, name)
-        if approve and item.status is not ItemStatus.PENDING_APPROVAL:
+        waits = item.status is ItemStatus.PENDING_APPROVAL
+        if approve and not waits:
             raise JobRefused(f"{item.id} is {item.status}; only what waits for approval can be approved")
-        if not approve and item.status not in (
-            ItemStatus.PENDING,
-            ItemStatus.PENDING_APPROVAL,
-            ItemStatus.FAILED,
-        ):
+        if not (waits or item.status in (ItemStatus.PENDING, ItemStatus.FAILED)):
             raise JobRefused(f"{item.id} is {item.status}; it cannot be rejected any more")
         status = ItemStatus.PENDING if approve else ItemStatus.REJECTED
         message = clean_line(reason) or Reason("item.approved" if approve else "item.rejected")
-        self._stream.append(
-            me.ItemMoved(item=item.id, status=status, message=message, decided=True), actor=actor
-        )
+        self.move(item.id, status, message, actor=actor, decided=True)
         return self._stream.state.items[item.id]
 
-    def move(self, item: str, status: ItemStatus, message: str = "", campaign: str = "") -> None:
-        """Say where an item stands now."""
-        event = me.ItemMoved(item=item, status=status, message=clean_reason(message), campaign=campaign)
-        self._stream.append(event)
+    def move(
+        self,
+        item: str,
+        status: ItemStatus,
+        message: str = "",
+        campaign: str = "",
+        *,
+        actor: str = "system",
+        decided: bool = False,
+    ) -> None:
+        """Say where an item stands now, and whether the actor decided that."""
+        why = clean_reason(message)
+        event = me.ItemMoved(item=item, status=status, message=why, campaign=campaign, decided=decided)
+        self._stream.append(event, actor=actor)
 
     def next(self) -> BacklogItem | None:
         """The item that is worked on next: pending, or failed and cooled down; None when there is none."""
@@ -247,15 +248,6 @@ class Backlog:
             and _one_place(item.finding, finding)
             and is_duplicate(item.suggestion, suggestion)
         ]
-
-    def _merged(
-        self, item: BacklogItem, suggestion: str, priority: int, evidence: tuple[str, ...], actor: str
-    ) -> BacklogEntry:
-        known = tuple(dict.fromkeys((*item.evidence, *evidence)))[:EVIDENCE_LIMIT]
-        other = suggestion if suggestion != item.suggestion else ""
-        event = me.ItemMerged(item=item.id, priority=priority, evidence=known, suggestion=other)
-        self._stream.append(event, actor=actor)
-        return BacklogEntry(replace(self._stream.state.items[item.id]), "merged")
 
 
 def _one_place(finding: Finding | None, other: Finding | None) -> bool:
@@ -300,13 +292,9 @@ def match_components(directive: str, components: Iterable[Component]) -> list[Co
     whole = directive.strip().casefold()
     matches = []
     for component in components:
-        best: ComponentMatch | None = None
-        for name, what in _names(component):
-            reading = _exact(component, name, what, whole) or _fits(component, name, what, words)
-            if reading is not None and (best is None or reading.letters > best.letters):
-                best = reading
-        if best is not None:
-            matches.append(best)
+        readings = [_reading(component, name, what, words, whole) for name, what in _names(component)]
+        if fitting := [reading for reading in readings if reading is not None]:
+            matches.append(max(fitting, key=lambda reading: reading.letters))
     return sorted(matches, key=lambda match: (-match.letters, match.component.id))
 
 
@@ -341,37 +329,29 @@ def _names(component: Component) -> Iterable[tuple[str, str]]:
         yield component.paths[0].rpartition("/")[2], "its file"
 
 
-def _exact(component: Component, name: str, what: str, whole: str) -> ComponentMatch | None:
-    if name.casefold() != whole:
+def _reading(
+    component: Component, name: str, what: str, spoken: Sequence[str], whole: str
+) -> ComponentMatch | None:
+    """How a name of a component stands in a directive; None where it does not."""
+    words, rule = _WORD.findall(folded(name)), f"{name} is {what}"
+    if name.casefold() == whole:
+        return ComponentMatch(component, rule, 1_000.0, frozenset(words))
+    pairs = [(word, _spoken(word, spoken)) for word in words if word not in _EMPTY]
+    rests = {other for _, other in pairs}
+    if not pairs or "" in rests:
         return None
-    words = frozenset(_WORD.findall(folded(name)))
-    return ComponentMatch(component, f"{name} is {what}", 1_000.0, words)
-
-
-def _fits(component: Component, name: str, what: str, spoken: Sequence[str]) -> ComponentMatch | None:
-    words = [word for word in _WORD.findall(folded(name)) if word not in _EMPTY]
-    letters, how, rests, part = 0.0, [], set(), False
-    for word in words:
-        if word in spoken:
-            letters += len(word)
-            how.append(word)
-            rests.add(word)
-            continue
-        near = [spoken_word for spoken_word in spoken if _begins(word, spoken_word)]
-        if not near:
-            return None
-        letters += len(word) * WORTH
-        how.append(f"{near[0]} for {word}")
-        rests.add(near[0])
-        part = True
-    if not letters:
-        return None
+    letters = sum(len(word) * (1.0 if word == other else WORTH) for word, other in pairs)
+    how = ", ".join(word if word == other else f"{other} for {word}" for word, other in pairs)
+    part = any(word != other for word, other in pairs)
     places = tuple(sorted(spoken.index(word) for word in rests))
-    return ComponentMatch(
-        component, f"{name} is {what}: {', '.join(how)}", letters, frozenset(rests), part, places
+    return ComponentMatch(component, f"{rule}: {how}", letters, frozenset(rests), part, places)
+
+
+def _spoken(word: str, spoken: Sequence[str]) -> str:
+    """The spoken word that is this one, or begins it or the other way round; empty where none is."""
+    if word in spoken:
+        return word
+    pairs = ((other, *sorted((word, other), key=len)) for other in spoken)
+    return next(
+        (other for other, short, long in pairs if len(short) >= BEGINNING and long.startswith(short)), ""
     )
-
-
-def _begins(word: str, other: str) -> bool:
-    short, long = sorted((word, other), key=len)
-    return len(short) >= BEGINNING and long.startswith(short)

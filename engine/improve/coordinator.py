@@ -13,6 +13,7 @@ from typing import Any
 from engine.core import campaigns as me
 from engine.core.improvement import (
     BacklogItem,
+    Campaign,
     CampaignBudget,
     CampaignStatus,
     Component,
@@ -25,7 +26,6 @@ from engine.core.improvement import (
 from engine.core.ports import Clock
 from engine.core.reasons import Reason
 from engine.improve.backlog import Backlog, ComponentMatch
-from engine.improve.campaigns.files import WorkspacePaths
 from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import CHOICES
 from engine.improve.campaigns.runner import CampaignRunner
@@ -49,59 +49,59 @@ class Coordinator:
     """Does `coord_analyze` and `coord_process_backlog`.
 
     Args:
-        stream: where events go.
         parts: who audits.
         backlog: what could be better.
         improver: runs campaigns.
-        places: the workspace's files.
         clock: to rest between two items.
         settings: for how long.
     """
 
-    _stream: EventStream
     _parts: CampaignParts
     _backlog: Backlog
     _improver: CampaignRunner
-    _places: WorkspacePaths
     _clock: Clock
     _settings: MastermindSettings
 
     @property
+    def _stream(self) -> EventStream:
+        return self._parts.stream
+
+    @property
     def _state(self) -> MastermindState:
-        return self._stream.state
+        return self._parts.stream.state
 
     # -------------------------------------------------------------- coord_analyze
 
     async def analyze(self, asked: JobRequest, progress: Progress) -> JobResult:
         """`coord_analyze`: look at every component, and put what is found into the backlog."""
-        there = await self._improver.components()
-        if not there:
+        there = (await self._improver.components()).values()
+        # A project stands for its modules.
+        components = [one for one in there if not any({*one.paths} < {*other.paths} for other in there)]
+        if not components:
             return JobResult(
                 JobStatus.DONE, "nothing was audited: there is no component here", {"findings": 0}
             )
-        components = _whole(there.values())
         findings: list[tuple[Finding, Component]] = []
         silent: list[str] = []
-        looked = len(components)
         for number, component in enumerate(components):
             progress.tell(number, len(components), component.id)
             try:
-                entries, missing = await self._parts.audit(component, self._places.workspace, progress)
+                entries, missing = await self._parts.audit(component, self._parts.places.workspace, progress)
             except AuditUnavailable as error:
                 entries, missing = [], [str(error)]
             findings += [(entry, component) for entry in entries]
             silent += missing
         if silent and not findings:
             raise JobRefused(f"nothing was added: {'; '.join(silent)}")
-        entered = [self._backlog.add_finding(entry, source="audit", component=of) for entry, of in findings]
+        entered = [self._backlog.add_finding(entry, of) for entry, of in findings]
         await self._stream.commit()
         counts = {how: sum(entry.how == how for entry in entered) for how in ("added", "merged", "known")}
-        message = f"{looked} components were audited, "
+        message = f"{len(components)} components were audited, "
         message += f"{len(findings)} findings: " if findings else "nothing was found"
         message += ", ".join(f"{count} {how}" for how, count in counts.items() if count)
         if silent:
             message += f"; not looked at: {'; '.join(silent)}"
-        answer = {"components": looked, "findings": len(findings), "silent": silent, **counts}
+        answer = {"components": len(components), "findings": len(findings), "silent": silent, **counts}
         return JobResult(JobStatus.DONE, message, answer)
 
     # -------------------------------------------------------------- coord_process_backlog
@@ -115,39 +115,26 @@ class Coordinator:
             await self._stream.write(me.AutonomyChanged(job=asked.job), actor=asked.actor)
         done: list[dict[str, Any]] = []
         needs = False
-        spent = CampaignBudget(0, 0.0, 0.0)
-        limit = self._improver.budget(asked)
+        limit = left = self._improver.budget(asked)
         while auto or len(done) < count:
             item = self._backlog.next()
-            if item is None or (auto and self._used_up(spent, limit)):
+            if item is None or (auto and _used_up(left, limit)):
                 break
             if auto:
                 await self._until_idle(asked, progress, len(done))
             progress.tell(len(done), 0 if auto else count, f"{item.id}: {item.suggestion}")
-            result = await self._one(item, asked, progress, spent, limit)
+            result = await self._one(item, asked, progress, left)
             needs = needs or result.status is JobStatus.NEEDS_OPERATOR
             done.append({"item": item.id, "message": result.message, **result.answer})
-            spent = self._with_cost_of(spent, str(result.answer.get("campaign", "")))
+            left = _left(left, self._state.campaigns.get(str(result.answer.get("campaign", ""))))
             if auto and self._backlog.next() is not None:
                 progress.tell(len(done), 0, f"rests for {self._settings.interval_s:.0f} s")
                 await self._clock.sleep(self._settings.interval_s)
         message = "; ".join(f"{entry['item']}: {entry['message']}" for entry in done) or self._idle()
-        if auto and self._used_up(spent, limit):
+        if auto and _used_up(left, limit):
             message += "; the budget is used up"
         ending = JobStatus.NEEDS_OPERATOR if needs else JobStatus.DONE
         return JobResult(ending, message, {"items": done})
-
-    def _with_cost_of(self, spent: CampaignBudget, name: str) -> CampaignBudget:
-        campaign = self._state.campaigns.get(name)
-        if campaign is None:
-            return spent
-        candidates = spent.candidates + len(campaign.candidates)
-        return CampaignBudget(
-            candidates,
-            spent.seconds + campaign.seconds,
-            spent.usd + campaign.usd,
-            spent.tokens + campaign.tokens,
-        )
 
     async def _until_idle(self, asked: JobRequest, progress: Progress, done: int) -> None:
         """Wait while the processor is busier than autonomous work may find it; the log says so once."""
@@ -161,22 +148,8 @@ class Coordinator:
             progress.tell(done, 0, f"waits for the processor, which is {busy:.0f} % busy")
             await self._clock.sleep(max(self._settings.interval_s, BUSY_REST_S))
 
-    @staticmethod
-    def _used_up(spent: CampaignBudget, limit: CampaignBudget) -> bool:
-        return (
-            spent.candidates >= limit.candidates
-            or spent.seconds >= limit.seconds
-            or (limit.usd > 0 and spent.usd >= limit.usd)
-            or (limit.tokens > 0 and spent.tokens >= limit.tokens)
-        )
-
     async def _one(
-        self,
-        item: BacklogItem,
-        asked: JobRequest,
-        progress: Progress,
-        spent: CampaignBudget,
-        limit: CampaignBudget,
+        self, item: BacklogItem, asked: JobRequest, progress: Progress, left: CampaignBudget
     ) -> JobResult:
         """Run the campaign of an item, within what is left of the budget."""
         component = (await self._improver.components()).get(item.target)
@@ -185,13 +158,13 @@ class Coordinator:
             self._backlog.move(item.id, ItemStatus.FAILED, why)
             await self._stream.commit()
             return JobResult(JobStatus.DONE, why)
-        left = {
-            "candidates": max(1, limit.candidates - spent.candidates),
-            "seconds": max(1.0, limit.seconds - spent.seconds),
-            "usd": max(0.0, limit.usd - spent.usd),
-            "tokens": max(0, limit.tokens - spent.tokens),
+        room = {
+            "candidates": max(1, left.candidates),
+            "seconds": max(1.0, left.seconds),
+            "usd": max(0.0, left.usd),
+            "tokens": max(0, left.tokens),
         }
-        within = replace(asked, options={**asked.options, **left})
+        within = replace(asked, options={**asked.options, **room})
         reading = ComponentMatch(component, f"{item.id} is on it", 0.0)
         campaign = self._improver.begin(within, reading, item.suggestion, item.id)
         self._backlog.move(item.id, ItemStatus.IN_PROGRESS, "", campaign.id)
@@ -226,11 +199,19 @@ class Coordinator:
         return message
 
 
-def _whole(components: Any) -> list[Component]:
-    """The components that are no part of another one: a project stands for its modules."""
-    there = list(components)
-    return [
-        component
-        for component in there
-        if not any(other is not component and set(component.paths) < set(other.paths) for other in there)
-    ]
+def _left(budget: CampaignBudget, campaign: Campaign | None) -> CampaignBudget:
+    """What a campaign leaves of a budget."""
+    if campaign is None:
+        return budget
+    return replace(
+        budget,
+        candidates=budget.candidates - len(campaign.candidates),
+        seconds=budget.seconds - campaign.seconds,
+        usd=budget.usd - campaign.usd,
+        tokens=budget.tokens - campaign.tokens,
+    )
+
+
+def _used_up(left: CampaignBudget, limit: CampaignBudget) -> bool:
+    models = (limit.usd > 0 and left.usd <= 0) or (limit.tokens > 0 and left.tokens <= 0)
+    return left.candidates <= 0 or left.seconds <= 0 or models

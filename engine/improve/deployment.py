@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import re
-from collections.abc import Iterator
 
 from engine.core import commands as cmd
 from engine.core.agents import RunState
@@ -200,14 +200,15 @@ class DeployJob:
             CreationError: one of its agents cannot be created.
         """
         taken = {name for name in self._host.store.names if of_agent(name)}
-        free = _free_ids(taken | {name for _, name, _ in deployment.agents})
+        taken |= {name for _, name, _ in deployment.agents}
+        workers = (f"worker-{number}" for number in itertools.count(1))
+        free = (name for name in workers if name not in taken)
         agents = []
         for kind, name, sentence in deployment.agents:
             agent = self._service.understand(f"{kind} {name or next(free)} {sentence}")
             if deployment.run and not agent.goals and not agent.config.get("program"):
-                raise DeployError(
-                    f"{agent.id} would have nothing to do: write agents that … and what they do"
-                )
+                why = "would have nothing to do: write agents that … and what they do"
+                raise DeployError(f"{agent.id} {why}")
             agents.append(agent)
         return DeploySteps(deployment, tuple(agents))
 
@@ -249,11 +250,6 @@ class DeployJob:
         async for _ in self._host.store.events(since, stream=agent, follow=True):
             if _rests(await self._host.view(agent)):
                 return
-
-
-def _free_ids(taken: set[str]) -> Iterator[str]:
-    """Ids of agents without a name, that no agent has or had."""
-    return (name for number in range(1, 1_000_000) if (name := f"worker-{number}") not in taken)
 
 
 def _rests(state: AgentState) -> bool:

@@ -11,10 +11,11 @@ import asyncio
 import os
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from engine.core import campaigns as me
 from engine.core.improvement import JobRecord, JobStatus
@@ -88,10 +89,15 @@ class _Live:
 
     progress: JobProgress
     task: asyncio.Task[None] | None = None
-    work: asyncio.Task[JobResult] | None = None
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
     by: str = ""
+
+    async def ended_or(self, task: asyncio.Future[Any]) -> None:
+        """Wait for a task, or for being cut off."""
+        ending = asyncio.create_task(self.ending.wait())
+        await asyncio.wait({task, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
 
 
 class Jobs:
@@ -107,7 +113,7 @@ class Jobs:
         self._data = data
         self._live: dict[str, _Live] = {}
         self._heavy = asyncio.Semaphore(HEAVY)
-        self._left: set[asyncio.Task[JobResult]] = set()
+        self._left: set[asyncio.Future[JobResult]] = set()
         """Work that did not end in time."""
 
     async def interrupt_old(self) -> None:
@@ -190,27 +196,24 @@ class Jobs:
             work.cancel()
 
     async def _run(self, asked: JobRequest, worker: Worker, live: _Live, *, heavy: bool) -> None:
+        begins = not heavy or await self._room(asked.job, live)
+        result, error = JobResult(JobStatus.CANCELLED, live.why), ""
         try:
-            if not heavy:
+            if begins:
                 result, error = await self._work(asked, worker, live)
-            elif not await self._room(asked.job, live):
-                result, error = JobResult(JobStatus.CANCELLED, live.why), ""
-            else:
-                try:
-                    result, error = await self._work(asked, worker, live)
-                finally:
-                    self._heavy.release()
         finally:
             live.progress.end()
+            if begins and heavy:
+                self._heavy.release()
         answer = dict(result.answer)
         try:
             if len(canonical(answer)) > ANSWER_CHARACTERS:
                 answer = {"left_out": "the answer is longer than the journal takes"}
         except (ValueError, TypeError, RecursionError):
             answer = {"left_out": "the answer is no JSON"}
-        ended = me.JobEnded(
-            job=asked.job, status=result.status, message=_cleaned(result.message), answer=answer, error=error
-        )
+        message = result.message
+        message = message if isinstance(message, Reason) else clean(message, limit=8_000)
+        ended = me.JobEnded(job=asked.job, status=result.status, message=message, answer=answer, error=error)
         self._stream.append(ended, actor=live.by or "system")
         with suppress(JournalError):  # it stays pending, and the journal reports the trouble
             await self._stream.commit()
@@ -219,28 +222,22 @@ class Jobs:
     async def _room(self, job: str, live: _Live) -> bool:
         """Wait for the turn of a heavy job; False when it is cancelled before that."""
         if self._heavy.locked():
-            running = [
-                j.id for j in self._stream.state.jobs.values() if j.heavy and j.status is JobStatus.RUNNING
-            ]
-            self._progressed(job, 0, 0, Reason("job.waits", jobs=tuple(running)))
+            jobs = self._stream.state.jobs.values()
+            running = tuple(other.id for other in jobs if other.heavy and other.status is JobStatus.RUNNING)
+            self._progressed(job, 0, 0, Reason("job.waits", jobs=running))
         turn = asyncio.create_task(self._heavy.acquire())
-        ending = asyncio.create_task(live.ending.wait())
-        await asyncio.wait({turn, ending}, return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
-        if live.ending.is_set():
-            turn.cancel()
-            if turn.done() and not turn.cancelled():
-                self._heavy.release()
-            return False
-        return True
+        await live.ended_or(turn)
+        if not live.ending.is_set():
+            return True
+        if not turn.cancel():  # it came at the same moment
+            self._heavy.release()
+        return False
 
     async def _work(self, asked: JobRequest, worker: Worker, live: _Live) -> tuple[JobResult, str]:
         """The result of a job, and the id under which the log has its traceback; it never raises."""
         self._stream.append(me.JobBegun(job=asked.job))
-        live.work = work = asyncio.create_task(_awaited(worker(asked, live.progress)))
-        ending = asyncio.create_task(live.ending.wait())
-        await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
+        work = asyncio.ensure_future(worker(asked, live.progress))
+        await live.ended_or(work)
         if not work.done():
             work.cancel()
             await asyncio.wait({work}, timeout=END_S)
@@ -270,14 +267,6 @@ class Jobs:
     def _progressed(self, job: str, done: float, of: float, text: str) -> None:
         self._stream.append(me.JobProgressed(job=job, done=done, of=of, text=text))
         self._stream.log.commit_soon()
-
-
-def _cleaned(message: str) -> str:
-    return message if isinstance(message, Reason) else clean(message, limit=8_000)
-
-
-async def _awaited(work: Awaitable[JobResult]) -> JobResult:
-    return await work
 
 
 def _log(path: Path, ident: str, error: BaseException) -> None:

@@ -12,7 +12,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import Any, Self
 
 from engine.agent.settings import CONFIGURABLE
@@ -41,7 +41,7 @@ from engine.core.improvement import (
 from engine.core.reasons import Reason
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line
-from engine.improve.agent_building import BuildJob
+from engine.improve.agent_building import build_agent
 from engine.improve.agent_creation import AgentService
 from engine.improve.backlog import Backlog, BacklogEntry, find_item
 from engine.improve.campaigns.applier import Applier
@@ -49,16 +49,15 @@ from engine.improve.campaigns.files import WorkspacePaths
 from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import estimate_campaign
 from engine.improve.campaigns.runner import CampaignRunner
-from engine.improve.code.plugin import CodeAuditor, MechanicalFixers, ProjectExaminer, ProjectSuites
+from engine.improve.code.plugin import PythonProjects
 from engine.improve.coordinator import Coordinator
 from engine.improve.deployment import DeployJob
 from engine.improve.jobs import Jobs
 from engine.improve.judge.judge import Judge
-from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Proposer, Worker
-from engine.improve.search.audit import JournalAuditor
+from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Worker
 from engine.improve.search.model_proposals import ModelProposer
 from engine.improve.search.settings import AGENT_PREFIX, read_config
-from engine.improve.search.suites import SearchProposer, SearchSuites
+from engine.improve.search.suites import SearchedComponents
 from engine.improve.search.trial_suite import tried_for
 from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
@@ -79,64 +78,43 @@ class Mastermind:
     def __init__(self, host: MastermindHost, stream: EventStream) -> None:
         self.host = host
         self.stream = stream
-        data = host.workspace / DATA_DIRECTORY
         settings = host.mastermind_settings
-        self._scratch = data / SCRATCH
-        self.parts = self._made_parts(data)
-        self.places = WorkspacePaths(host.workspace, host.root)
-        self.jobs = Jobs(stream, data)
+        self.parts = parts = self._made_parts()
+        self.jobs = Jobs(stream, host.workspace / DATA_DIRECTORY)
         self.backlog = Backlog(stream, settings, host.clock.now)
         self.applier = Applier(
-            stream, self.places, host.blobs, host.files_changed, self._taken_up, host.trust
+            stream, self.backlog, parts.places, host.blobs, host.files_changed, self._taken_up, host.trust
         )
         self.service = AgentService(host, stream)
-        self.improver = CampaignRunner(
-            stream,
-            self.parts,
-            self.backlog,
-            self.applier,
-            self.places,
-            host.blobs,
-            settings,
-            self._scratch,
-            host.draw_seed,
-        )
-        self.coordinator = Coordinator(
-            stream, self.parts, self.backlog, self.improver, self.places, host.clock, settings
-        )
+        self.improver = CampaignRunner(parts, self.backlog, self.applier, settings, host.draw_seed)
+        coordinator = Coordinator(parts, self.backlog, self.improver, host.clock, settings)
         heavy: dict[str, Worker] = {
             "evolve": self.improver.evolve,
             "coord_improve": self.improver.improve,
             "campaign_resume": self.improver.resume,
             "coord_shadow": self.improver.shadow,
-            "coord_analyze": self.coordinator.analyze,
-            "coord_process_backlog": self.coordinator.process,
+            "coord_analyze": coordinator.analyze,
+            "coord_process_backlog": coordinator.process,
         }
         light: dict[str, Worker] = {
             "coord_apply": self.improver.apply,
-            "agent_build": BuildJob(host).build,
+            "agent_build": partial(build_agent, host),
             "deploy": DeployJob(host, self.service).deploy,
         }
         self._workers = {verb: (worker, True) for verb, worker in heavy.items()}
         self._workers |= {verb: (worker, False) for verb, worker in light.items()}
 
-    def _made_parts(self, data: Path) -> CampaignParts:
-        host = self.host
+    def _made_parts(self) -> CampaignParts:
+        host, data = self.host, self.host.workspace / DATA_DIRECTORY
 
         def policy() -> SandboxPolicy:
             return host.sandbox().policy
 
-        examiner = ProjectExaminer(policy)
-        suites = SearchSuites(host.store, host.open_scratch, host.model_name)
-        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(host.store, suites)]
-        if host.model is not None:
-            proposers.append(ModelProposer(host.model, host.model_name))
-        journal = JournalAuditor(host)
+        both = (PythonProjects(host.workspace, policy, data / HELD_OUT), SearchedComponents(host))
+        model = [ModelProposer(host.model, host.model_name)] if host.model is not None else []
+        judge, places = Judge(data / "judge", policy), WorkspacePaths(host.workspace, host.root)
         return CampaignParts(
-            [CodeAuditor(host.workspace, examiner), journal],
-            proposers,
-            [ProjectSuites(examiner, data / HELD_OUT), suites],
-            Judge(data / "judge", policy),
+            both, (*both, *model), both, judge, self.stream, places, host.blobs, data / SCRATCH
         )
 
     async def _taken_up(self, component: Component) -> None:
@@ -170,18 +148,16 @@ class Mastermind:
         await self.jobs.interrupt_old()
         for campaign in list(self.state.campaigns.values()):
             if not campaign.status.over and campaign.status is not CampaignStatus.NEEDS_OPERATOR:
-                message = f"the session ended in it; campaign_resume {campaign.id} resumes it"
-                stage = me.CampaignStaged(
-                    campaign=campaign.id, status=CampaignStatus.INTERRUPTED, text=message
-                )
-                self.stream.append(stage)
+                text = f"the session ended in it; campaign_resume {campaign.id} resumes it"
+                status = CampaignStatus.INTERRUPTED
+                self.stream.append(me.CampaignStaged(campaign=campaign.id, status=status, text=text))
         for item in list(self.state.items.values()):
             of = self.state.campaigns.get(item.campaign)
             waits = of is not None and of.status is CampaignStatus.NEEDS_OPERATOR
             if item.status is ItemStatus.IN_PROGRESS and not waits:
                 self.backlog.move(item.id, ItemStatus.PENDING, Reason("item.cut-off"))
         await self.stream.commit()
-        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, self.parts.scratch, ignore_errors=True)
 
     async def close(self) -> None:
         """End every job and what it started."""
@@ -250,11 +226,7 @@ class Mastermind:
                     return {"does": does, "reversible": None}
                 case StartJob(verb="coord_process_backlog"):
                     item = self.backlog.next()
-                    what = (
-                        f"works on {item.id}: {item.suggestion}"
-                        if item is not None
-                        else "has nothing to work on"
-                    )
+                    what = f"works on {item.id}: {item.suggestion}" if item else "has nothing to work on"
                     return {"does": what, "asks": item is not None, "reversible": True}
                 case StartJob(verb=verb) if verb not in self._workers:
                     return {"does": "nothing", "wrong": f"there is no job {verb}"}
@@ -265,18 +237,13 @@ class Mastermind:
                     does = f"writes {candidate.id}: +{candidate.added} -{candidate.removed} lines"
                     return {"does": does, "paths": sorted(candidate.files), "reversible": True}
                 case DeclineCampaign(campaign=name):
-                    return {
-                        "does": f"declines {self.improver.waiting(self.improver.campaign(name))}",
-                        "reversible": False,
-                    }
+                    waits = self.improver.waiting(self.improver.campaign(name))
+                    return {"does": f"declines {waits}", "reversible": False}
                 case RollBack(campaign=name):
                     campaign = self.applier.newest(name)
                     paths = sorted(campaign.application.before) if campaign.application is not None else []
-                    return {
-                        "does": f"brings back what {campaign.id} changed",
-                        "paths": paths,
-                        "reversible": False,
-                    }
+                    does = f"brings back what {campaign.id} changed"
+                    return {"does": does, "paths": paths, "reversible": False}
                 case SettleItem(item=name, approve=approve):
                     item = find_item(self.state, name)
                     return {"does": f"{'approves' if approve else 'rejects'} {item.id}: {item.suggestion}"}
@@ -285,13 +252,9 @@ class Mastermind:
         return {"does": f"begins {command.verb}" if isinstance(command, StartJob) else command.do}
 
     async def _preview_campaign(self, command: StartJob) -> dict[str, Any]:
-        directive = command.argument
-        name = directive.strip().partition(" ")[0]
-        if command.verb == "coord_improve" and name in await self.improver.components():
-            directive = name
-        matches = await self.improver.matching_components(
-            directive, command.component, alone=command.verb == "evolve"
-        )
+        alone = command.verb == "evolve"
+        directive = command.argument if alone else await self.improver.named_component(command.argument)
+        matches = await self.improver.matching_components(directive, command.component, alone=alone)
         if len(matches) > 1:
             return {
                 "does": "asks which component is meant",
@@ -303,7 +266,8 @@ class Mastermind:
         self.improver.check_proposers(component)
         budget = self.improver.budget(JobRequest("", "", command.model_dump(), ""))
         usd, tokens = (budget.usd, budget.tokens) if self.host.model is not None else (0.0, 0)
-        cost = f"at most {budget.candidates} candidates, {budget.seconds:.0f} s of processor"
+        models = [f"${usd:.2f} for models"] * bool(usd) + [f"{tokens:,} tokens of models"] * bool(tokens)
+        cost = [f"at most {budget.candidates} candidates", f"{budget.seconds:.0f} s of processor"]
         return {
             "does": f"looks for something better in {component.title}; nothing is applied without you",
             "component": component.id,
@@ -312,9 +276,7 @@ class Mastermind:
             "paths": list(component.paths),
             "sets": await self.improver.sets(component),
             "forecast": estimate_campaign(self.state, component, budget),
-            "cost": cost
-            + (f", ${usd:.2f} for models" if usd else "")
-            + (f", {tokens:,} tokens of models" if tokens else "" if usd else ", no model"),
+            "cost": ", ".join([*cost, *(models or ["no model"])]),
             "asks": True,
             "reversible": True,
         }
@@ -354,18 +316,15 @@ class Mastermind:
                 return await self._cancel(command, actor)
             case AddItem():
                 return self._add(command, actor)
-            case SettleItem():
-                item = self.backlog.settle(
-                    command.item, approve=command.approve, reason=command.reason, actor=actor
-                )
+            case SettleItem(item=name, approve=approve, reason=reason):
+                item = self.backlog.settle(name, approve=approve, reason=reason, actor=actor)
                 how = "approved" if command.approve else "rejected"
                 return Receipt(ok=True, message=f"{item.id} is {how}", data={"item": item.id})
             case ApplyCandidate():
                 campaign = self.improver.campaign(command.campaign)
                 self.improver.waiting(campaign, command.diff)
-                asked = StartJob(
-                    verb="coord_apply", argument=command.campaign, options={"diff": command.diff}
-                )
+                diff = {"diff": command.diff}
+                asked = StartJob(verb="coord_apply", argument=command.campaign, options=diff)
                 return await self._start(asked, actor)
             case DeclineCampaign():
                 return self._decline(command, actor)
@@ -426,8 +385,5 @@ class Mastermind:
         stage = me.CampaignStaged(campaign=campaign.id, status=CampaignStatus.DECLINED, text=why)
         self.stream.append(stage, actor=actor)
         if campaign.item:
-            self.stream.append(
-                me.ItemMoved(item=campaign.item, status=ItemStatus.REJECTED, message=why, decided=True),
-                actor=actor,
-            )
+            self.backlog.move(campaign.item, ItemStatus.REJECTED, why, actor=actor, decided=True)
         return Receipt(ok=True, message=f"{candidate} is declined", data={"campaign": campaign.id})

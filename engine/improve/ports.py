@@ -217,9 +217,9 @@ class Measure:
     in memory moves it by a percent or so without anything being better."""
 
     @classmethod
-    def time(cls, least: float = 2.0) -> Measure:
+    def time(cls) -> Measure:
         """Processor time, in percent saved."""
-        return cls("% of processor time saved", True, least)
+        return cls("% of processor time saved", True, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,8 +388,6 @@ class DataSuite(Protocol):
 class Auditor(Protocol):
     """Knows components, and finds what could be better in them."""
 
-    name: str
-
     async def components(self) -> Sequence[Component]:
         """What there is that can be improved."""
 
@@ -469,7 +467,7 @@ class Proposer(Protocol):
 
     name: str
 
-    def fits(self, component: Component) -> bool:
+    def proposes(self, component: Component) -> bool:
         """Whether it can think of changes to such a component."""
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:

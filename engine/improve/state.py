@@ -35,10 +35,9 @@ def apply_event(state: MastermindState, event: Event, payload: Payload) -> None:
     _campaigns(state, event, payload)
     _identities(state, event, payload)
     sets = check_counts_text(payload.sets) if isinstance(payload, me.CampaignSplit) else ""
-    if topic_text := TEMPLATE.format(_LINES.get(payload.kind, ""), p=payload, sets=sets).strip():
-        state.log.append(
-            LogLine(event.at, payload.kind.partition(".")[2], topic_text, event.ref, event.actor)
-        )
+    if text := TEMPLATE.format(_LINES.get(payload.kind, ""), p=payload, sets=sets).strip():
+        topic = payload.kind.partition(".")[2]
+        state.log.append(LogLine(event.at, topic, text, event.ref, event.actor))
         del state.log[:-LOG_LIMIT]
 
 
@@ -106,12 +105,9 @@ def _campaign_changes(campaign: Campaign, event: Event, payload: Payload) -> dic
     match payload:
         case me.CampaignStaged(status=status, text=text, usd=usd):
             return {
-                "status": status,
-                "message": text,
+                **_staged(campaign, event, status, text),
                 "chosen": payload.chosen or campaign.chosen,
                 "job": payload.job or campaign.job,
-                "stages": (*campaign.stages, Stage(event.at, status, text, event.ref)),
-                "ended": event.at if status.over else "",
                 "tokens": campaign.tokens + payload.tokens,
                 **(_charged(campaign, usd) if payload.proposing else {"usd": campaign.usd + usd}),
             }
@@ -163,13 +159,12 @@ def _application_changes(campaign: Campaign, event: Event, payload: Payload) -> 
             application = replace(application, undoing=False, ended=event.at)
         case _:
             return {}
-    return {
-        "application": application,
-        "status": status,
-        "message": text,
-        "stages": (*campaign.stages, Stage(event.at, status, text, event.ref)),
-        "ended": event.at if status.over else "",
-    }
+    return {"application": application, **_staged(campaign, event, status, text)}
+
+
+def _staged(campaign: Campaign, event: Event, status: CampaignStatus, text: str) -> dict[str, Any]:
+    stages = (*campaign.stages, Stage(event.at, status, text, event.ref))
+    return {"status": status, "message": text, "stages": stages, "ended": event.at if status.over else ""}
 
 
 def _charged(campaign: Campaign, usd: float) -> dict[str, float]:

@@ -95,14 +95,11 @@ def revisions(events: Iterable[Event], goal: str = "") -> tuple[Revision, ...]:
         before = newest.get(payload.goal)
         change = payload.change if isinstance(payload, ev.PlanRevised) else ("planned anew" if before else "")
         old = before.steps if before else ()
-        steps = (
-            (*old[: payload.kept], *payload.steps) if isinstance(payload, ev.PlanRevised) else payload.steps
-        )
+        kept = old[: payload.kept] if isinstance(payload, ev.PlanRevised) else ()
+        steps = (*kept, *payload.steps)
         changed = plan_difference(old, steps)
-        number = before.number + 1 if before else 1
-        revision = Revision(
-            payload.plan, payload.goal, number, change, event.actor, event.ref, steps, changed
-        )
+        number, by = before.number + 1 if before else 1, (event.actor, event.ref)
+        revision = Revision(payload.plan, payload.goal, number, change, *by, steps, changed)
         newest[payload.goal] = revision
         revisions_.append(revision)
     return tuple(revisions_)
@@ -161,11 +158,8 @@ def _bring_back(seen: _Seen, course: Standing) -> None:
     """What was open and accepted at the event that is come back to is so again."""
     goals, plans = course.order.get("goals", ()), course.order.get("plans", ())
     changed = course.goals
-    seen.live = {
-        goal
-        for goal in goals
-        if (not changed[goal].status.terminal if goal in changed else goal in seen.live)
-    }
+    over = {goal for goal, was in changed.items() if was.status.terminal}
+    seen.live = {goal for goal in goals if goal not in over and (goal in changed or goal in seen.live)}
     for goal, plan in course.plans.items():
         steps = {step.id: step for step in plan.steps}
         seen.now |= steps

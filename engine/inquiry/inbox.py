@@ -124,11 +124,11 @@ def need_of_server(server: str, line: str, since: str) -> Need:
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
     """The needs of all agents: what is urgent first, then by kind, then the longest wait."""
     kinds = list(NeedKind)
-    return tuple(
-        sorted(
-            needs, key=lambda need: (not need.urgent, kinds.index(need.kind), need.since or "~", need.agent)
-        )
-    )
+
+    def place(need: Need) -> tuple[bool, int, str, str]:
+        return not need.urgent, kinds.index(need.kind), need.since or "~", need.agent
+
+    return tuple(sorted(needs, key=place))
 
 
 def question_text(question: Question) -> str:
@@ -147,14 +147,9 @@ def review_text(state: AgentState, question: Question) -> str:
         return ""
     if review.trouble:
         return f"the reviewer ({review.by}) has no verdict: {review.trouble}"
-    opinion = {
-        Answer.ALLOW: "has nothing against it",
-        Answer.ASK: "asks you to look",
-        Answer.DENY: "denies it",
-    }
-    return (
-        f"the reviewer ({review.by}) {opinion[review.answer]}{f': {review.reason}' if review.reason else ''}"
-    )
+    against = "denies it" if review.answer is Answer.DENY else "asks you to look"
+    opinion = "has nothing against it" if review.answer is Answer.ALLOW else against
+    return f"the reviewer ({review.by}) {opinion}" + (f": {review.reason}" if review.reason else "")
 
 
 def asked_of(state: AgentState) -> Iterator[Need]:
@@ -218,9 +213,8 @@ def rules_of(state: AgentState) -> Iterator[Need]:
     """The rules that were learned from answers to an agent, which the operator may take up."""
     for proposal in state.approvals.proposals:
         rule = proposal.learned
-        what = (
-            f"{rule.rule.answer} {words_of(rule.rule)} — {rule.hits} answers alike, about {rule.calls} calls"
-        )
+        rests = f"{rule.hits} answers alike, about {rule.calls} calls"
+        what = f"{rule.rule.answer} {words_of(rule.rule)} — {rests}"
         yield Need(state.agent_id, NeedKind.RULE, proposal.id, what, event=proposal.event)
 
 

@@ -117,22 +117,22 @@ class JournalIndex:
                 # A cache: after a power cut it is found out to be damaged, or to lag.
                 connection.execute("pragma synchronous = off")
                 if not connection.execute("select 1 from sqlite_schema limit 1").fetchone():
-                    _begin(connection)
-                reached = indexed_up_to(connection) if _has_about(connection) else None
+                    for statement in _TABLES:
+                        connection.execute(statement)
+                    connection.execute("insert into about values('format', ?)", (FORMAT,))
+                about = connection.execute("select 1 from sqlite_schema where name = 'about'")
+                reached = indexed_up_to(connection) if about.fetchone() else None
             except BaseException:
                 connection.close()
                 raise
             if reached is not None:
-                self._use(connection, reached)
+                note_open(self._path)
+                connection.create_function("blob_text", 1, partial(text_of_blob, self._blobs))
+                self._connection, self._below = connection, reached
+                self._record = IndexedRecord(connection, reached)
                 return
             connection.close()
             self._remove()
-
-    def _use(self, connection: sqlite3.Connection, reached: int) -> None:
-        note_open(self._path)
-        connection.create_function("blob_text", 1, partial(text_of_blob, self._blobs))
-        self._connection, self._below = connection, reached
-        self._record = IndexedRecord(connection, reached)
 
     def _take(self, begin: int, end: int) -> None:
         """Index the events from one place to another, all or none."""
@@ -172,14 +172,3 @@ class JournalIndex:
         self._below = 0
         with suppress(OSError):
             remove_cache(self._path)
-
-
-def _has_about(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("select 1 from sqlite_schema where name = 'about'").fetchone())
-
-
-def _begin(connection: sqlite3.Connection) -> None:
-    """Make the tables of an index that has nothing yet."""
-    for statement in _TABLES:
-        connection.execute(statement)
-    connection.execute("insert into about values('format', ?)", (FORMAT,))

@@ -132,9 +132,6 @@ def indexed_up_to(connection: sqlite3.Connection) -> int | None:
     return int(about["seq"]) + 1 if known == (about.get("hash"),) else None
 
 
-GUESSED = 2_000
-"""Names among which a mistyped one is looked for, newest first."""
-
 _FOLLOWERS = """
 select e.stream || ':' || e.version, l.relation from links l join journal.events e on e.seq = l.seq
 where l.basis = ? order by l.seq
@@ -228,12 +225,8 @@ class IndexedRecord(Record):
         return self._where("kind = ? order by seq", kind)
 
     def _find(self, agent: str, name: str) -> list[str]:
-        rows = _rows(
-            self._connection,
-            "select owner, ref from named where name = ?1 and (?2 = '' or owner = ?2) order by seq",
-            name,
-            agent,
-        )
+        sql = "select owner, ref from named where name = ?1 and (?2 = '' or owner = ?2) order by seq"
+        rows = _rows(self._connection, sql, name, agent)
         names: dict[str, list[str]] = {}
         for owner, ref in rows:
             names.setdefault(owner, []).append(ref)
@@ -241,14 +234,6 @@ class IndexedRecord(Record):
             if known == name and agent in ("", owner):
                 names.setdefault(owner, []).extend(refs)
         return next(iter(names.values())) if len(names) == 1 else []
-
-    def _known_names(self) -> Iterable[tuple[str, str]]:
-        rows = _rows(
-            self._connection,
-            "select distinct owner, name from (select owner, name from named order by seq desc limit ?)",
-            GUESSED,
-        )
-        return [*rows, *self._names.named]
 
     def _owners(self, names: Iterable[str]) -> list[str]:
         rows = _rows(self._connection, "select distinct owner from named where name in (?, ?)", *names)
@@ -262,11 +247,8 @@ class IndexedRecord(Record):
             for place, basis in enumerate(super(IndexedRecord, self).bases(ref))
         ]
         self._connection.executemany("insert into links values(?, ?, ?, ?)", links)
-        named = [
-            (name, owner, self._seqs[ref], ref)
-            for (owner, name), refs in self._names.named.items()
-            for ref in refs
-        ]
+        known = self._names.named.items()
+        named = [(name, owner, self._seqs[ref], ref) for (owner, name), refs in known for ref in refs]
         self._connection.executemany("insert or ignore into named values(?, ?, ?, ?)", named)
         saved = json.dumps(self._names.save(), separators=(",", ":"))
         self._connection.execute("insert or replace into about values('relations', ?)", (saved,))

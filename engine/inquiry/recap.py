@@ -15,10 +15,7 @@ from engine.memory import notes as noting
 from engine.value import dataclass, field
 
 KINDS = noting.KINDS | {
-    ev.FailureRecorded.kind,
-    ev.RecoveryEnded.kind,
-    ev.ModelCalled.kind,
-    ev.StuckNoticed.kind,
+    kind.kind for kind in (ev.FailureRecorded, ev.RecoveryEnded, ev.ModelCalled, ev.StuckNoticed)
 }
 """Events that are looked at; all others are only counted."""
 LISTED = 50
@@ -129,16 +126,14 @@ def _take(summary: Recap, event: Event, payload: ev.Payload, state: AgentState |
             goal = state.goals.get(payload.goal) if state is not None else None
             if goal is None or goal.parent is None:
                 text = goal.text if goal is not None else ""
-                summary.goals.append(
-                    EndedGoal(agent, payload.goal, text, payload.status, payload.reason, event.ref)
-                )
+                ended = (payload.goal, text, payload.status, payload.reason, event.ref)
+                summary.goals.append(EndedGoal(agent, *ended))
         case ev.FailureRecorded(escalated_from=""):
             summary.failures += 1
             summary.troubles.append(FailureSummary(agent, f"{payload.failure}: {payload.message}", event.ref))
         case ev.StuckNoticed() if payload.signs:
-            summary.stuck.append(
-                FailureSummary(agent, "; ".join(sign.text for sign in payload.signs), event.ref)
-            )
+            signs = "; ".join(sign.text for sign in payload.signs)
+            summary.stuck.append(FailureSummary(agent, signs, event.ref))
         case ev.RecoveryEnded(success=True):
             summary.recovered += 1
         case ev.ActionFinished():

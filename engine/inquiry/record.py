@@ -28,9 +28,8 @@ def touched_files(events: Iterable[Event]) -> dict[tuple[str, str], TouchedFiles
         body = body_of(event) if event.kind == SnapshotTaken.kind else {}
         stream, _, action = str(body.get("since") or "").rpartition(":")
         if stream:
-            files[stream, action] = TouchedFiles(
-                tuple(texts(body.get("written"))), tuple(texts(body.get("removed")))
-            )
+            written, removed = (tuple(texts(body.get(name))) for name in ("written", "removed"))
+            files[stream, action] = TouchedFiles(written, removed)
     return files
 
 
@@ -210,11 +209,9 @@ class Record:
         if not agent and len(several) > 1:
             return f"several agents have '{what[:60]}': {', '.join(several)}; say whose with --agent"
         near = difflib.get_close_matches(what, sorted(known), n=3, cutoff=0.6)
-        hint = (
-            f"did you mean {' or '.join(near)}?" if near else "give an event (pilot-1:12), an action (a3), "
-        )
-        rest = "" if near else "a step, a goal, a belief's key, error, or the path of a file that was written"
-        return f"the journal has nothing called '{what[:60]}'; {hint}{rest}"
+        hint = "give an event (pilot-1:12), an action (a3), a step, a goal, a belief's key, error, or the "
+        hint = f"did you mean {' or '.join(near)}?" if near else f"{hint}path of a file that was written"
+        return f"the journal has nothing called '{what[:60]}'; {hint}"
 
     def _owners(self, names: Iterable[str]) -> list[str]:
         """The agents that have something of one of these names."""

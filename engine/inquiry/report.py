@@ -124,9 +124,8 @@ class Reporter:
         agent = event.stream
         match payload:
             case ev.GoalAdopted():
-                self.goals[agent, payload.goal] = _Goal(
-                    agent, payload.goal, payload.text, payload.criteria, shown=inside
-                )
+                goal = _Goal(agent, payload.goal, payload.text, payload.criteria, shown=inside)
+                self.goals[agent, payload.goal] = goal
             case ev.GoalChanged() if known := self.goals.get((agent, payload.goal)):
                 known.text = payload.text
             case ev.GoalEnded() if known := self.goals.get((agent, payload.goal)):
@@ -216,14 +215,12 @@ class Reporter:
         price = f"${self.usd:.4f}"
         if self.unpriced:
             price += f" and {self.unpriced} calls of unknown price"
+        agents = {goal.agent for goal in goals} | {action.agent for action in actions}
         facts = (
             ("from", self.times[0] if self.times else ""),
             ("to", self.times[-1] if self.times else ""),
             ("events", f"{self.count:,}"),
-            (
-                "agents",
-                ", ".join(sorted({goal.agent for goal in goals} | {action.agent for action in actions})),
-            ),
+            ("agents", ", ".join(sorted(agents))),
             ("goals", f"{len(goals)}, {achieved} achieved"),
             ("actions", f"{len(actions)}, {failed} failed"),
             ("model calls", f"{len(self.calls)}, {self.tokens:,} tokens, {price}"),

@@ -210,19 +210,17 @@ class MemorySearch:
             matches: list[SearchMatch] = list(await self._ask("hybrid_search_memories", asked))
             worded = [match for match in matches if match.keyword > 0]
             if what.agent:
-                works = {match.memory.workflow for match in worded}
-                own = {work for work in works if await self._belongs(work, what.agent)}
-                worded = [match for match in worded if match.memory.workflow in own]
+                tag, works = owner_tag(what.agent), {match.memory.workflow for match in worded}
+                details = {
+                    work: await self._ask("get_workflow_details", {"workflow_id": work}) for work in works
+                }
+                worded = [match for match in worded if tag in details[match.memory.workflow].tags]
         except (MemoryFault, JournalError) as error:
             tell(Batch(Source.MEMORY, done=True, problem=str(error)))
             return
         worded.sort(key=lambda match: match.memory.created_at, reverse=True)
         hits = tuple(_hit(match, what) for match in worded)
         tell(Batch(Source.MEMORY, hits, len(matches), done=True, more=len(matches) == asked["limit"]))
-
-    async def _belongs(self, work: str, agent: str) -> bool:
-        details = await self._ask("get_workflow_details", {"workflow_id": work})
-        return owner_tag(agent) in details.tags
 
 
 def _hit(match: SearchMatch, what: SearchQuery) -> Hit:

@@ -102,12 +102,8 @@ def with_newest_event(waiting: Waiting, newest: Event | None) -> Waiting:
         waiting: what the state says.
         newest: the newest durable event; None where there is none.
     """
-    if newest is None or waiting.kind not in (
-        WaitKind.TOOL,
-        WaitKind.WORKSPACE,
-        WaitKind.MODEL,
-        WaitKind.GATE,
-    ):
+    inexact = (WaitKind.TOOL, WaitKind.WORKSPACE, WaitKind.MODEL, WaitKind.GATE)
+    if newest is None or waiting.kind not in inexact:
         return waiting
     match payload_of(newest):
         case ev.ParametersAsked() as payload:
@@ -117,9 +113,8 @@ def with_newest_event(waiting: Waiting, newest: Event | None) -> Waiting:
             what = f"{payload.action} is about to start: the files are saved"
             return Waiting(WaitKind.TOOL, what, newest.at, newest.ref)
         case ev.ActionHeld() as payload if waiting.kind is WaitKind.WORKSPACE:
-            return Waiting(
-                WaitKind.GATE, f"{payload.action} is held: {payload.reason}", newest.at, newest.ref
-            )
+            what = f"{payload.action} is held: {payload.reason}"
+            return Waiting(WaitKind.GATE, what, newest.at, newest.ref)
         case ev.ModelSaid() if waiting.kind is WaitKind.MODEL:
             return replace(waiting, what=f"{waiting.what}; its answer is coming in")
     return waiting
@@ -185,16 +180,12 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
         return Waiting(WaitKind.WORKSPACE, what, event=state.returned.event)
     if state.requests:
         asked = state.requests[0]
-        what = (
-            "your shell is opened" if state.shell_taken else f"your call {asked.tool}.{asked.command} begins"
-        )
+        call = f"your call {asked.tool}.{asked.command} begins"
+        what = "your shell is opened" if state.shell_taken else call
         return Waiting(WaitKind.TOOL, what, event=asked.event)
-    need = next(asked_of(state), None)
-    return (
-        Waiting(WaitKind.OPERATOR, f"you: {need.what}", need.since, need.event)
-        if need
-        else _on_its_gate(state)
-    )
+    if (need := next(asked_of(state), None)) is not None:
+        return Waiting(WaitKind.OPERATOR, f"you: {need.what}", need.since, need.event)
+    return _on_its_gate(state)
 
 
 def _on_its_gate(state: AgentState) -> Waiting | None:
@@ -246,9 +237,8 @@ def _on_its_thinker(state: AgentState) -> Waiting | None:
     goal = state.goal
     if not state.reasons and goal is not None and not goal.status.terminal:
         if state.step is not None and state.step.op is Op.THINK:
-            return Waiting(
-                WaitKind.MODEL, f"{thinker} decides what to do next for {goal.id}", event=goal.event
-            )
+            what = f"{thinker} decides what to do next for {goal.id}"
+            return Waiting(WaitKind.MODEL, what, event=goal.event)
         if state.plan is None or state.needs_replan or goal.id in state.replans:
             return Waiting(WaitKind.MODEL, f"{thinker} plans {goal.id}", event=goal.event)
     return None

@@ -187,16 +187,15 @@ def forward(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Chain
     return _walk(record, tuple(refs), record.followers, limit)
 
 
-def cascade(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Cascade:
-    """What depends on these events, and which of it still holds.
+def cascade(record: Record, refs: Iterable[str]) -> Cascade:
+    """What depends on these events, and which of it still holds; this is told in full.
 
     Args:
         record: the events.
         refs: the events whose result is taken to be wrong.
-        limit: events of the chain at most, 1 or more; what still holds is told in full.
     """
     wrong = tuple(refs)
-    return Cascade(forward(record, wrong, limit=limit), tuple(_standing(record, _cone(record, wrong))))
+    return Cascade(forward(record, wrong), tuple(_standing(record, _cone(record, wrong))))
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from engine.core.reasons import Reason
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean_line
 from engine.core.trust import FolderTrust
+from engine.improve.backlog import Backlog
 from engine.improve.campaigns.files import MODE, FileState, WorkspacePaths, is_declared, tree_hash
 from engine.improve.ports import JobRefused
 from engine.improve.state import EventStream
@@ -43,6 +44,7 @@ class Applier:
     """Changes the workspace's files, for the operator's own commands only; one change at a time."""
 
     _stream: EventStream
+    _backlog: Backlog
     _places: WorkspacePaths
     _blobs: BlobStore
     _changed: Callable[[], None]
@@ -70,7 +72,7 @@ class Applier:
             begun = me.ApplyBegun(campaign=campaign.id, application=application)
             await self._stream.write(begun, actor=actor)
             try:
-                await asyncio.to_thread(self._put_all, campaign.id, application, application.after)
+                await asyncio.to_thread(self._put_all, campaign.id, application.after)
                 wrong = await self._unlike(application.after)
             except (JobRefused, BlobError, OSError) as error:
                 wrong = (str(error),)
@@ -90,9 +92,7 @@ class Applier:
             self._stream.append(me.ApplyEnded(campaign=campaign.id, tree=tree), actor=actor)
             if campaign.item:
                 done = Reason("item.applied", candidate=candidate.id)
-                self._stream.append(
-                    me.ItemMoved(item=campaign.item, status=ItemStatus.COMPLETED, message=done), actor=actor
-                )
+                self._backlog.move(campaign.item, ItemStatus.COMPLETED, done, actor=actor)
             await self._stream.commit()
             await self._note_written(campaign.component, application.after)
         count = len(application.after)
@@ -110,9 +110,16 @@ class Applier:
         self, campaign: Campaign, why: Reason, status: CampaignStatus, actor: str = "system"
     ) -> tuple[Reason, tuple[str, ...]]:
         """Restore the files and record it; gives what was recorded, and the files that stay."""
-        foreign = await self._restore(campaign)
+        assert campaign.application is not None
+        foreign = await asyncio.to_thread(self._restore, campaign.id, campaign.application)
+        self._changed()
         tree = await self.tree(campaign.component)
-        message = Reason("campaign.back", why=why, restored=_restored(campaign, tree, foreign))
+        restored = Reason("campaign.changed-since")
+        if foreign:
+            restored = Reason("campaign.left", paths=foreign)
+        elif tree == campaign.application.tree_before:
+            restored = Reason("campaign.as-before", tree=tree[:12])
+        message = Reason("campaign.back", why=why, restored=restored)
         event = me.RolledBack(campaign=campaign.id, tree=tree, reason=message, status=status)
         self._stream.append(event, actor=actor)
         return message, foreign
@@ -188,32 +195,28 @@ class Applier:
             message, foreign = await self._brought_back(campaign, why, CampaignStatus.ROLLED_BACK, actor)
             for item in list(self._stream.state.items.values()):
                 if item.campaign == campaign.id and item.status is ItemStatus.COMPLETED:
-                    moved = me.ItemMoved(item=item.id, status=ItemStatus.ROLLED_BACK, message=why)
-                    self._stream.append(moved, actor=actor)
+                    self._backlog.move(item.id, ItemStatus.ROLLED_BACK, why, actor=actor)
             await self._stream.commit()
-            await self._note_written(
-                campaign.component,
-                {path: before for path, before in campaign.application.before.items() if path not in foreign},
-            )
+            before = campaign.application.before.items()
+            back = {path: file for path, file in before if path not in foreign}
+            await self._note_written(campaign.component, back)
             return self._stream.state.campaigns[campaign.id], message
 
     def _why_moved(self, campaign: Campaign, wrong: Iterable[str]) -> str:
-        reasons = []
+        assert campaign.application is not None
+        campaigns, reasons = self._stream.state.campaigns.values(), []
+        later = [
+            (other.id, other.application) for other in campaigns if other.status is CampaignStatus.APPLIED
+        ]
         for path in wrong:
-            later = [
-                other.id
-                for other in self._stream.state.campaigns.values()
-                if other.status is CampaignStatus.APPLIED
-                and other.application is not None
-                and path in other.application.after
-                and campaign.application is not None
-                and other.application.begun > campaign.application.begun
-            ]
-            by = (
-                f"by {', '.join(later)}, which is to be rolled back first"
-                if later
-                else "by hand or by an agent"
+            names = ", ".join(
+                name
+                for name, application in later
+                if application
+                and path in application.after
+                and application.begun > campaign.application.begun
             )
+            by = f"by {names}, which is to be rolled back first" if names else "by hand or by an agent"
             reasons.append(f"{path} was changed since, {by}")
         return "; ".join(reasons)
 
@@ -245,20 +248,15 @@ class Applier:
 
     async def tree(self, component: Component) -> str:
         """The hash over a component's files as they are in the workspace."""
-        return await asyncio.to_thread(self._tree, component)
 
-    def _tree(self, component: Component) -> str:
-        states: dict[str, FileState] = {}
-        for path in component.paths:
-            if self._places.at(path).is_dir():
-                states |= {inside: self._places.read(inside) for inside in self._places.below(path)}
-            else:
-                states[path] = self._places.read(path)
-        return tree_hash(states)
+        def hashed() -> str:
+            paths = [inside for path in component.paths for inside in self._places.below(path)]
+            return tree_hash({path: self._places.read(path) for path in paths})
 
-    def _put_all(self, campaign: str, application: Application, files: Mapping[str, FileVersion]) -> None:
-        """Write all files, those that are removed last."""
-        for path in sorted(files, key=lambda entry: (files[entry].blob is None, entry)):
+        return await asyncio.to_thread(hashed)
+
+    def _put_all(self, campaign: str, files: Mapping[str, FileVersion]) -> None:
+        for path in _removed_last(files):
             self._places.put(path, self._state(files[path]), campaign)
 
     def _state(self, touched: FileVersion) -> FileState:
@@ -278,36 +276,19 @@ class Applier:
             return False
         return there.digest == touched.blob and (touched.blob is None or there.mode == touched.mode)
 
-    async def _restore(self, campaign: Campaign) -> tuple[str, ...]:
+    def _restore(self, campaign: str, application: Application) -> tuple[str, ...]:
         """Bring every file back that is as the candidate has it; gives those that are somebody else's."""
-        foreign = await asyncio.to_thread(self._restore_now, campaign)
-        self._changed()
-        return foreign
-
-    def _restore_now(self, campaign: Campaign) -> tuple[str, ...]:
-        application = campaign.application
-        assert application is not None
         foreign = []
-        for path in sorted(
-            application.before, key=lambda entry: (application.before[entry].blob is None, entry)
-        ):
-            self._places.clear(path, campaign.id)
-            if self._is(path, application.before[path]):
-                continue
-            if not self._is(path, application.after[path]):
+        for path in _removed_last(application.before):
+            self._places.clear(path, campaign)
+            if self._is(path, application.after[path]):
+                self._places.put(path, self._state(application.before[path]), campaign)
+            elif not self._is(path, application.before[path]):
                 foreign.append(path)
-                continue
-            self._places.put(path, self._state(application.before[path]), campaign.id)
         for directory in reversed(application.made):
             self._places.remove_directory(directory)
         return tuple(foreign)
 
 
-def _restored(campaign: Campaign, tree: str, foreign: tuple[str, ...]) -> Reason:
-    """How the files stand after going back."""
-    assert campaign.application is not None
-    if foreign:
-        return Reason("campaign.left", paths=foreign)
-    if tree == campaign.application.tree_before:
-        return Reason("campaign.as-before", tree=tree[:12])
-    return Reason("campaign.changed-since")
+def _removed_last(files: Mapping[str, FileVersion]) -> list[str]:
+    return sorted(files, key=lambda path: (files[path].blob is None, path))

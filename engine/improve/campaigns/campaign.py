@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import operator
 import random
 import shutil
 from collections.abc import Iterable, Sequence
@@ -30,18 +31,15 @@ from engine.core.improvement import (
     Ruling,
     Verdict,
 )
-from engine.core.journal import BlobError, Payload, canonical
-from engine.core.store.blobs import BlobStore
+from engine.core.journal import BlobError, canonical
 from engine.core.text import clean, clean_line
 from engine.improve.campaigns.files import (
-    WorkspacePaths,
     copy_with_files,
     decode_answer,
     encode_answer,
     is_declared,
     proposal_key,
     texts_of,
-    tree_contents,
     tree_difference,
     tree_digest,
     without_changes,
@@ -54,6 +52,7 @@ from engine.improve.campaigns.report import (
     judged_better,
     verdict_figures,
 )
+from engine.improve.judge.box import tree_contents
 from engine.improve.ports import (
     JobRefused,
     NothingProposed,
@@ -68,10 +67,13 @@ from engine.improve.ports import (
     Variant,
 )
 from engine.improve.search.trial_suite import UNPAID
-from engine.improve.state import EventStream
 
 ROUNDS = 8
 """How often a campaign builds on what it found better."""
+
+
+_MARKS = operator.attrgetter("key", "parent", "title", "origin")
+"""What candidates have in common that are the same."""
 
 
 @dataclass(slots=True)
@@ -81,13 +83,15 @@ class CampaignRun:
     Its trees lie in a scratch directory of its own.
     """
 
-    _stream: EventStream
-    _id: str
     _parts: CampaignParts
-    _places: WorkspacePaths
-    _blobs: BlobStore
-    _scratch: Path
+    _id: str
     _progress: Progress
+    _scratch: Path = Path()
+    _suite: Suite | None = None
+    _base: Path = Path()
+    """The tree that is built upon."""
+    _parent: Candidate | None = None
+    """The candidate that it is; None for the workspace as it is."""
     _tried: set[tuple[object, ...]] = field(default_factory=set)
     _judged: int = 0
     """Candidates that this run judged, or that were judged before."""
@@ -103,7 +107,7 @@ class CampaignRun:
 
     @property
     def _campaign(self) -> Campaign:
-        return self._stream.state.campaigns[self._id]
+        return self._parts.stream.state.campaigns[self._id]
 
     @property
     def _component(self) -> Component:
@@ -121,53 +125,45 @@ class CampaignRun:
             asyncio.CancelledError: it was cut off; its status says so.
         """
         try:
-            await self._stream.commit()
-            return await self._carried_through()
+            await self._parts.stream.commit()
+            async with self._parts.trees(self._component, self._id) as (maker, self._scratch, lacks):
+                if lacks:
+                    text = f"the copy lacks {len(lacks)} links or large files: {', '.join(lacks[:5])}"
+                    await self._stage(CampaignStatus.AUDITING, text)
+                return await self._carried_through(maker, self._scratch / "now")
         except asyncio.CancelledError:
             await asyncio.shield(self._stage(CampaignStatus.CANCELLED, "it was cancelled"))
             raise
         except Exception as error:
             await self._stage(CampaignStatus.FAILED, f"{type(error).__name__}: {error}")
             raise
-        finally:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True))
 
-    async def _carried_through(self) -> tuple[Finding, ...]:
-        maker = self._parts.maker(self._component)
-        self._parts.judge.prepare()
-        before = self._scratch / "before"
-        lacks = await asyncio.to_thread(self._copy, maker, before)
-        if lacks:
-            some = ", ".join(lacks[:5])
-            await self._stage(
-                CampaignStatus.AUDITING, f"the copy lacks {len(lacks)} links or large files: {some}"
-            )
-        findings = await self._audit(before)
-        await self._write(me.CampaignFound(campaign=self._id, findings=findings))
+    async def _carried_through(self, maker: SuiteMaker, before: Path) -> tuple[Finding, ...]:
+        findings = left = await self._audit(before)
+        await self._parts.stream.write(me.CampaignFound(campaign=self._id, findings=findings))
+        budget = self._campaign.budget
         try:
-            suite = await maker.make(self._component, before, self._campaign.seed)
-        except NotJudged as lacking:
+            suite = self._suite = await maker.make(self._component, before, self._campaign.seed)
+            pays = isinstance(suite, PaidSuite) and suite.pays
+            lacking = UNPAID if pays and not (budget.usd or budget.tokens) else ""
+        except NotJudged as error:
+            lacking = str(error)
+        if lacking:
             await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
             return findings
-        budget = self._campaign.budget
-        if isinstance(suite, PaidSuite) and suite.pays and not (budget.usd or budget.tokens):
-            await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {UNPAID}")
-            return findings
-        await self._write(me.CampaignSplit(campaign=self._id, sets=count_checks(suite), suite=suite.key))
-        chosen, current = None, before
-        left = findings
+        split = me.CampaignSplit(campaign=self._id, sets=count_checks(suite), suite=suite.key)
+        await self._parts.stream.write(split)
+        self._base = before
         for number in range(1, ROUNDS + 1):
-            better = await self._round(number, current, left, suite, chosen)
+            better = await self._round(number, left)
             if better is None:
                 break
-            chosen, current = better, self._scratch / better.id
-            left = await self._audit(current)
+            self._parent, self._base = better, self._scratch / better.id
+            left = await self._audit(self._base)
             if number < ROUNDS and self._room():
-                await self._stage(CampaignStatus.PROPOSING, f"going on from {chosen.id}")
-        if chosen is None:
-            await self._ended_without()
-            return findings
-        whole = await self._whole(before, current, chosen, suite)
+                await self._stage(CampaignStatus.PROPOSING, f"going on from {better.id}")
+        chosen = self._parent
+        whole = await self._whole(before, chosen) if chosen is not None else None
         if whole is None:
             await self._ended_without()
             return findings
@@ -176,31 +172,32 @@ class CampaignRun:
         all_of_it = bool(whole.parent) or whole is chosen
         return left if all_of_it else await self._audit(self._scratch / whole.id)
 
-    def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._scratch.mkdir(mode=0o700, parents=True)
-        return self._places.copy((*maker.roots(self._component), *self._component.paths), before)
-
     async def _audit(self, tree: Path) -> tuple[Finding, ...]:
         findings, missing = await self._parts.audit(self._component, tree, self._progress)
         if missing:
             await self._stage(CampaignStatus.AUDITING, "; ".join(missing))
         return tuple(findings)
 
-    async def _round(
-        self, number: int, base: Path, findings: Sequence[Finding], suite: Suite, parent: Candidate | None
-    ) -> Candidate | None:
-        """Try what is proposed on a tree until something is better; None where nothing is."""
+    async def _round(self, number: int, findings: Sequence[Finding]) -> Candidate | None:
+        """Try what is proposed until something is better; None where nothing is."""
         for proposer in self._parts.proposers:
-            if not proposer.fits(self._component):
+            if not proposer.proposes(self._component):
                 continue
-            asks = proposer.asks if isinstance(proposer, Reflecting) else 1
-            for ask in range(asks):
+            for ask in range(proposer.asks if isinstance(proposer, Reflecting) else 1):
                 if not self._room():
                     break
-                better, judged = await self._asked(
-                    f"{number} {proposer.name}", ask, proposer, base, findings, suite, parent
+                campaign, budget = self._campaign, self._campaign.budget
+                asked = ProposalRequest(
+                    self._component,
+                    self._base,
+                    findings,
+                    random.Random(f"{campaign.seed} {number} {proposer.name}"),
+                    max(0.0, budget.usd - campaign.usd),
+                    max(0, budget.tokens - campaign.tokens),
+                    max(1.0, budget.seconds - campaign.seconds) / 2,
+                    await self._variants() if isinstance(proposer, Reflecting) else (),
                 )
+                better, judged = await self._asked(proposer, asked, ask)
                 if better is not None:
                     return better
                 if not judged:
@@ -208,57 +205,39 @@ class CampaignRun:
         return None
 
     async def _asked(
-        self,
-        what: str,
-        ask: int,
-        proposer: Proposer,
-        base: Path,
-        findings: Sequence[Finding],
-        suite: Suite,
-        parent: Candidate | None,
+        self, proposer: Proposer, asked: ProposalRequest, ask: int
     ) -> tuple[Candidate | None, int]:
         """Try what one proposes: the candidate that is better, and how many were judged."""
-        campaign, judged = self._campaign, 0
-        budget = campaign.budget
-        asked = ProposalRequest(
-            self._component,
-            base,
-            findings,
-            random.Random(f"{campaign.seed} {what}"),
-            max(0.0, budget.usd - campaign.usd),
-            max(0, budget.tokens - campaign.tokens),
-            max(1.0, budget.seconds - campaign.seconds) / 2,
-            await self._variants(parent) if isinstance(proposer, Reflecting) else (),
-        )
         again = ", with what the judge said" if ask else ""
         await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes{again}")
+        judged = 0
         try:
             proposed = await self._proposed(proposer, asked, ask)
         except NothingProposed as nothing:
             self._silent = f"{proposer.name}: {nothing}"
-            await self._idle(self._silent, nothing.cost_usd, proposing=True)
+            await self._stage(CampaignStatus.PROPOSING, self._silent, usd=nothing.cost_usd, proposing=True)
             return None, judged
         for proposal in proposed:
-            mark = proposal_key(proposal)
-            if mark in self._tried or not self._room():
-                await self._unused(proposal)
-                continue
-            self._tried.add(mark)
-            candidate = await self._try(proposal, base, suite, parent)
-            judged += candidate is not None
-            if candidate is None:
-                await self._unused(proposal)
-            elif judged_better(candidate):
-                return candidate, judged
+            mark, candidate = proposal_key(proposal), None
+            if mark not in self._tried and self._room():
+                self._tried.add(mark)
+                candidate = await self._try(proposal)
+            if candidate is not None:
+                judged += 1
+                if judged_better(candidate):
+                    return candidate, judged
+            elif proposal.cost_usd:
+                text = f"nothing new: {proposal.title}"
+                await self._stage(CampaignStatus.PROPOSING, text, usd=proposal.cost_usd, proposing=True)
         return None, judged
 
-    async def _variants(self, parent: Candidate | None) -> tuple[Variant, ...]:
-        """What was judged so far on the tree that a candidate left."""
-        name, variants = parent.id if parent is not None else "", []
+    async def _variants(self) -> tuple[Variant, ...]:
+        """What was judged so far on the tree that is built upon."""
+        name, variants = self._parent.id if self._parent is not None else "", []
         for candidate in self._campaign.candidates:
             if candidate.parent == name and candidate.verdict is not None:
                 with suppress(BlobError):
-                    variants.append(Variant(candidate, await texts_of(candidate, self._blobs)))
+                    variants.append(Variant(candidate, await texts_of(candidate.files, self._parts.blobs)))
         return tuple(variants)
 
     async def _proposed(self, proposer: Proposer, asked: ProposalRequest, ask: int) -> Iterable[Proposal]:
@@ -273,7 +252,7 @@ class CampaignRun:
         key += f" {ask}" if ask else ""
         if (blob := self._campaign.kept.get(key)) is not None:
             with suppress(BlobError, ValueError):
-                return decode_answer(await self._blobs.get(blob), self._campaign.prepaid)
+                return decode_answer(await self._parts.blobs.get(blob), self._campaign.prepaid)
         try:
             proposed = await proposer.propose(asked)
         except NothingProposed as nothing:
@@ -289,32 +268,16 @@ class CampaignRun:
     ) -> None:
         """Keep an answer that was paid for."""
         if usd or tokens:
-            blob = await self._blobs.put(encode_answer(proposed, nothing))
+            blob = await self._parts.blobs.put(encode_answer(proposed, nothing))
             kept = me.ProposalsKept(campaign=self._id, key=key, blob=blob, usd=usd, tokens=tokens)
-            await self._write(kept)
-
-    async def _unused(self, proposal: Proposal) -> None:
-        """Count what a proposal cost that no candidate is made of."""
-        if proposal.cost_usd:
-            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd, proposing=True)
-
-    async def _idle(self, text: str, usd: float, *, tokens: int = 0, proposing: bool = False) -> None:
-        """Say what came to no candidate, with what it cost."""
-        message, status = clean(text, limit=2_000), CampaignStatus.PROPOSING
-        await self._write(
-            me.CampaignStaged(
-                campaign=self._id, status=status, text=message, usd=usd, tokens=tokens, proposing=proposing
-            )
-        )
+            await self._parts.stream.write(kept)
 
     def _room(self) -> bool:
         """Whether the budget lets another candidate be judged."""
         campaign = self._campaign
         return self._judged < campaign.budget.candidates and campaign.seconds < campaign.budget.seconds
 
-    async def _try(
-        self, proposal: Proposal, base: Path, suite: Suite, parent: Candidate | None
-    ) -> Candidate | None:
+    async def _try(self, proposal: Proposal) -> Candidate | None:
         """Make a candidate of a proposal and have it judged; None where it changes nothing."""
         self._judged += 1
         budget = self._campaign.budget
@@ -322,97 +285,88 @@ class CampaignRun:
         name = f"{self._id}.{len(self._campaign.candidates) + 1}"
         undeclared = sorted(path for path in proposal.files if not is_declared(path, self._component.paths))
         after = self._scratch / name
+        if undeclared:
+            why = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
+            return await self._blocked(name, proposal, why)
         try:
-            await asyncio.to_thread(copy_with_files, base, after, {} if undeclared else proposal.files)
+            await asyncio.to_thread(copy_with_files, self._base, after, proposal.files)
         except JobRefused as error:
             return await self._blocked(name, proposal, str(error))
-        if undeclared:
-            message = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
-            return await self._blocked(name, proposal, message)
-        candidate = await self._made(name, proposal, base, after, suite, parent)
+        candidate = await self._made(name, proposal, after)
         if candidate is None:
             return None
         if candidate.id != name:
             after = await asyncio.to_thread(after.rename, self._scratch / candidate.id)
-        return await self._judge(candidate, proposal, base, after, suite)
+        return await self._judge(candidate, proposal, after)
 
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all."""
         shutil.rmtree(self._scratch / name, ignore_errors=True)
-        made = without_changes(name, self._component, proposal)
-        for known in self._earlier:
-            if not known.key and (known.title, known.origin) == (made.title, made.origin):
-                self._earlier.remove(known)
-                return known
-        await self._made_known(made)
+        candidate = await self._listed(without_changes(name, self._component, proposal))
+        if candidate.verdict is not None:
+            return candidate
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
-        return await self._verdict(name, verdict)
+        return await self._verdict(candidate.id, verdict)
 
-    async def _made(
-        self, name: str, proposal: Proposal, base: Path, after: Path, suite: Suite, parent: Candidate | None
-    ) -> Candidate | None:
+    async def _made(self, name: str, proposal: Proposal, after: Path) -> Candidate | None:
         """Record what a candidate really changes, against the workspace and all of it."""
-        trees = (self._scratch / "before", base, after)
+        assert self._suite is not None
+        trees = (self._scratch / "now", self._base, after)
         first, old, new = [await asyncio.to_thread(tree_contents, tree) for tree in trees]
         if old == new:
             shutil.rmtree(after, ignore_errors=True)
             return None
         difference = await asyncio.to_thread(tree_difference, first, new)
-        files = {path: await self._kept(data) for path, data in difference.files.items()}
-        before = {path: await self._kept(data) for path, data in difference.before.items()}
-        seed = self._campaign.seed
-        key = canonical(
-            [tree_digest(old), tree_digest(new), suite.key, seed, "allow" * self._campaign.budget.allow]
-        )
+        files, before = [
+            {path: None if data is None else await self._parts.blobs.put(data) for path, data in side.items()}
+            for side in (difference.files, difference.before)
+        ]
+        seed, allow = self._campaign.seed, "allow" * self._campaign.budget.allow
+        key = canonical([tree_digest(old), tree_digest(new), self._suite.key, seed, allow])
         candidate = replace(
             without_changes(name, self._component, proposal),
-            parent=parent.id if parent is not None else "",
+            parent=self._parent.id if self._parent is not None else "",
             files=files,
             before=before,
-            diff=await self._blobs.put(difference.text.encode("utf-8", "surrogateescape")),
+            diff=await self._parts.blobs.put(difference.text.encode("utf-8", "surrogateescape")),
             added=difference.added,
             removed=difference.removed,
             key=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest(),
         )
+        return await self._listed(candidate)
+
+    async def _listed(self, candidate: Candidate) -> Candidate:
+        """The candidate, recorded; where it is one from before the campaign was cut off, that one."""
         for known in self._earlier:
-            if (known.key, known.parent, known.title) == (candidate.key, candidate.parent, candidate.title):
+            if _MARKS(known) == _MARKS(candidate):
                 self._earlier.remove(known)
                 return known
-        await self._made_known(candidate)
+        await self._parts.stream.write(me.CandidateMade(campaign=self._id, candidate=candidate))
         return candidate
 
-    async def _kept(self, data: bytes | None) -> str | None:
-        return None if data is None else await self._blobs.put(data)
-
-    async def _made_known(self, candidate: Candidate) -> None:
-        await self._write(me.CandidateMade(campaign=self._id, candidate=candidate))
-
-    async def _judge(
-        self, candidate: Candidate, proposal: Proposal, base: Path, after: Path, suite: Suite
-    ) -> Candidate:
+    async def _judge(self, candidate: Candidate, proposal: Proposal, after: Path) -> Candidate:
         """Have a candidate judged, unless that was done before."""
         if candidate.verdict is not None:
             return candidate
-        known = self._stream.state.verdicts.get(candidate.key)
+        known = self._parts.stream.state.verdicts.get(candidate.key)
         if known is not None:
             return await self._verdict(candidate.id, known[1], again=known[0])
         await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
         try:
-            seen = await self._compare(base, after, proposal, suite, sealed=False)
+            seen = await self._compare(after, proposal, sealed=False)
             if not is_promising(seen, proposal):
                 return await self._verdict(candidate.id, seen)
-            decided = await self._compare(base, after, proposal, suite, sealed=True)
+            decided = await self._compare(after, proposal, sealed=True)
         except NotJudged as lacking:
             self._unjudged = str(lacking)
-            await self._idle(f"{candidate.id} is not judged: {lacking}", 0.0)
+            await self._stage(CampaignStatus.PROPOSING, f"{candidate.id} is not judged: {lacking}")
             return candidate
         decided = replace(decided, seconds=decided.seconds + seen.seconds)
         return await self._verdict(candidate.id, decided)
 
-    async def _compare(
-        self, base: Path, after: Path, proposal: Proposal, suite: Suite, *, sealed: bool
-    ) -> Verdict:
-        campaign = self._campaign
+    async def _compare(self, after: Path, proposal: Proposal, *, sealed: bool) -> Verdict:
+        assert self._suite is not None
+        campaign, suite = self._campaign, self._suite
         budget, left = campaign.budget, max(1.0, campaign.budget.seconds - campaign.seconds)
         before = (0.0, 0)
         if isinstance(suite, PaidSuite):
@@ -423,53 +377,48 @@ class CampaignRun:
             )
         try:
             return await self._parts.judge.compare(
-                base, after, self._component, proposal, suite,
+                self._base, after, self._component, proposal, suite,
                 seed=campaign.seed, seconds=left, sealed=sealed, allow=budget.allow,
             )  # fmt: skip
         finally:
             if isinstance(suite, PaidSuite) and (spent := suite.tokens - before[1]):
                 usd = suite.usd - before[0]
-                await self._idle(f"the model's tasks took ${usd:.4f}, {spent:,} tokens", usd, tokens=spent)
+                text = f"the model's tasks took ${usd:.4f}, {spent:,} tokens"
+                await self._stage(CampaignStatus.PROPOSING, text, usd=usd, tokens=spent)
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         event = me.CandidateJudged(
             campaign=self._id, candidate=candidate, verdict=cleaned_verdict(verdict), again=again
         )
-        await self._write(event)
+        await self._parts.stream.write(event)
         judged = self._campaign.candidate(candidate)
         assert judged is not None
         return judged
 
-    async def _whole(self, before: Path, after: Path, last: Candidate, suite: Suite) -> Candidate | None:
+    async def _whole(self, before: Path, last: Candidate) -> Candidate | None:
         """What the operator is to look at: the last candidate, or all that was built up as a whole."""
         if not last.parent:
             return last
-        line = self._line(last)
+        line = [last]
+        while (parent := self._campaign.candidate(line[0].parent)) is not None:
+            line.insert(0, parent)
         titles = [candidate.title for candidate in line]
         proposal = Proposal(
             f"{len(titles)} changes: {'; '.join(titles)}",
             "campaign",
-            await texts_of(last, self._blobs),
+            await texts_of(last.files, self._parts.blobs),
             why="each of them was better than what was there before it",
             answers=tuple(dict.fromkeys(finding for candidate in line for finding in candidate.answers)),
         )
         name = f"{self._id}.{len(self._campaign.candidates) + 1}"
-        whole = await self._made(name, proposal, before, after, suite, last)
+        self._base = before
+        after = self._scratch / last.id
+        whole = await self._made(name, proposal, after)
         if whole is None:
             return None
-        judged = await self._judge(whole, proposal, before, after, suite)
-        if judged_better(judged):
-            return judged
         # What was first found better was judged against the workspace as it is.
-        first = self._line(last)[0]
-        return first if judged_better(first) else None
-
-    def _line(self, candidate: Candidate) -> list[Candidate]:
-        """A candidate with those that it was made from, the oldest first."""
-        line = [candidate]
-        while (parent := self._campaign.candidate(line[0].parent)) is not None:
-            line.insert(0, parent)
-        return line
+        tried = (await self._judge(whole, proposal, after), line[0])
+        return next((candidate for candidate in tried if judged_better(candidate)), None)
 
     async def _ended_without(self) -> None:
         campaign = self._campaign
@@ -485,14 +434,23 @@ class CampaignRun:
             message += "; the budget is used up"
         await self._stage(CampaignStatus.NO_IMPROVEMENT, message)
 
-    async def _stage(self, status: CampaignStatus, text: str, chosen: str = "") -> None:
+    async def _stage(
+        self,
+        status: CampaignStatus,
+        text: str,
+        *,
+        chosen: str = "",
+        usd: float = 0.0,
+        tokens: int = 0,
+        proposing: bool = False,
+    ) -> None:
+        """Say where the campaign is, and what a model cost without a candidate to show for it."""
+        text = clean(text, limit=2_000)
         event = me.CampaignStaged(
-            campaign=self._id, status=status, text=clean(text, limit=2_000), chosen=chosen
-        )
-        await self._write(event)
-
-    async def _write(self, payload: Payload) -> None:
-        await self._stream.write(payload)
+            campaign=self._id, status=status, text=text, chosen=chosen, usd=usd, tokens=tokens,
+            proposing=proposing,
+        )  # fmt: skip
+        await self._parts.stream.write(event)
 
 
 _NOTHING = "no improvement found: nobody had a change to propose"

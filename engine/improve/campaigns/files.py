@@ -24,7 +24,8 @@ from engine.core.improvement import Candidate, Component, Proposal
 from engine.core.journal import canonical
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
-from engine.improve.judge.box import LEFT_OUT, files_of
+from engine.improve.code.source import read_bytes
+from engine.improve.judge.box import LEFT_OUT
 from engine.improve.ports import JobRefused, NothingProposed
 from engine.value import dataclass, replace
 
@@ -191,11 +192,6 @@ class WorkspacePaths:
         finally:
             os.close(descriptor)
 
-    @staticmethod
-    def discard(tree: Path) -> None:
-        """Remove a tree."""
-        shutil.rmtree(tree, ignore_errors=True)
-
     def copy(self, roots: Iterable[str], target: Path) -> tuple[str, ...]:
         """Copy files and directories to a tree that stands for the workspace, in place of another one.
 
@@ -209,20 +205,14 @@ class WorkspacePaths:
         Raises:
             JobRefused: it is more than a copy may hold.
         """
-        self.discard(target)
+        shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700, parents=True)
         left: list[str] = []
         files = size = 0
         for path, source in sorted(dict(self._files(roots, left)).items()):
             try:
-                descriptor = os.open(source, _READ)
-                with os.fdopen(descriptor, "rb") as file:
-                    status = os.fstat(descriptor)
-                    fits = stat.S_ISREG(status.st_mode) and status.st_size <= FILE_BYTES
-                    content = file.read(FILE_BYTES + 1) if fits else None
+                content, mode = read_bytes(source, FILE_BYTES), source.lstat().st_mode
             except OSError:
-                content = None
-            if content is None or len(content) > FILE_BYTES:
                 left.append(path)
                 continue
             files, size = files + 1, size + len(content)
@@ -234,20 +224,20 @@ class WorkspacePaths:
             copied = target / path
             copied.parent.mkdir(parents=True, exist_ok=True)
             copied.write_bytes(content)
-            copied.chmod(stat.S_IMODE(status.st_mode) & 0o777 | 0o600)
+            copied.chmod(mode & 0o777 | 0o600)
         return tuple(left)
 
     def below(self, directory: str) -> tuple[str, ...]:
         """The files below a directory, but for links and what no copy has."""
         return tuple(sorted(path for path, _ in self._files([directory], [])))
 
-    def _files(self, roots: Iterable[str], left: list[str]) -> Iterator[tuple[str, str]]:
+    def _files(self, roots: Iterable[str], left: list[str]) -> Iterator[tuple[str, Path]]:
         for root in roots:
             start = self.at(root)
             if start.is_symlink():
                 left.append(root)
             elif start.is_file():
-                yield root, str(start)
+                yield root, start
             for directory, names, walked in os.walk(start):
                 names[:] = sorted(name for name in names if name not in LEFT_OUT)
                 inside = PurePosixPath(root, *Path(directory).relative_to(start).parts)
@@ -257,7 +247,7 @@ class WorkspacePaths:
                     if path.is_symlink():
                         left.append(str(inside / name))
                     else:
-                        yield str(inside / name), str(path)
+                        yield str(inside / name), path
 
 
 def tree_hash(states: Mapping[str, FileState]) -> str:
@@ -374,12 +364,6 @@ def copy_with_files(base: Path, target: Path, files: Mapping[str, str | None]) -
             raise JobRefused(f"{path}: {error.strerror}") from error
 
 
-def tree_contents(root: Path) -> dict[str, bytes]:
-    """The regular files of a tree by path, blocking."""
-    regular = (path for path, status in files_of(root) if stat.S_ISREG(status.st_mode))
-    return {path: (root / path).read_bytes() for path in regular}
-
-
 def tree_digest(files: Mapping[str, bytes]) -> str:
     """One hash over the files of a tree."""
     listed = [[path, hashlib.sha256(files[path]).hexdigest()] for path in sorted(files)]
@@ -415,13 +399,13 @@ def _lines(content: bytes | None) -> list[str]:
     return (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
 
 
-async def texts_of(candidate: Candidate, blobs: BlobStore) -> dict[str, str | None]:
-    """The new texts of a candidate's files; None where one is removed.
+async def texts_of(files: Mapping[str, str | None], blobs: BlobStore) -> dict[str, str | None]:
+    """The texts of files whose blobs are given by path; None where there is none.
 
     Raises:
         BlobError: a text is gone.
     """
     return {
         path: None if blob is None else (await blobs.get(blob)).decode("utf-8", "surrogateescape")
-        for path, blob in candidate.files.items()
+        for path, blob in files.items()
     }

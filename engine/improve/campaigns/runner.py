@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from engine.core import campaigns as me
 from engine.core.improvement import (
@@ -25,14 +24,14 @@ from engine.core.improvement import (
     Proposal,
     Ruling,
     Shadow,
+    Verdict,
 )
 from engine.core.reasons import Reason
-from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
 from engine.improve.backlog import Backlog, ComponentMatch, best_matches, match_components, unknown_names
 from engine.improve.campaigns.applier import Applier, FileMovedError
 from engine.improve.campaigns.campaign import CampaignRun
-from engine.improve.campaigns.files import WorkspacePaths, copy_with_files, texts_of, tree_contents
+from engine.improve.campaigns.files import copy_with_files, texts_of
 from engine.improve.campaigns.parts import CampaignParts
 from engine.improve.campaigns.report import (
     CHOICES,
@@ -49,7 +48,7 @@ from engine.improve.ports import (
     JobResult,
     NotJudged,
     Progress,
-    SuiteMaker,
+    Suite,
 )
 from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
@@ -59,35 +58,35 @@ ASKED = ("seed", "candidates", "seconds", "usd", "tokens", "allow")
 """What was asked for besides, and counts once it is known which component is meant."""
 
 
+_mark = operator.attrgetter("target", "concern", "path", "name")
+"""What findings have in common that are one; lines do not count, for they move."""
+
+
 @dataclass(slots=True)
 class CampaignRunner:
     """Does `evolve`, `coord_improve`, `campaign_resume`, `coord_shadow` and `coord_apply`.
 
     Args:
-        stream: where events go.
         parts: who audits, proposes, makes suites and judges.
         backlog: takes the findings that are left.
         applier: writes to the workspace.
-        places: the workspace's files.
-        blobs: where contents go.
         settings: budgets.
-        scratch: a directory for trees.
         seed: draws a campaign's seed.
     """
 
-    _stream: EventStream
     _parts: CampaignParts
     _backlog: Backlog
     _applier: Applier
-    _places: WorkspacePaths
-    _blobs: BlobStore
     _settings: MastermindSettings
-    _scratch: Path
     _seed: Callable[[], int]
 
     @property
+    def _stream(self) -> EventStream:
+        return self._parts.stream
+
+    @property
     def _state(self) -> MastermindState:
-        return self._stream.state
+        return self._parts.stream.state
 
     # -------------------------------------------------------------- components
 
@@ -144,29 +143,31 @@ class CampaignRunner:
 
     async def improve(self, asked: JobRequest, progress: Progress) -> JobResult:
         """`coord_improve COMPONENT [context]`: run a campaign on a component."""
-        there, name = await self.components(), asked.argument.strip().partition(" ")[0]
-        if not name:
-            raise JobRefused("coord_improve needs a component; " + components_text(there))
-        return await self._improve(asked, progress, name if name in there else asked.argument, alone=False)
+        if not asked.argument.strip():
+            raise JobRefused("coord_improve needs a component; " + components_text(await self.components()))
+        directive = await self.named_component(asked.argument)
+        return await self._improve(asked, progress, directive, alone=False)
+
+    async def named_component(self, argument: str) -> str:
+        """The component whose id begins what was typed behind `coord_improve`; all of it where none does."""
+        name = argument.strip().partition(" ")[0]
+        return name if name in await self.components() else argument
 
     async def _improve(
         self, asked: JobRequest, progress: Progress, directive: str, *, alone: bool
     ) -> JobResult:
-        matches = await self.matching_components(
-            directive, str(asked.options.get("component") or ""), alone=alone
-        )
+        chosen = str(asked.options.get("component") or "")
+        matches = await self.matching_components(directive, chosen, alone=alone)
         if len(matches) > 1:
             choices = [{"component": match.component.id, "rule": match.rule} for match in matches[:CHOICES]]
             listing = "; ".join(f"{match.component.id} ({match.rule})" for match in matches[:CHOICES])
             self._stream.tell("directive.asked", f"{asked.job}: {listing}", actor=asked.actor)
-            return JobResult(
-                JobStatus.NEEDS_OPERATOR,
+            besides = {name: asked.options[name] for name in ASKED if name in asked.options}
+            message, answer = (
                 f"several components are meant: {listing}",
-                {
-                    "choices": choices,
-                    "asked": {name: asked.options[name] for name in ASKED if name in asked.options},
-                },
+                {"choices": choices, "asked": besides},
             )
+            return JobResult(JobStatus.NEEDS_OPERATOR, message, answer)
         self.check_proposers(matches[0].component)
         campaign = self.begin(asked, matches[0], asked.argument.strip(), "")
         return await self.run_campaign(campaign, asked, progress)
@@ -177,7 +178,7 @@ class CampaignRunner:
         Raises:
             JobRefused: only a model could, and there is none.
         """
-        if not any(proposer.fits(component) for proposer in self._parts.proposers):
+        if not any(proposer.proposes(component) for proposer in self._parts.proposers):
             raise JobRefused(f"only a model can propose changes of {component.id}, and {NO_MODEL}")
 
     def begin(self, asked: JobRequest, reading: ComponentMatch, directive: str, item: str) -> Campaign:
@@ -206,7 +207,7 @@ class CampaignRunner:
     async def sets(self, component: Component) -> dict[str, str]:
         """What a component is judged by, in words by split, before anything runs."""
         try:
-            return dict(await self._parts.maker(component).sets(component, self._places.workspace))
+            return dict(await self._parts.maker(component).sets(component, self._parts.places.workspace))
         except (JobRefused, NotJudged, OSError, ValueError) as error:
             return {"sealed": f"unknown: {error}"}
 
@@ -239,24 +240,12 @@ class CampaignRunner:
         Raises:
             JobRefused: the component cannot be judged.
         """
-        campaign_run = CampaignRun(
-            self._stream,
-            campaign.id,
-            self._parts,
-            self._places,
-            self._blobs,
-            self._scratch / campaign.id,
-            progress,
-        )
         try:
-            left = await campaign_run.run()
+            left = await CampaignRun(self._parts, campaign.id, progress).run()
         except AuditUnavailable as error:
             return JobResult(JobStatus.FAILED, f"no audit could be made: {error}", {"campaign": campaign.id})
         campaign = self._state.campaigns[campaign.id]
-        entered = [
-            self._backlog.add_finding(finding, source="audit", component=campaign.component)
-            for finding in left
-        ]
+        entered = [self._backlog.add_finding(finding, campaign.component) for finding in left]
         await self._stream.commit()
         critical = self._backlog.critical(campaign.component.id, campaign.component)
         waits = campaign.status is CampaignStatus.NEEDS_OPERATOR
@@ -264,9 +253,8 @@ class CampaignRunner:
             return await self._apply(campaign, asked, progress)
         answer = report(campaign) | {"backlog": [finding.item.id for finding in entered]}
         more = f"; {len(entered)} findings are left, in the backlog" if entered else ""
-        return JobResult(
-            JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE, f"{campaign.message}{more}", answer
-        )
+        ending = JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE
+        return JobResult(ending, f"{campaign.message}{more}", answer)
 
     # -------------------------------------------------------------- shadow
 
@@ -292,40 +280,48 @@ class CampaignRunner:
             BlobError: a text of the candidate is gone.
         """
         for path, blob in sorted(candidate.before.items()):
-            if (await asyncio.to_thread(self._places.read, path)).digest != blob:
+            if (await asyncio.to_thread(self._parts.places.read, path)).digest != blob:
                 again = f"campaign_resume {campaign.id} makes it anew"
                 raise JobRefused(f"{path} changed since the difference was made; {again}")
-        component, limit = campaign.component, campaign.budget.seconds
         seed = random.Random(f"{campaign.seed} shadow {len(campaign.shadows) + 1}").randrange(2**63)
-        async with self._trees(campaign, "shadow") as (maker, before, after):
-            suite = await maker.make(component, before, seed)
-            files = await texts_of(candidate, self._blobs)
-            await asyncio.to_thread(copy_with_files, before, after, files)
-            proposal = Proposal(candidate.title, candidate.origin, files, answers=candidate.answers)
-            try:
-                verdict = await self._parts.judge.compare(
-                    before, after, component, proposal, suite, seed=seed, seconds=limit, sealed=True,
-                    allow=campaign.budget.allow,
-                )  # fmt: skip
-            except NotJudged as lacking:
-                raise JobRefused(f"{candidate.id} cannot be run as a shadow: {lacking}") from None
+        files = await texts_of(candidate.files, self._parts.blobs)
+        proposal = Proposal(candidate.title, candidate.origin, files, answers=candidate.answers)
+        try:
+            verdict, suite = await self._judged(campaign, proposal, seed, files, sealed=True)
+        except NotJudged as lacking:
+            raise JobRefused(f"{candidate.id} cannot be run as a shadow: {lacking}") from None
         sealed, fresh = count_checks(suite)["sealed"], suite.key != campaign.suite
         return Shadow(candidate.id, seed, cleaned_verdict(verdict), sealed, fresh)
 
-    @asynccontextmanager
-    async def _trees(self, campaign: Campaign, name: str) -> AsyncIterator[tuple[SuiteMaker, Path, Path]]:
-        """The maker of a campaign's suite, a copy of the workspace's files, and room for another copy."""
-        component = campaign.component
-        maker = self._parts.maker(component)
-        self._parts.judge.prepare()
-        scratch = self._scratch / f"{campaign.id}-{name}"
-        before, after = scratch / "before", scratch / "after"
-        try:
-            roots = (*maker.roots(component), *component.paths)
-            await asyncio.to_thread(self._places.copy, roots, before)
-            yield maker, before, after
-        finally:
-            await asyncio.shield(asyncio.to_thread(self._places.discard, scratch))
+    async def _judged(
+        self,
+        campaign: Campaign,
+        proposal: Proposal,
+        seed: int,
+        files: Mapping[str, str | None],
+        *,
+        sealed: bool,
+    ) -> tuple[Verdict, Suite]:
+        """Judge the workspace as it is beside itself with other files: what is proposed, or what was before.
+
+        Args:
+            campaign: on what, within which limits.
+            proposal: what the candidate says it is.
+            seed: draws what is asked.
+            files: the texts of the other files.
+            sealed: whether they are the candidate, and asked what is sealed; else the workspace is.
+        """
+        component, budget = campaign.component, campaign.budget
+        async with self._parts.trees(component, f"{campaign.id}-beside") as (maker, place, _):
+            now, beside = place / "now", place / "beside"
+            await asyncio.to_thread(copy_with_files, now, beside, files)
+            before, after = (now, beside) if sealed else (beside, now)
+            suite = await maker.make(component, before, seed)
+            verdict = await self._parts.judge.compare(
+                before, after, component, proposal, suite, seed=seed, seconds=budget.seconds, sealed=sealed,
+                allow=budget.allow,
+            )  # fmt: skip
+            return verdict, suite
 
     # -------------------------------------------------------------- applying
 
@@ -343,19 +339,16 @@ class CampaignRunner:
                 campaign, chosen, actor=asked.actor, validate=self._still_good
             )
         except FileMovedError as error:
-            stage = me.CampaignStaged(
-                campaign=campaign.id, status=CampaignStatus.NEEDS_OPERATOR, text=str(error)
-            )
-            await self._stream.write(stage)
+            waits = CampaignStatus.NEEDS_OPERATOR
+            await self._stream.write(me.CampaignStaged(campaign=campaign.id, status=waits, text=str(error)))
             return JobResult(JobStatus.NEEDS_OPERATOR, str(error), {"campaign": campaign.id})
         campaign = self._state.campaigns[campaign.id]
         applied = campaign.status is CampaignStatus.APPLIED
         if applied:
             self._mended(campaign, chosen)
-            await self._stream.commit()
         elif campaign.item:
             self._backlog.move(campaign.item, ItemStatus.FAILED, message, campaign.id)
-            await self._stream.commit()
+        await self._stream.commit()
         answer = report(campaign) | {"files": sorted(chosen.files)}
         return JobResult(JobStatus.DONE if applied else JobStatus.FAILED, message, answer)
 
@@ -366,13 +359,11 @@ class CampaignRunner:
         while made is not None:
             answered += made.answers
             made = campaign.candidate(made.parent)
-        marks = {(answer.target, answer.concern, answer.path, answer.name) for answer in answered}
+        marks = set(map(_mark, answered))
+        applied = Reason("item.applied", candidate=chosen.id)
         for item in list(self._state.items.values()):
-            finding = item.finding
-            if finding is None or item.status not in (ItemStatus.PENDING, ItemStatus.FAILED):
-                continue
-            if (finding.target, finding.concern, finding.path, finding.name) in marks:
-                applied = Reason("item.applied", candidate=chosen.id)
+            waits = item.status in (ItemStatus.PENDING, ItemStatus.FAILED)
+            if waits and item.finding is not None and _mark(item.finding) in marks:
                 self._backlog.move(item.id, ItemStatus.COMPLETED, applied, campaign.id)
 
     def waiting(self, campaign: Campaign, seen: str = "") -> str:
@@ -391,25 +382,12 @@ class CampaignRunner:
     async def _still_good(self, campaign: Campaign) -> tuple[str, ...]:
         """What does not hold in the workspace with the candidate in it."""
         assert campaign.application is not None
-        component, limit, seed = campaign.component, campaign.budget.seconds, campaign.seed
-        async with self._trees(campaign, "applied") as (maker, after, before):
-            kept = {
-                path: None
-                if touched.blob is None
-                else self._blobs.read(touched.blob).decode("utf-8", "surrogateescape")
-                for path, touched in campaign.application.before.items()
-            }
-            await asyncio.to_thread(copy_with_files, after, before, kept)
-            suite = await maker.make(component, before, seed)
-            contents = await asyncio.to_thread(tree_contents, after)
-            texts = {
-                path: contents[path].decode("utf-8", "replace") if path in contents else None
-                for path in campaign.application.after
-            }
-            proposal = Proposal("what is applied", "campaign", texts)
-            verdict = await self._parts.judge.compare(
-                before, after, component, proposal, suite, seed=seed, seconds=limit, sealed=False
-            )
+        before, after = [
+            await texts_of({path: file.blob for path, file in side.items()}, self._parts.blobs)
+            for side in (campaign.application.before, campaign.application.after)
+        ]
+        proposal = Proposal("what is applied", "campaign", after)
+        verdict, _ = await self._judged(campaign, proposal, campaign.seed, before, sealed=False)
         if verdict.ruling in (Ruling.BETTER, Ruling.NO_BETTER):
             return ()
         return verdict.reasons or verdict.broken or (str(verdict.ruling),)

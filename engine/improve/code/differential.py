@@ -28,7 +28,6 @@ from engine.improve.code.source import (
     shapes_of,
 )
 from engine.improve.ports import Call, Check, ExpectedAnswer, Split
-from engine.value import replace
 
 _CALLS, _TOGETHER = 72, 6
 """Calls of one function at most, and of one process."""
@@ -73,16 +72,18 @@ def drawn_checks(
         rng = random.Random(f"{seed} {path} {name}")
         target = f"{module_name(seen.project, before, path)[0]}:{name}"
         checks += _described(target, name, function)
-        calls = [
-            Call(target, given)
-            for given in _grown(function, examples.get(name, ()), [*_SIZES, *sorted(sizes)], rng)
-        ]
+        grown = _grown(function, examples.get(name, ()), [*_SIZES, *sorted(sizes)], rng)
+        calls = [Call(target, given) for given in grown]
         calls += _otherwise_called(target, function, calls)
         meant = tuple(sorted(deliberate_exceptions(function)))
-        checks += [
-            replace(check, raises=meant, crashes=tuple(crash for crash in crashes if crash not in meant))
-            for check in _compared(target, calls, name in doubted)
-        ]
+        for number, start in enumerate(range(0, len(calls), _TOGETHER)):
+            some = [part for call in calls[start : start + _TOGETHER] for part in (call, _again(call))]
+            check = Check(
+                f"{target} drawn {number}", Split.SEALED, tuple(some), family=target, drawn=True,
+                effects=name in doubted, raises=meant,
+                crashes=tuple(crash for crash in crashes if crash not in meant),
+            )  # fmt: skip
+            checks.append(check)
     return checks
 
 
@@ -178,14 +179,6 @@ def _crash(test: Mapping[str, Any]) -> str:
     """The exception by which the code under a failing test went down; empty where the test itself said no."""
     name = str(test.get("message", "")).partition(":")[0] if test["outcome"] in BAD else ""
     return name if name in _CRASHES else ""
-
-
-def _compared(target: str, calls: Sequence[Call], effects: bool) -> Iterator[Check]:
-    for number, start in enumerate(range(0, len(calls), _TOGETHER)):
-        some = [part for call in calls[start : start + _TOGETHER] for part in (call, _again(call))]
-        yield Check(
-            f"{target} drawn {number}", Split.SEALED, tuple(some), family=target, drawn=True, effects=effects
-        )
 
 
 def _again(call: Call) -> Call:

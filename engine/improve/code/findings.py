@@ -19,15 +19,7 @@ from engine.core.improvement import Component, ComponentKind, Concern, Finding
 from engine.core.offload import in_thread
 from engine.core.text import clean_line
 from engine.improve.code.inputs import RAW, broken_promises, deliberate_exceptions, odd_arguments
-from engine.improve.code.projects import (
-    BAD,
-    Project,
-    Tests,
-    call_functions,
-    module_name,
-    project_box,
-    run_tests,
-)
+from engine.improve.code.projects import BAD, Project, Tests, module_name, project_box, run_tests
 from engine.improve.code.slow_code import slow_places
 from engine.improve.code.source import Function, Source, parse_source, read_source, stored_names, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes
@@ -75,7 +67,7 @@ async def examine_project(boxes: Boxes | None, root: Path, project: Project) -> 
     await asyncio.to_thread(_read, seen, root)
     if boxes is None:
         return seen
-    benches = await asyncio.to_thread(bench_functions, root, project)
+    benches = bench_functions(seen.bench_sources)
     driver = {project.path(DRIVER): driver_text(benches)}
     try:
         async with project_box(boxes, root, project, driver) as box:
@@ -90,17 +82,19 @@ async def examine_project(boxes: Boxes | None, root: Path, project: Project) -> 
 
 
 def _read(seen: ExaminedProject, root: Path) -> None:
-    project = seen.project
-    for paths, sources in (
-        (project.modules, seen.sources),
-        (project.tests, seen.test_sources),
-        (project.benches, seen.bench_sources),
-    ):
-        for path in paths:
-            with suppress(OSError, ValueError):
-                source = parse_source(read_source(root / seen.project.path(path)))
-                if source is not None:
-                    sources[path] = source
+    seen.sources = read_sources(root, seen.project, seen.project.modules)
+    seen.test_sources = read_sources(root, seen.project, seen.project.tests)
+    seen.bench_sources = read_sources(root, seen.project, seen.project.benches)
+
+
+def read_sources(root: Path, project: Project, paths: Sequence[str]) -> dict[str, Source]:
+    """Files of a project by path from its directory, but for those that are no Python."""
+    sources: dict[str, Source] = {}
+    for path in paths:
+        with suppress(OSError, ValueError):
+            if (source := parse_source(read_source(root / project.path(path)))) is not None:
+                sources[path] = source
+    return sources
 
 
 async def _counted(box: Box, number: int) -> list[int]:
@@ -145,18 +139,14 @@ def growth_of(work: Sequence[int]) -> float:
     return math.log(work[-1] / work[-2]) / math.log(sizes[1] / sizes[0]) if len(work) > 1 else 0.0
 
 
-def bench_functions(root: Path, project: Project) -> list[tuple[str, str]]:
+def bench_functions(benches: Mapping[str, Source]) -> list[tuple[str, str]]:
     """The timed functions of a project as file and name: `bench_*` with one parameter, the size."""
-    functions = []
-    for path in project.benches:
-        try:
-            source = parse_source(read_source(root / project.path(path)))
-        except (OSError, ValueError):
-            continue
-        for name, function in source.functions if source is not None else ():
-            if name.startswith("bench_") and len(function.args.args) == 1:
-                functions.append((path, name))
-    return functions
+    return [
+        (path, name)
+        for path, source in benches.items()
+        for name, function in source.functions
+        if name.startswith("bench_") and len(function.args.args) == 1
+    ]
 
 
 async def findings_of_examined(
@@ -174,11 +164,8 @@ async def findings_of_examined(
     if boxes is not None:
         findings += await _unchecked(root, component, seen, boxes)
     if component.kind is not ComponentKind.PROJECT:
-        findings = [
-            finding
-            for finding in findings
-            if finding.path in component.paths or finding.concern is Concern.TEST
-        ]
+        mine = component.paths
+        findings = [entry for entry in findings if entry.path in mine or entry.concern is Concern.TEST]
     findings = [replace(finding, text=clean_line(finding.text, limit=600)) for finding in findings]
     return sorted(findings, key=lambda finding: (-finding.severity, finding.path, finding.line, finding.name))
 
@@ -187,9 +174,8 @@ def _failing(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
     mine = {seen.project.inside(path) for path in component.paths}
     for test, result in sorted(seen.tests.items()):
         lines: Mapping[str, Any] = result.get("lines", {})
-        if result["outcome"] not in BAD or (
-            component.kind is not ComponentKind.PROJECT and not mine & set(lines)
-        ):
+        concerns = component.kind is ComponentKind.PROJECT or mine & set(lines)
+        if result["outcome"] not in BAD or not concerns:
             continue
         message = clean_line(str(result.get("message", "")), limit=300)
         what = "fails" if result["outcome"] == "failed" else "cannot run"
@@ -265,23 +251,22 @@ async def _unchecked(root: Path, component: Component, seen: ExaminedProject, bo
     asked = await in_thread(_probes, root, seen)
     if not asked:
         return []
-    answers: list[dict[str, Any]] = []
+    answers: object = None
     with suppress(BoxError):
         async with project_box(boxes, root, seen.project) as box:
-            calls = [(target, ast.literal_eval(given)) for _, _, target, given in asked]
-            answers = await call_functions(box, calls, 1.0, 30.0)
+            calls: list[Any] = [(target, ast.literal_eval(given), {}, False) for _, _, target, given in asked]
+            answers = (await box.put({"calls": calls, "call_s": 1.0}, 30.0)).said.get("answers")
+    if not isinstance(answers, list) or len(answers) != len(asked):
+        return []
     shown: dict[tuple[str, Function], list[str]] = {}
-    for (path, function, _, given), answer in zip(asked, answers, strict=False):
+    for (path, function, _, given), answer in zip(asked, answers, strict=True):
         if answer.get("raises") in RAW - deliberate_exceptions(function):
             words = f"{function.name}{given.replace(',)', ')')} raised {answer['raises']}"
             shown.setdefault((path, function), []).append(clean_line(words, limit=240))
     findings = []
     for (path, function), evidence in shown.items():
         promised = ", ".join(broken_promises(function))
-        text, where = (
-            f"{function.name} in {path} says it raises {promised}, and does not",
-            seen.project.path(path),
-        )
-        what = (text, tuple(evidence), 8, where, function.lineno, function.name)
+        text = f"{function.name} in {path} says it raises {promised}, and does not"
+        what = (text, tuple(evidence), 8, seen.project.path(path), function.lineno, function.name)
         findings.append(Finding(component.id, Concern.ROBUSTNESS, *what))
     return findings

@@ -41,11 +41,8 @@ def documented_exceptions(function: Function) -> list[str]:
 
 def _raised(function: Function) -> set[str]:
     """The names of exceptions that a function raises itself; those of what it calls are not seen."""
-    names = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Raise) and node.exc is not None:
-            names.add(called_name(node.exc) or (node.exc.id if isinstance(node.exc, ast.Name) else ""))
-    return names
+    raised = [node.exc for node in ast.walk(function) if isinstance(node, ast.Raise) and node.exc is not None]
+    return {called_name(what) or getattr(what, "id", "") for what in raised}
 
 
 def deliberate_exceptions(function: Function) -> frozenset[str]:
@@ -70,21 +67,16 @@ ODD: Mapping[str, tuple[str, ...]] = {
 
 def odd_arguments(function: Function) -> list[str]:
     """Tuples of arguments, as Python writes them, that ask a function about odd inputs of its types."""
-    kinds = [_kind(parameter.annotation) for parameter in parameters(function)]
-    if not kinds or any(kind is None for kind in kinds) or function.args.kwonlyargs:
+    kinds = [_parts(parameter.annotation)[0].lower() for parameter in parameters(function)]
+    if not kinds or any(kind not in ODD for kind in kinds) or function.args.kwonlyargs:
         return []
-    ordinary = [ODD[kind][-1] for kind in kinds if kind]
+    ordinary = [ODD[kind][-1] for kind in kinds]
     calls = []
     for place, kind in enumerate(kinds):
-        for odd in ODD[kind or ""]:
+        for odd in ODD[kind]:
             arguments = [*ordinary[:place], odd, *ordinary[place + 1 :]]
             calls.append(f"({', '.join(arguments)},)")
     return list(dict.fromkeys(calls))
-
-
-def _kind(annotation: ast.expr | None) -> str | None:
-    word = ast.unparse(annotation).partition("[")[0].lower() if annotation is not None else ""
-    return word if word in ODD else None
 
 
 Examples = dict[str, list[tuple[Any, ...]]]
@@ -115,14 +107,10 @@ def example_arguments(tests: Iterable[Source]) -> Examples:
 def _rows(function: Function) -> Iterator[dict[str, Any]]:
     """What `parametrize` gives to a test, a row at a time."""
     for decorator in function.decorator_list:
-        if (
-            called_name(decorator) != "parametrize"
-            or not isinstance(decorator, ast.Call)
-            or len(decorator.args) < 2
-        ):
+        if called_name(decorator) != "parametrize":
             continue
         try:
-            names, rows = map(ast.literal_eval, decorator.args[:2])
+            names, rows = map(ast.literal_eval, decorator.args[:2])  # type: ignore[attr-defined]
         except (ValueError, TypeError, SyntaxError, MemoryError):
             continue
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
@@ -150,18 +138,14 @@ def draw_arguments(
 ) -> tuple[Any, ...] | None:
     """Arguments for a function; None where neither a test nor its annotations say what it takes."""
     accepted = parameters(function)
-    fitting = [given for given in known if _fits(function, len(given))]
+    most = len([*function.args.posonlyargs, *function.args.args])
+    fitting = [given for given in known if most - len(function.args.defaults) <= len(given) <= most]
     if fitting and (rng.random() < 0.6 or not all(_known(parameter.annotation) for parameter in accepted)):
         return tuple(vary_value(value, rng) for value in rng.choice(fitting))
     required = accepted[: len(accepted) - len(function.args.defaults)] if not function.args.kwonlyargs else []
     if not required or not all(_known(parameter.annotation) for parameter in required):
         return None
     return tuple(draw_value(parameter.annotation, rng) for parameter in required)
-
-
-def _fits(function: Function, count: int) -> bool:
-    positional = len([*function.args.posonlyargs, *function.args.args])
-    return positional - len(function.args.defaults) <= count <= positional
 
 
 def _known(annotation: ast.expr | None) -> bool:
@@ -244,45 +228,30 @@ def other_values(value: Any, sizes: Sequence[int], rng: random.Random) -> Iterat
         case bool():
             yield from (not value, None, 1)
         case int() | float():
-            yield from (
-                *_NUMBERS_ODD,
-                value + 1,
-                value - 1,
-                -value,
-                *(size for size in sizes if size < 2_500),
-            )
-            yield from (None, str(value))
+            yield from (*_NUMBERS_ODD, value + 1, value - 1, -value)
+            yield from (*(size for size in sizes if size < 2_500), None, str(value))
         case str():
             yield from (*_TEXTS, value.upper(), value[::-1], None, 0, [value])
             yield from (" ".join(_stretched(value.split() or [value], size)) for size in sizes)
         case list() | tuple():
             kind, items = type(value), list(value)
             yield from (kind(()), kind(items[:1]), kind(items[::-1]), tuple(items), [*items], None, 0, "ab a")
-            yield from (
-                kind([[item] for item in items] * 2),
-                kind(map(str, items)),
-                kind([*items, None, [1], {2}, 1.5]),
-            )
+            yield from (kind([[item] for item in items] * 2), kind(map(str, items)))
+            yield kind([*items, None, [1], {2}, 1.5])
             with suppress(TypeError):
                 yield from ({*items}, dict.fromkeys(items))
             if all(type(item) in (int, float) for item in items):
                 whole = [number for number in _NUMBERS_ODD if type(number) is int]
                 yield from (kind(whole), kind([True, *items, False, True]))
-                yield from (
-                    kind(_NUMBERS_ODD),
-                    kind(rng.sample(_NUMBERS_ODD, 4)),
-                    kind(number / 7 for number in range(8)),
-                )
+                yield from (kind(_NUMBERS_ODD), kind(rng.sample(_NUMBERS_ODD, 4)))
+                yield kind(number / 7 for number in range(8))
             for size in sizes:
-                long = _stretched(items, size)
-                middle = (
-                    long[: size // 2]
-                    + [long[-1:]] * (not long)
-                    + [vary_value(item, rng) for item in long[size // 2 :]]
-                )
+                long, half = _stretched(items, size), size // 2
+                varied = [vary_value(item, rng) for item in long[half:]]
+                middle = [*long[:half], *[long[-1:]] * (not long), *varied]
                 yield from (kind(long), kind(middle[::-1]), kind(middle))
                 if items and type(items[0]) is int:
-                    yield kind([*range(size // 2), size * 3, *range(size // 3), size + 7])
+                    yield kind([*range(half), size * 3, *range(size // 3), size + 7])
                     yield kind(map(str, long))
         case dict():
             yield from ({}, None, dict(list(value.items())[::-1]), list(value))

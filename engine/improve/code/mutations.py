@@ -147,9 +147,8 @@ def _others(
         case ast.Call():
             yield from _calls(node)
         case ast.Name(ctx=ast.Load()) if owner is not None and getattr(above, "func", None) is not node:
-            yield from (
-                (name, 0.45) for name in sorted(_local(owner) - {node.id}) if node.id in _local(owner)
-            )
+            local = _local(owner)
+            yield from ((name, 0.45) for name in sorted(local - {node.id}) if node.id in local)
         case ast.Return() | ast.Pass() if isinstance(above, ast.ExceptHandler):
             raises = [other for other in ast.walk(source.tree) if isinstance(other, ast.Raise)]
             raises.sort(key=lambda other: _caught(source, other) != ast.unparse(above.type or node))

@@ -1,4 +1,4 @@
-"""What Mastermind takes in for Python projects: auditor, fixers, suites.
+"""What Mastermind knows of Python projects: what could be better in them, changes, and how these are judged.
 
 The fixers propose mechanical changes for slow places that a benchmark reaches, and for failing tests. A
 missing check has no fixer: what is right there is not to be read off the code, so it is only listed.
@@ -83,24 +83,20 @@ async def _mended(
         kept: list[Repair] = []
         with suppress(BoxError):
             try:
-                kept = await repair_tests(
-                    boxes, asked.tree, project, tests, sources, some, asked.rng, seen.suite_s,
-                    asked.seconds / _REASONS,
-                )  # fmt: skip
+                most_s = asked.seconds / _REASONS
+                kept = await repair_tests(boxes, asked.tree, seen, sources, some, asked.rng, most_s)
             except SlowError as error:
                 late = f"{some[0]}: {error}"
         for change in kept:
             left = [name for name in left if name not in change.mends]
-            proposals.append(
-                Proposal(
-                    f"{change.path}:{change.line} {change.words}",
-                    "fixer:repair",
-                    {project.path(change.path): change.text},
-                    why=f"with it {change.mends[0]} passes and nothing that passed fails; "
-                    f"{len(kept)} of at most {change.tried} changes tried did that",
-                    answers=tuple(failing[name] for name in change.mends if name in failing),
-                )
+            what, files = (
+                f"{change.path}:{change.line} {change.words}",
+                {project.path(change.path): change.text},
             )
+            why = f"with it {change.mends[0]} passes and nothing that passed fails; "
+            why += f"{len(kept)} of at most {change.tried} changes tried did that"
+            answers = tuple(failing[name] for name in change.mends if name in failing)
+            proposals.append(Proposal(what, "fixer:repair", files, why=why, answers=answers))
         if not left:
             break
     return proposals, late
@@ -108,47 +104,99 @@ async def _mended(
 
 _KEPT = 6
 """States of projects that are remembered."""
-_KINDS = (ComponentKind.PROJECT, ComponentKind.MODULE, ComponentKind.TOOL)
-Policy = Callable[[], SandboxPolicy]
-"""What programs may do in the workspace now."""
 
 
-class ProjectExaminer:
-    """Runs a project's tests and benchmarks once for each state of its files, whoever asks.
+class PythonProjects:
+    """Audits the workspace's Python projects, proposes mechanical changes of them and makes their suites.
+
+    A project's tests and benchmarks are run once for each state of its files, whoever asks.
 
     Args:
-        policy: of the sandbox.
+        workspace: the workspace's directory.
+        policy: what programs may do in the workspace now.
+        held_out: the directory with held-out tests by project, `.pilothouse/held_out` of the workspace.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    name = "fixers"
+
+    def __init__(self, workspace: Path, policy: Callable[[], SandboxPolicy], held_out: Path) -> None:
+        self._workspace, self._policy, self._held_out = workspace, policy, held_out
         self._seen: dict[tuple[str, str], ExaminedProject] = {}
 
-    async def boxes(self) -> Boxes:
-        """Where programs are run.
+    def fits(self, component: Component) -> bool:
+        """Projects, modules and tools."""
+        return component.kind in (ComponentKind.PROJECT, ComponentKind.MODULE, ComponentKind.TOOL)
 
-        Raises:
-            BoxError: there is no jail that the policy is content with.
-        """
-        return await asyncio.to_thread(Boxes, None, self._policy())
+    proposes = fits
 
-    async def at(self, tree: Path, component: Component) -> ExaminedProject | None:
-        """The project that a component is or belongs to, as it was looked at; None where there is none.
+    async def _examined(self, tree: Path, component: Component) -> tuple[Boxes, ExaminedProject | None]:
+        """Where programs are run, and a component's project as it was looked at; None where there is none.
 
         Raises:
             BoxError: nothing can be run.
         """
-        boxes = await self.boxes()
+        boxes = await asyncio.to_thread(Boxes, None, self._policy())
         project = await asyncio.to_thread(project_of, tree, component)
         if project is None:
-            return None
+            return boxes, None
         key = (project.id, await asyncio.to_thread(_state, tree / project.directory))
         if key not in self._seen:
             seen = await examine_project(boxes, tree, project)
             while len(self._seen) >= _KEPT:
                 del self._seen[next(iter(self._seen))]
             self._seen[key] = seen
-        return self._seen[key]
+        return boxes, self._seen[key]
+
+    async def components(self) -> Sequence[Component]:
+        """Every project and each of its modules, and every tool."""
+        return await asyncio.to_thread(lambda: [*projects(self._workspace), *tools(self._workspace)])
+
+    async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
+        """What could be better in a project or module.
+
+        Raises:
+            AuditUnavailable: its programs cannot be run here.
+        """
+        progress.tell(0, 1, f"running the tests and benchmarks of {component.id}")
+        try:
+            boxes, seen = await self._examined(tree, component)
+        except BoxError as error:
+            raise AuditUnavailable(str(error)) from error
+        findings = await findings_of_examined(tree, component, seen, boxes) if seen is not None else []
+        progress.tell(1, 1, f"{len(findings)} findings")
+        return findings
+
+    async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
+        """Changes, the most promising first; they cost nothing."""
+        try:
+            boxes, seen = await self._examined(asked.tree, asked.component)
+        except BoxError as error:
+            raise NothingProposed(str(error)) from error
+        return await mechanical_proposals(asked, seen, boxes) if seen is not None else ()
+
+    def roots(self, component: Component) -> tuple[str, ...]:
+        """The project's directory."""
+        return ("/".join(component.paths[0].split("/")[:2]),)
+
+    async def sets(self, component: Component, workspace: Path) -> Mapping[str, str]:
+        """What is asked, in words by split, by the names in the files; nothing is run."""
+        return await asyncio.to_thread(estimate_checks, workspace, component, self._held_out)
+
+    async def make(self, component: Component, before: Path, seed: int) -> Suite:
+        """The suite of a project, from the tree as it is before any change; see `engine.improve.code.suite`.
+
+        Raises:
+            JobRefused: it cannot be judged; the message says why.
+            NotJudged: it is a tool with nothing beside it that could show a change to be better.
+        """
+        try:
+            boxes, seen = await self._examined(before, component)
+            return await project_suite(
+                before, component, boxes=boxes, seed=seed, held_out=self._held_out, seen=seen
+            )
+        except (BoxError, OSError) as error:
+            lacking = NotJudged if component.kind is ComponentKind.TOOL else JobRefused
+            raise lacking(f"{component.id} cannot be judged: {error}") from error
 
 
 def _state(top: Path) -> str:
@@ -161,109 +209,3 @@ def _state(top: Path) -> str:
             held = str(error)
         digest.update(f"{path}\0{held}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-class CodeAuditor:
-    """Knows the workspace's Python projects, and finds what could be better in them.
-
-    Args:
-        workspace: the workspace's directory.
-        looking: runs what is to be run.
-    """
-
-    name = "code"
-
-    def __init__(self, workspace: Path, looking: ProjectExaminer) -> None:
-        self._workspace, self._looking = workspace, looking
-
-    async def components(self) -> Sequence[Component]:
-        """Every project and each of its modules, and every tool."""
-
-        def listed() -> list[Component]:
-            return [*projects(self._workspace), *tools(self._workspace)]
-
-        return await asyncio.to_thread(listed)
-
-    def fits(self, component: Component) -> bool:
-        """Projects, modules and tools."""
-        return component.kind in _KINDS
-
-    async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
-        """What could be better in a project or module; nothing for other components.
-
-        Raises:
-            AuditUnavailable: its programs cannot be run here.
-        """
-        progress.tell(0, 1, f"running the tests and benchmarks of {component.id}")
-        try:
-            boxes = await self._looking.boxes()
-            seen = await self._looking.at(tree, component)
-        except BoxError as error:
-            raise AuditUnavailable(str(error)) from error
-        findings = await findings_of_examined(tree, component, seen, boxes) if seen is not None else []
-        progress.tell(1, 1, f"{len(findings)} findings")
-        return findings
-
-
-class MechanicalFixers:
-    """Proposes mechanical changes of Python projects; see `engine.improve.code.plugin`."""
-
-    name = "fixers"
-
-    def __init__(self, looking: ProjectExaminer) -> None:
-        self._looking = looking
-
-    def fits(self, component: Component) -> bool:
-        """Projects, modules and tools."""
-        return component.kind in _KINDS
-
-    async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
-        """Changes, the most promising first; they cost nothing."""
-        try:
-            boxes = await self._looking.boxes()
-            seen = await self._looking.at(asked.tree, asked.component)
-        except BoxError as error:
-            raise NothingProposed(str(error)) from error
-        return await mechanical_proposals(asked, seen, boxes) if seen is not None else ()
-
-
-class ProjectSuites:
-    """Says how Python projects are judged; see `engine.improve.code.suite`.
-
-    Args:
-        looking: runs what is to be run.
-        held_out: the directory with held-out tests by project, `.pilothouse/held_out` of the workspace.
-    """
-
-    def __init__(self, looking: ProjectExaminer, held_out: Path) -> None:
-        self._looking, self._held_out = looking, held_out
-
-    def fits(self, component: Component) -> bool:
-        """Projects, modules and tools."""
-        return component.kind in _KINDS
-
-    def roots(self, component: Component) -> tuple[str, ...]:
-        """The project's directory."""
-        return ("/".join(component.paths[0].split("/")[:2]),)
-
-    async def sets(self, component: Component, workspace: Path) -> Mapping[str, str]:
-        """What is asked, in words by split, by the names in the files; nothing is run."""
-        return await asyncio.to_thread(estimate_checks, workspace, component, self._held_out)
-
-    async def make(self, component: Component, before: Path, seed: int) -> Suite:
-        """The suite of a project, from the tree as it is before any change.
-
-        Raises:
-            JobRefused: it cannot be judged; the message says why.
-            NotJudged: it is a tool with nothing beside it that could show a change to be better.
-        """
-        try:
-            boxes = await self._looking.boxes()
-            seen = await self._looking.at(before, component)
-            suite = await project_suite(
-                before, component, boxes=boxes, seed=seed, held_out=self._held_out, seen=seen
-            )
-        except (BoxError, OSError) as error:
-            lacking = NotJudged if component.kind is ComponentKind.TOOL else JobRefused
-            raise lacking(f"{component.id} cannot be judged: {error}") from error
-        return suite

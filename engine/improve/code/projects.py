@@ -85,17 +85,15 @@ def tools(root: Path) -> list[Component]:
     components = []
     for name in _python_in(root / SANDBOX / TOOLS):
         path, stem = f"{SANDBOX}/{TOOLS}/{name}", PurePosixPath(name).stem
-        if (
-            path in taken
-            or is_test(name)
-            or is_bench(name)
-            or f"{TOOLS}/{stem}" in {name.id for name in known}
-        ):
+        ident, tests = f"{TOOLS}/{stem}", is_test(name) or is_bench(name)
+        if path in taken or tests or ident in {project.id for project in known}:
             continue
-        title = f"the tool {path}, written in the workspace"
-        aliases = (stem, f"{stem} tool", f"{stem}_tool", path)
+        title, aliases = (
+            f"the tool {path}, written in the workspace",
+            (stem, f"{stem} tool", f"{stem}_tool", path),
+        )
         components.append(
-            Component(f"{TOOLS}/{stem}", ComponentKind.TOOL, title, (path,), _TOOL_MEASURE, aliases=aliases)
+            Component(ident, ComponentKind.TOOL, title, (path,), _TOOL_MEASURE, aliases=aliases)
         )
     return components
 
@@ -111,21 +109,15 @@ def _python_in(directory: Path) -> list[str]:
 
 def _tool(root: Path, component: Component) -> Project | None:
     """A tool as a project of one module, with the tests and benchmarks that name or import it."""
-    directory = f"{SANDBOX}/{TOOLS}"
-    (path,) = component.paths
-    inside = path.removeprefix(f"{directory}/")
-    if not path.startswith(f"{directory}/") or not (root / path).is_file():
+    whole, (path,) = _project(root, TOOLS), component.paths
+    inside = whole.inside(path)
+    if inside == path or not (root / path).is_file():
         return None
-    whole = _project(root, TOOLS)
-    mine = [name for name in (*whole.tests, *whole.benches) if _is_about(root / whole.path(name), inside)]
-    return Project(
-        component.id,
-        directory,
-        (inside,),
-        tuple(name for name in whole.tests if name in mine),
-        tuple(name for name in whole.benches if name in mine),
-        alone=True,
+    tests, benches = (
+        tuple(name for name in names if _is_about(root / whole.path(name), inside))
+        for names in (whole.tests, whole.benches)
     )
+    return Project(component.id, whole.directory, (inside,), tests, benches, alone=True)
 
 
 def _is_about(file: Path, tool: str) -> bool:
@@ -145,9 +137,8 @@ def project_of(root: Path, component: Component) -> Project | None:
     if component.kind is ComponentKind.TOOL:
         return _tool(root, component)
     for project in find_projects(root):
-        if project.id == component.id or any(
-            project.path(module) in component.paths for module in project.modules
-        ):
+        modules = map(project.path, project.modules)
+        if project.id == component.id or any(module in component.paths for module in modules):
             return project
     return None
 
@@ -243,11 +234,6 @@ def _without_init(parts: list[str]) -> list[str]:
     return parts[:-1] if parts and parts[-1] == "__init__" else parts
 
 
-def import_paths(root: Path, project: Project) -> list[str]:
-    """Directories, from the project's own, that its modules are imported from."""
-    return list(dict.fromkeys(module_name(project, root, path)[1] for path in project.modules)) or ["."]
-
-
 class SlowError(BoxError):
     """Tests took longer than they may."""
 
@@ -264,7 +250,7 @@ Tests = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ProjectInBox:
-    """How a project is run; see `engine.improve.suite.BoxedSuite`."""
+    """How a project is run; see `engine.improve.ports.BoxedSuite`."""
 
     root: str
     imports: tuple[str, ...]
@@ -274,7 +260,7 @@ class ProjectInBox:
     @classmethod
     def of(cls, root: Path, project: Project) -> ProjectInBox:
         """How a project below a root is run."""
-        imports = dict.fromkeys((".", *import_paths(root, project)))
+        imports = dict.fromkeys((".", *(module_name(project, root, path)[1] for path in project.modules)))
         packages = map(Path, library_directories(root, project))
         plugins = tuple(_plugins(root, project))
         return cls(project.directory or ".", tuple(imports), tuple(packages), plugins)
@@ -361,18 +347,6 @@ async def run_tests(
     if why or not isinstance(tests, dict):
         raise BoxError(f"the tests gave nothing: {clean_line(why, limit=300)}")
     return {test: {**entry, "outcome": test_outcome(entry.get("phases"))} for test, entry in tests.items()}
-
-
-async def call_functions(
-    box: Box, calls: Sequence[tuple[str, tuple[Any, ...]]], call_s: float, limit_s: float
-) -> list[dict[str, Any]]:
-    """The answers to calls of functions, each named as `module:name`, in their order; none where it failed.
-
-    Each answer has `value` or, as a class's name, `raises`, and the `arguments` as they are afterwards.
-    """
-    question = {"calls": [(target, given, {}, False) for target, given in calls], "call_s": call_s}
-    answers = (await box.put(question, limit_s)).said.get("answers")
-    return answers if isinstance(answers, list) and len(answers) == len(calls) else []
 
 
 _PLUGINS = (("asyncio", "pytest_asyncio.plugin"), ("anyio", "anyio.pytest_plugin"))

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.offload import in_thread
+from engine.improve.code.findings import ExaminedProject
 from engine.improve.code.mutations import Mutation, guards, mutations
-from engine.improve.code.projects import Project, SlowError, Tests, project_box, run_tests
+from engine.improve.code.projects import SlowError, Tests, project_box, run_tests
 from engine.improve.code.source import Edit, Source, used_names
 from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
 from engine.value import dataclass
@@ -40,11 +41,8 @@ def suspiciousness(tests: Mapping[str, Mapping[str, Any]], failing: Collection[s
         count = bad if test in failing else good if result["outcome"] == "passed" else None
         if count is not None:
             count.update((path, line) for path, lines in result.get("lines", {}).items() for line in lines)
-    return {
-        place: times / math.sqrt(len(failing) * (times + good[place]))
-        for place, times in bad.items()
-        if times
-    }
+    every = len(failing)
+    return {place: times / math.sqrt(every * (times + good[place])) for place, times in bad.items() if times}
 
 
 def alike(tests: Tests, failing: Sequence[str]) -> list[str]:
@@ -92,12 +90,10 @@ class Repair:
 async def repair_tests(
     boxes: Boxes,
     root: Path,
-    project: Project,
-    tests: Tests,
+    seen: ExaminedProject,
     sources: Mapping[str, Source],
     failing: Sequence[str],
     rng: random.Random,
-    suite_s: float,
     processor_s: float = math.inf,
 ) -> list[Repair]:
     """Changes that make tests pass, those that mend most first; empty when none of those tried does.
@@ -105,18 +101,17 @@ async def repair_tests(
     Args:
         boxes: makes the boxes that changes are tried in.
         root: the directory that paths count from.
-        project: the project.
-        tests: the results of its tests, with the lines of each; from the same tree.
+        seen: the project as it was examined in the same tree.
         sources: the modules that may be changed, by path from the project's directory.
         failing: ids of tests that fail for one reason; the one that runs fewest lines is tried first.
         rng: breaks ties.
-        suite_s: processor seconds that all tests took.
         processor_s: what all trials may take.
 
     Raises:
         SlowError: no change helps, and some took too long to say so.
         BoxError: nothing could be run.
     """
+    project, tests, suite_s = seen.project, seen.tests, seen.suite_s
     suspects = suspiciousness(tests, failing)
     for place in _near_crashes(tests, sources, failing):
         suspects[place] = max(suspects.get(place, 0.0), _CRASHED)
@@ -132,12 +127,12 @@ async def repair_tests(
     held = {test for test, entry in tests.items() if entry["outcome"] == "passed"}
 
     async def tried(box: Box, files: Mapping[str, str]) -> set[str]:
-        seen: Tests = {first: {"outcome": "passed"}}
+        done: Tests = {first: {"outcome": "passed"}}
         for names, usual_s in (([first], tests[first].get("seconds", suite_s)), (project.asked, suite_s)):
-            if seen.get(first, {}).get("outcome") == "passed":
+            if done.get(first, {}).get("outcome") == "passed":
                 most_s = _LEAST_S + usual_s
-                seen = await run_tests(box, names, files=files, limit_s=_ASLEEP * most_s, processor_s=most_s)
-        return {test for test, entry in seen.items() if entry["outcome"] == "passed"}
+                done = await run_tests(box, names, files=files, limit_s=_ASLEEP * most_s, processor_s=most_s)
+        return {test for test, entry in done.items() if entry["outcome"] == "passed"}
 
     async def try_some() -> None:
         async with project_box(boxes, root, project, limits=_LIMITS) as box:

@@ -65,7 +65,7 @@ def _call(source: Source, owner: Function, node: ast.Call) -> Iterator[Rewrite]:
         yield Slowness.COPY, node, [source.replace(node, source.of(node.args[0]))]
     elif function in ("sorted", "list", "set", "tuple") and node.args and around:
         yield from _ahead(source, owner, node, around)
-    elif function == "re.compile" and _known_before(source, owner, node):
+    elif function == "re.compile" and used_names(node) <= _bound_before(source, owner):
         name = f"_{owner.name.strip('_').upper()}_PATTERN"
         name += str(source.text.count(name) or "")
         made = source.ahead(owner, f"{name} = {source.of(node)}\n\n\n")
@@ -78,20 +78,18 @@ def _call(source: Source, owner: Function, node: ast.Call) -> Iterator[Rewrite]:
         yield Slowness.SCAN, node, [source.replace(node, text)]
 
 
-def _known_before(source: Source, owner: Function, node: ast.Call) -> bool:
-    """Whether the module binds all that a call uses before a function of its own begins."""
-    local = stored_names(owner) | {parameter.arg for parameter in parameters(owner)}
-    there = {name for place in source.tree.body if place.lineno < owner.lineno for name in _bound(place)}
-    return not used_names(node) & local and used_names(node) <= there
-
-
-def _bound(place: ast.stmt) -> set[str]:
-    """The names that a statement of a module binds."""
-    if isinstance(place, (ast.Import, ast.ImportFrom)):
-        return {(name.asname or name.name).partition(".")[0] for name in place.names}
-    if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return {place.name}
-    return stored_names(place)
+def _bound_before(source: Source, owner: Function) -> set[str]:
+    """The names that the module binds before a function of its own begins, and the function does not."""
+    bound: set[str] = set()
+    for place in source.tree.body:
+        if place.lineno < owner.lineno:
+            if isinstance(place, (ast.Import, ast.ImportFrom)):
+                bound |= {(name.asname or name.name).partition(".")[0] for name in place.names}
+            elif isinstance(place, (Function, ast.ClassDef)):
+                bound.add(place.name)
+            else:
+                bound |= stored_names(place)
+    return bound - stored_names(owner) - {parameter.arg for parameter in parameters(owner)}
 
 
 def _only_looks(source: Source, node: ast.Call, above: ast.AST) -> bool:
@@ -152,15 +150,15 @@ def _looked_up(source: Source, function: str, node: ast.Call) -> str:
     items = node.args[0] if node.args else None
     if not isinstance(items, ast.GeneratorExp) or len(items.generators) != 1:
         return ""
-    where, names = items.generators[0].iter, ast.unparse(items.generators[0].target)
-    conditions = [items.elt] if function == "any" else items.generators[0].ifs
-    match conditions:
+    (loop,) = items.generators
+    where, names = loop.iter, ast.unparse(loop.target)
+    match [items.elt, *loop.ifs] if function == "any" else loop.ifs:
         case [ast.Compare(left, [ast.Eq()], [right])]:
             name = names.strip("()").partition(",")[0]
             other = right if isinstance(left, ast.Name) and left.id == name else left
         case _:
             return ""
-    if name in used_names(other) or (function == "any" and items.generators[0].ifs):
+    if name in used_names(other):
         return ""
     match function, items.elt, where:
         case "next", ast.Name(value), ast.Call(ast.Attribute(table, "items")) if len(node.args) == 2:
@@ -178,11 +176,8 @@ def _looked_up(source: Source, function: str, node: ast.Call) -> str:
 
 def _cached(source: Source, owner: Function) -> Iterator[Rewrite]:
     """A cache for a function that calls itself more than once with what it may have had before."""
-    again = [
-        node
-        for node in ast.walk(owner)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == owner.name
-    ]
+    calls = [node for node in ast.walk(owner) if isinstance(node, ast.Call)]
+    again = [node for node in calls if ast.unparse(node.func) == owner.name]
     changes = any(isinstance(node, (ast.Yield, ast.YieldFrom, ast.Global)) for node in ast.walk(owner))
     if len(again) > 1 and not changes and not owner.decorator_list and owner in source.tree.body:
         imports = [node for node in source.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]

@@ -64,10 +64,17 @@ def slow_places(source: Source) -> list[SlowPlace]:
 
 
 def _places(source: Source, function: str, owner: Function) -> Iterator[SlowPlace]:
-    nodes = list(_own(owner))
+    nodes: list[ast.AST] = list(owner.body)  # without those of functions within it
+    for node in nodes:
+        if not isinstance(node, (Function, ast.Lambda)):
+            nodes.extend(ast.iter_child_nodes(node))
     bindings = list(_bindings(nodes))
     lists = _lists(owner, bindings)
-    texts = {name for name, value in bindings if _is_text(value)}
+    texts = {
+        name
+        for name, value in bindings
+        if isinstance(value, ast.JoinedStr) or isinstance(getattr(value, "value", None), str)
+    }
     for node in nodes:
         match node:
             case ast.Compare(ops=[*_, ast.In() | ast.NotIn()], comparators=[*_, ast.Name(name)]):
@@ -81,37 +88,20 @@ def _places(source: Source, function: str, owner: Function) -> Iterator[SlowPlac
             yield SlowPlace(kind, function, name, node.lineno, depth, node, owner)
 
 
-def _own(owner: Function) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions within it."""
-    waiting: list[ast.AST] = list(owner.body)
-    for node in waiting:
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
 Binding = tuple[str, ast.expr | None]
 """A name with what is assigned to it; None for what a loop or another construct binds."""
 
 
 def _lists(owner: Function, bindings: Sequence[Binding]) -> set[str]:
     """Names that hold lists wherever they are bound in a function."""
-    given = [parameter.arg for parameter in parameters(owner)]
-    lists = {name: True for name in given if _kind_of(owner, name).lower().startswith("list")}
+    given = {parameter.arg for parameter in parameters(owner)}
+    lists = {name for name in given if _kind_of(owner, name).lower().startswith("list")}
+    lists |= {name for name, _ in bindings}
     for name, value in bindings:
-        lists[name] = lists.get(name, True) and _is_list(value)
-    return {name for name, holds in lists.items() if holds}
-
-
-def _is_list(value: ast.expr | None) -> bool:
-    match value:
-        case ast.List() | ast.ListComp() | ast.Call(ast.Name("list" | "sorted")):
-            return True
-    return False
-
-
-def _is_text(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.JoinedStr) or isinstance(getattr(value, "value", None), str)
+        made = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("list", "sorted")
+        if not made and not isinstance(value, ast.List | ast.ListComp):
+            lists.discard(name)
+    return lists
 
 
 def _bindings(nodes: Sequence[ast.AST]) -> Iterator[Binding]:
@@ -141,11 +131,13 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
     """A set beside the list, which is asked instead of it."""
     beside = _free_name(place, f"{place.name}_set")
     outer = _outer_loop(source, place)
-    asked = [node for node in ast.walk(outer) if _asks(node, place.name)]
-    edits = [source.replace(node.comparators[-1], beside) for node in asked if isinstance(node, ast.Compare)]
+    compared = [node for node in ast.walk(outer) if isinstance(node, ast.Compare) and len(node.ops) == 1]
+    asked = [node for node in compared if getattr(node.comparators[0], "id", "") == place.name]
+    asked = [node for node in asked if isinstance(node.ops[0], ast.In | ast.NotIn)]
+    edits = [source.replace(node.comparators[0], beside) for node in asked]
     statements = [node for node in ast.walk(outer) if isinstance(node, ast.stmt)]
     appends = [node for node in statements if _appends(source, node, place.name)]
-    items = [node.left for node in asked if isinstance(node, ast.Compare)]
+    items = [node.left for node in asked]
     items += [node.value.args[0] for node in appends]  # type: ignore[attr-defined]
     kind = "set" if all(_has_hash(source, place.owner, item) for item in items) else _MEMBERS
     if place.name not in stored_names(outer):
@@ -156,7 +148,10 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
         return []
     else:
         edits += growing
-    return edits + _members_class(source, place, kind)
+    defined = {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
+    if kind == _MEMBERS and _MEMBERS not in defined:  # before what uses it first
+        edits.append(source.ahead(place.owner, _MEMBERS_CLASS))
+    return edits
 
 
 _HASHED = frozenset({"str", "int", "float", "bool", "bytes", "complex"})
@@ -184,13 +179,6 @@ _MEMBERS_CLASS = '''class _Members:
 
 
 '''
-
-
-def _members_class(source: Source, place: SlowPlace, kind: str) -> list[Edit]:
-    """The class that answers instead of a list, before what uses it first."""
-    defined = {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
-    needed = kind == _MEMBERS and _MEMBERS not in defined
-    return [source.ahead(place.owner, _MEMBERS_CLASS)] if needed else []
 
 
 def _has_hash(source: Source, owner: Function, item: ast.expr) -> bool:
@@ -234,7 +222,7 @@ def _growing_set(
     place: SlowPlace,
     outer: ast.stmt,
     appends: list[ast.stmt],
-    asked: list[ast.AST],
+    asked: list[ast.Compare],
     beside: str,
     kind: str,
 ) -> list[Edit]:
@@ -245,7 +233,7 @@ def _growing_set(
     inside = set(ast.walk(outer))
     if not isinstance(start, (ast.Assign, ast.AnnAssign)) or start in inside or not appends:
         return []
-    known = {node.comparators[-1] for node in asked if isinstance(node, ast.Compare)}
+    known = {node.comparators[0] for node in asked}
     known |= {node.value.func.value for node in appends}  # type: ignore[attr-defined]
     empty = isinstance(start.value, ast.List) and not start.value.elts
 
@@ -269,13 +257,6 @@ _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
 
 def _uses(tree: ast.AST, name: str) -> list[ast.Name]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
-
-
-def _asks(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(where)]):
-            return where == name
-    return False
 
 
 def _appends(source: Source, node: ast.AST, name: str) -> bool:
@@ -303,8 +284,9 @@ def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
     outer = _outer_loop(source, place)
     if not isinstance(outer, LOOPS) or outer.orelse:
         return []
-    grown = [node for node in ast.walk(outer) if isinstance(node, ast.AugAssign) and _grows(node, place.name)]
     uses = _uses(outer, place.name)
+    grown = [node for node in ast.walk(outer) if isinstance(node, ast.AugAssign) and node.target in uses]
+    grown = [node for node in grown if isinstance(node.op, ast.Add)]
     if len(uses) != len(grown) or any(isinstance(node, (ast.Yield, ast.Await)) for node in ast.walk(outer)):
         return []
     pieces = _free_name(place, f"{place.name}_pieces")
@@ -314,10 +296,6 @@ def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
         source.before(outer, f"{pieces} = [{place.name}]"),
         source.after(outer, f'{place.name} = "".join({pieces})'),
     ]
-
-
-def _grows(node: ast.AugAssign, name: str) -> bool:
-    return isinstance(node.op, ast.Add) and getattr(node.target, "id", "") == name
 
 
 def _outer_loop(source: Source, place: SlowPlace) -> ast.stmt:

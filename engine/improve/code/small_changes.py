@@ -21,7 +21,7 @@ from typing import Any
 from engine.improve.code.findings import ExaminedProject
 from engine.improve.code.mutations import mutations
 from engine.improve.code.projects import project_box, run_tests
-from engine.improve.code.source import Function, Source, called_name, defaults_of, parse_source
+from engine.improve.code.source import Source, called_name, defaults_of, parse_source
 from engine.improve.judge.box import BoxError, Boxes
 
 _MOST, _FEWEST, _SPARED = 24, 5, 0.2
@@ -37,16 +37,19 @@ _TEST_S, _HELD = 3.0, 60
 _ORDINARY = (None, True, False, 0, 1, -1, 2, "")
 _BRINGS = (
     *(ast.Call, ast.If, ast.IfExp, ast.Try, ast.For, ast.While, ast.With, ast.Match, ast.Lambda),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.comprehension, ast.JoinedStr),
     *(
-        ast.FunctionDef,
-        ast.AsyncFunctionDef,
-        ast.ClassDef,
-        ast.comprehension,
-        ast.JoinedStr,
         ast.Dict,
         ast.Set,
+        ast.List,
+        ast.Tuple,
+        ast.Import,
+        ast.ImportFrom,
+        ast.Global,
+        ast.Nonlocal,
+        ast.Delete,
+        ast.Starred,
     ),
-    *(ast.List, ast.Tuple, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Starred),
 )
 Pair = tuple[ast.AST | None, ast.AST | None]
 
@@ -177,12 +180,15 @@ def _default_elsewhere(
         return False
     owner = _owner(new, after)
     function = next((function for name, function in new.functions if name == owner), None)
-    parameter = _defaults(function).get(after) if function is not None else None
+    mine = defaults_of(function.args) if function is not None else []
+    names: dict[ast.AST, str] = {node: name for name, node in mine}
     given = [
-        _given(other).get(parameter)
+        ast.dump(node)
         for where, source in sources.items()
         for name, other in source.functions
-        if parameter and (where, name) != (path, owner)
+        if (where, name) != (path, owner)
+        for parameter, node in defaults_of(other.args)
+        if parameter == names.get(after)
     ]
     old = ast.dump(before) if before is not None else ""
     return ast.dump(after) in given and old not in given
@@ -192,15 +198,6 @@ def _owner(source: Source, node: ast.AST) -> str:
     """The innermost function that a node stands in."""
     inside = [(name, function) for name, function in source.functions if node in set(ast.walk(function))]
     return min(inside, key=lambda entry: sum(1 for _ in ast.walk(entry[1])))[0] if inside else ""
-
-
-def _defaults(function: Function) -> dict[ast.AST, str]:
-    """The names of parameters by the node of their default."""
-    return {node: name for name, node in defaults_of(function.args)}
-
-
-def _given(function: Function) -> dict[str, str]:
-    return {name: ast.dump(node) for node, name in _defaults(function).items()}
 
 
 class _Plain(ast.NodeTransformer):

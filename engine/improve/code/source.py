@@ -109,11 +109,7 @@ class Source:
             pieces += [self.text[at : edit.start], edit.text]
             at = edit.end
         text = "".join([*pieces, self.text[at:]])
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
-            return None
-        return text
+        return text if parse_source(text) is not None else None
 
     @cached_property
     def functions(self) -> list[tuple[str, Function]]:
@@ -131,17 +127,12 @@ class Source:
         here, above = node, self.parents.get(node)
         while above is not None and here is not within:
             once = isinstance(above, (ast.For, ast.AsyncFor)) and here in (above.iter, *above.orelse)
-            if isinstance(above, (*LOOPS, *COMPREHENSIONS)) and not once and not self._first(above, here):
+            if isinstance(above, COMPREHENSIONS):  # the iterable of the first generator is evaluated once
+                once = here is above.generators[0] and not above.generators[0].ifs
+            if isinstance(above, (*LOOPS, *COMPREHENSIONS)) and not once:
                 loops.append(above)
             here, above = above, self.parents.get(above)
         return loops[::-1]
-
-    @staticmethod
-    def _first(above: ast.AST, here: ast.AST) -> bool:
-        """Whether this is a comprehension's first generator, whose iterable is evaluated once."""
-        return (
-            isinstance(above, COMPREHENSIONS) and here is above.generators[0] and not above.generators[0].ifs
-        )
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The statement that a node is in."""
@@ -152,7 +143,7 @@ class Source:
 
 def _functions(node: ast.AST, above: str) -> Iterator[tuple[str, Function]]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(child, Function):
             yield f"{above}{child.name}", child
             yield from _functions(child, f"{above}{child.name}.")
         elif isinstance(child, ast.ClassDef):
@@ -197,12 +188,8 @@ def stored_names(node: ast.AST) -> set[str]:
             names.add(child.id)
         elif isinstance(child, (ast.Subscript, ast.Attribute)) and not isinstance(child.ctx, ast.Load):
             names |= used_names(child.value)
-        elif (
-            called_name(child) in MUTATORS
-            and isinstance(child, ast.Call)
-            and isinstance(child.func, ast.Attribute)
-        ):
-            names |= used_names(child.func.value)
+        elif isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
+            names |= used_names(child.func.value) if child.func.attr in MUTATORS else set()
     return names
 
 
@@ -218,9 +205,7 @@ MUTATORS = frozenset(
 def shapes_of(source: Source) -> dict[str, str]:
     """Each function as a tree, by name; under no name what else the module says."""
     shapes = {name: ast.dump(function) for name, function in source.functions}
-    rest = [
-        node for node in source.tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
+    rest = [node for node in source.tree.body if not isinstance(node, Function)]
     classes = [node for node in rest if isinstance(node, ast.ClassDef)]
     shapes |= {node.name: ast.dump(node) for node in classes}
     shapes[""] = "\n".join(ast.dump(node) for node in rest if node not in classes)

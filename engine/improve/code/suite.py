@@ -14,7 +14,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,6 +30,7 @@ from engine.improve.code.findings import (
     driver_text,
     examine_project,
     growth_of,
+    read_sources,
 )
 from engine.improve.code.inputs import example_arguments
 from engine.improve.code.projects import (
@@ -68,45 +69,36 @@ _FORMAT = "drawn for each candidate 1"
 """Of what is asked; another one makes verdicts be given anew."""
 
 
-@dataclass(frozen=True)
-class ProjectSuite:
-    """The suite of one project; see `engine.improve.suite.BoxedSuite`."""
+@dataclass(frozen=True, kw_only=True)
+class ProjectSuite(ProjectInBox):
+    """The suite of one project; see `engine.improve.ports.BoxedSuite`."""
 
     key: str
-    root: str
-    imports: tuple[str, ...]
-    packages: tuple[Path, ...]
-    plugins: tuple[str, ...]
     measure: Measure | None
     asked: tuple[Check, ...]
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes]
     """Held-out tests, by path from the root that components count from; candidates never see them."""
-    driver: Mapping[str, bytes] = field(default_factory=dict)
-    owned: frozenset[str] = frozenset()
-    seen: ExaminedProject | None = field(default=None, repr=False, compare=False)
+    driver: Mapping[str, bytes]
+    owned: frozenset[str]
+    seen: ExaminedProject = field(repr=False, compare=False)
     """The project as it was examined, from which more is drawn once a candidate is known."""
-    benches: tuple[tuple[str, str], ...] = ()
+    benches: tuple[tuple[str, str], ...]
 
     def drawn(self, before: Path, after: Path, seed: str) -> list[Check]:
         """Sealed checks of what changed between two trees, and sizes for benchmarks; blocking."""
-        assert self.seen is not None
         rng = random.Random(f"sizes {seed}")
         timings = [
             check
             for number, bench in enumerate(self.benches)
             for check in _timings(number, bench, self.seen, rng, Split.SEALED, _SIZES_EACH)
         ]
-        known = known_arguments(self.seen)
-        return [
-            *timings,
-            *drawn_checks(before, after, self.seen, untrusted_functions(self.seen), known, seed),
-        ]
+        doubted, known = untrusted_functions(self.seen), known_arguments(self.seen)
+        return [*timings, *drawn_checks(before, after, self.seen, doubted, known, seed)]
 
     async def backed(
         self, boxes: Boxes | None, before: Path, after: Path, mended: Sequence[str], seed: str
     ) -> bool:
         """Whether the code around a small change shows that it mends rightly what it mends."""
-        assert self.seen is not None
         changed = {
             path: (source, new)
             for path, source in self.seen.sources.items()
@@ -181,34 +173,32 @@ async def project_suite(
     families = await in_thread(_held_out_families, files, seen)
     held_out_tests = await _held_out_tests(root, project, boxes, files)
     asked += [_test_check(seen, test, Split.SEALED, families) for test in held_out_tests]
-    benches = await in_thread(bench_functions, root, project)
+    benches = bench_functions(seen.bench_sources)
     for number, bench in enumerate(benches):
         asked += _timings(number, bench, seen, rng, Split.CHOOSE, 1)
     if not asked:
         raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
     inside = ProjectInBox.of(root, project)
-    suite = ProjectSuite(
-        "",
-        inside.root,
-        inside.imports,
-        inside.packages,
-        inside.plugins,
-        Measure.time() if benches else None,
-        tuple(asked),
-        {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()},
-        {project.path(DRIVER): driver_text(benches)} if benches else {},
-        frozenset(project.path(path) for path in (*project.tests, *project.benches)),
-        seen,
-        tuple(benches),
+    held = {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()}
+    driver = {project.path(DRIVER): driver_text(benches)} if benches else {}
+    key = (_FORMAT, tuple(asked), inside.root, inside.imports, inside.plugins)
+    return ProjectSuite(
+        **asdict(inside),
+        key=await in_thread(_key, root, project, repr(key), {**held, **driver}),
+        measure=Measure.time() if benches else None,
+        asked=tuple(asked),
+        files=held,
+        driver=driver,
+        owned=frozenset(project.path(path) for path in (*project.tests, *project.benches)),
+        seen=seen,
+        benches=tuple(benches),
     )
-    return await in_thread(_keyed, root, project, suite)
 
 
 def _held_out_families(files: Mapping[str, bytes], seen: ExaminedProject) -> dict[str, str]:
-    held = {
-        f"{HELD_OUT}/{name}": parse_source(data.decode("utf-8", "replace")) for name, data in files.items()
-    }
-    return test_families({path: source for path, source in held.items() if source}, seen)
+    texts = {f"{HELD_OUT}/{name}": data.decode("utf-8", "replace") for name, data in files.items()}
+    sources = {path: source for path, text in texts.items() if (source := parse_source(text))}
+    return test_families(sources, seen)
 
 
 def _tests_run(seen: ExaminedProject) -> list[str]:
@@ -239,17 +229,23 @@ def _timings(
     counted = f"{path}::{name}" in seen.steep or not seen.steep
     base = _base(seen.work.get(f"{path}::{name}", [])) if counted else SIZES[-1]
     sizes = [max(1, round(base * rng.uniform(*_SPREAD))) for _ in range(count)]
-    return [_timing(number, name, size, split, counted) for size in sizes]
+    return [
+        Check(
+            f"{name} of {size}", split, calls=tuple(Call(*call) for call in bench_calls(number, size)),
+            family=name, measured=counted, ready=1,
+        )
+        for size in sizes
+    ]  # fmt: skip
 
 
-def _keyed(root: Path, project: Project, suite: ProjectSuite) -> ProjectSuite:
-    """The suite with the hash of all that it is made of, the project's own tests and benchmarks among it."""
-    digest = hashlib.sha256(repr((_FORMAT, suite.asked, suite.root, suite.imports, suite.plugins)).encode())
-    for path, data in sorted({**suite.files, **suite.driver}.items()):
+def _key(root: Path, project: Project, asked: str, files: Mapping[str, bytes]) -> str:
+    """The hash of all that a suite is made of, the project's own tests and benchmarks among it."""
+    digest = hashlib.sha256(asked.encode())
+    for path, data in sorted(files.items()):
         digest.update(path.encode() + b"\0" + data)
     for path in sorted((*project.tests, *project.benches)):
         digest.update(path.encode() + b"\0" + read_bytes(root / project.path(path)))
-    return ProjectSuite(**{**vars(suite), "key": digest.hexdigest()})
+    return digest.hexdigest()
 
 
 def _held_out_files(root: Path, project: Project, held_out: Path | None) -> dict[str, bytes]:
@@ -272,7 +268,7 @@ def estimate_checks(root: Path, component: Component, held_out: Path | None) -> 
     texts = [read_bytes(root / project.path(path)) for path in project.tests]
     own = _named(texts, b"test_")
     held = _named(_held_out_files(root, project, held_out).values(), b"test_")
-    benches = len(bench_functions(root, project))
+    benches = len(bench_functions(read_sources(root, project, project.benches)))
     sizes = f" of each of {benches} benchmarks; " if benches else ""
     calls = "calls of what changed, drawn then and compared with the code before"
     return {
@@ -368,8 +364,3 @@ def _base(work: Sequence[int]) -> int:
     size = SIZES[len(work) - 1]
     growth = max(1, round(growth_of(work)))
     return round(min(_LARGEST, max(8, size * math.pow(_CALL_WORK / work[-1], 1 / growth))))
-
-
-def _timing(number: int, name: str, size: int, split: Split, counted: bool) -> Check:
-    calls = tuple(Call(*call) for call in bench_calls(number, size))
-    return Check(f"{name} of {size}", split, calls=calls, family=name, measured=counted, ready=1)

@@ -406,6 +406,12 @@ def files_of(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
             yield path.relative_to(tree).as_posix(), path.lstat()
 
 
+def tree_contents(root: Path) -> dict[str, bytes]:
+    """The regular files of a tree by path; blocking."""
+    regular = (path for path, status in files_of(root) if stat.S_ISREG(status.st_mode))
+    return {path: (root / path).read_bytes() for path in regular}
+
+
 def copy_tree(source: Path, target: Path) -> None:
     """Copy the regular files of a tree; links and anything else are left out."""
     target.mkdir(mode=0o700, parents=True, exist_ok=True)

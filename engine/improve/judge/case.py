@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.core.improvement import Gain, Ruling, Verdict
 from engine.core.text import clean_line
 from engine.improve.judge.box import BoxLimits
-from engine.improve.judge.changes import Change, Violation, unique_sentences
+from engine.improve.judge.changes import Change, Violation
 from engine.improve.judge.measurement import PairedRounds
 from engine.improve.judge.questions import RoundResult, SuiteAsker
 from engine.improve.judge.reach import added_reach
@@ -17,8 +17,8 @@ from engine.improve.judge.violations import contradicted, shown_right
 from engine.improve.ports import BoxedSuite, Check, Outcome, Split, Suite
 from engine.value import dataclass, field
 
-_NAMED = 5
-"""Checks that a reason names; of the others it says how many there are."""
+_BREACHES, _NAMED = 12, 5
+"""Breaches that a verdict lists, and checks that a reason names; of the others it says how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class Case:
     texts: dict[str, str] = field(default_factory=dict)
     unsteady: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    material: dict[str, bytes] = field(default_factory=dict)
+    """The suite's files that lie over the trees."""
     references: dict[tuple[Split, ...], RoundResult] = field(default_factory=dict)
     gain: Gain | None = None
     processor_s: float = 0.0
@@ -107,7 +109,7 @@ def take_outcomes(case: Case, rounds: PairedRounds, checks: Sequence[Check]) -> 
 
 def verdict_of(case: Case) -> Verdict:
     """What follows from all that was seen."""
-    problems = unique_sentences(case.breaches)
+    problems = list(dict.fromkeys(case.breaches))[:_BREACHES]
     reasons = [breach.sentence for breach in problems]
     gain = case.gain
     measure = case.suite.measure

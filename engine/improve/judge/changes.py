@@ -8,7 +8,6 @@ from __future__ import annotations
 import configparser
 import json
 import re
-import stat
 import tomllib
 from collections.abc import Callable
 from enum import StrEnum
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.improvement import Component, Proposal
-from engine.improve.judge.box import LEFT_OUT, files_of
+from engine.improve.judge.box import LEFT_OUT, files_of, tree_contents
 from engine.value import dataclass
 
 
@@ -52,11 +51,6 @@ class Violation:
         return f"{self.cheat}: {self.what}"
 
 
-def unique_sentences(breaches: list[Violation], most: int = 12) -> list[Violation]:
-    """Each sentence once, and of many only the first."""
-    return list(dict.fromkeys(breaches))[:most]
-
-
 STEERING = (
     *("conftest.py", "pytest.ini", ".pytest.ini", ".coveragerc", "sitecustomize.py", "usercustomize.py"),
     *("*.pth", "tox.ini", "noxfile.py"),
@@ -81,24 +75,16 @@ class Change:
 
 def difference(before: Path, after: Path) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Files that differ, and paths of the candidate that are no regular files and were not so before."""
-    old, odd_before = _contents(before)
-    new, odd_after = _contents(after)
+    old, new = map(tree_contents, (before, after))
     changes = [
         Change(path, old.get(path), new.get(path))
         for path in sorted(old.keys() | new.keys())
         if old.get(path) != new.get(path)
     ]
-    return tuple(changes), tuple(sorted(odd_after - odd_before))
-
-
-def _contents(tree: Path) -> tuple[dict[str, bytes], set[str]]:
-    files, odd = {}, set()
-    for path, status in files_of(tree):
-        if stat.S_ISREG(status.st_mode):
-            files[path] = (tree / path).read_bytes()
-        else:
-            odd.add(path)
-    return files, odd
+    was, odd = (
+        {path for path, _ in files_of(tree)} - files.keys() for tree, files in ((before, old), (after, new))
+    )
+    return tuple(changes), tuple(sorted(odd - was))
 
 
 def change_violations(
@@ -170,22 +156,16 @@ def _raised(change: Change) -> list[str]:
         return []
     raised = []
     for key in sorted(before.keys() | after.keys()):
-        old, new, parts = before.get(key), after.get(key), key.split(".")
-        if old == new:
-            continue
-        if any(_FIXED.fullmatch(part) for part in parts):
+        old: Any = before.get(key)
+        new: Any = after.get(key)
+        parts = key.split(".")
+        limits = any(map(_LIMITED.fullmatch, parts)) or _LIMIT.fullmatch(parts[-1])
+        lower = {type(old), type(new)} <= {int, float} and new <= old
+        if old != new and any(map(_FIXED.fullmatch, parts)):
             raised.append(f"{key} is a rule on what is allowed, from {old!r} to {new!r}")
-        elif key in before and _limits(parts) and not _lower(old, new):
+        elif old != new and key in before and limits and not lower:
             raised.append(f"{key} is a limit, from {old!r} to {'nothing' if new is None else repr(new)}")
     return raised
-
-
-def _limits(parts: list[str]) -> bool:
-    return any(map(_LIMITED.fullmatch, parts)) or bool(_LIMIT.fullmatch(parts[-1]))
-
-
-def _lower(old: Any, new: Any) -> bool:
-    return type(old) in (int, float) and type(new) in (int, float) and bool(new <= old)
 
 
 def _settings(path: str, data: bytes | None) -> dict[str, Any] | None:

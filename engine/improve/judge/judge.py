@@ -24,7 +24,7 @@ from engine.core.offload import in_thread
 from engine.improve.judge.box import BoxError, Boxes, files_of, material_of
 from engine.improve.judge.case import Case, JudgeBudget, set_apart, take_outcomes, unshown, verdict_of
 from engine.improve.judge.changes import change_violations
-from engine.improve.judge.measurement import FEWEST, hidden_work, measure_pairs, measured_gain
+from engine.improve.judge.measurement import FEWEST, answering_s, hidden_work, measure_pairs, measured_gain
 from engine.improve.judge.questions import RoundResult, SuiteAsker
 from engine.improve.judge.violations import (
     Canaries,
@@ -54,8 +54,6 @@ _REPEATED = 24
 """Checks that are asked again in all, each at least once: many that change at once are no chance."""
 _SLOWER, _SLOWER_S = 4, 0.015
 """Times what drawn calls took before, and seconds more, from which they are much slower."""
-_NAMED = 5
-"""Checks that a reason names; of the others it says how many there are."""
 
 
 class Judge:
@@ -116,7 +114,8 @@ class Judge:
         """
         budget = budget or JudgeBudget()
         budget = budget if seconds is None else replace(budget, processor_s=seconds)
-        await asyncio.to_thread(_made, self.store)
+        self.store.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.store.chmod(0o700)
         asker = self._asker(suite, budget)
         case = Case(before, after, suite, seed, budget, asker, sealed=sealed, allow=allow)
         for tree in (before, after):
@@ -166,9 +165,9 @@ class Judge:
         checks = _checks(case, splits)
         if not checks:
             return
-        material, birds, decoy = await in_thread(_laid, case, checks, splits)
+        case.material, birds, decoy = await in_thread(_laid, case, checks, splits)
         asked = [*checks, *birds.fails, *birds.holds]
-        old, new = await self._both(case, asked, material, case.seed, decoy)
+        old, new = await self._both(case, asked, case.seed, decoy)
         case.references[splits] = old
         new = case.asker.against(new, asked, old)
         case.breaches += detect_violations(old, new, self.store, case.suite.owns)
@@ -179,22 +178,15 @@ class Judge:
             case.old[check.id], case.new[check.id] = old.outcome(check.id), new.outcome(check.id)
             case.texts[check.id] = new.seen[check.id].report.text
         if not case.breaches:
-            await self._disguised(case, [check for check in checks if check.drawn], material, old, new)
-            await self._again(case, checks, material, old)
+            await self._disguised(case, [check for check in checks if check.drawn], old, new)
+            await self._again(case, checks, old)
         set_apart(case, checks)
 
     async def _both(
-        self,
-        case: Case,
-        asked: Sequence[Check],
-        material: Mapping[str, bytes],
-        seed: int,
-        decoy: Mapping[str, Any],
+        self, case: Case, asked: Sequence[Check], seed: int, decoy: Mapping[str, Any]
     ) -> tuple[RoundResult, RoundResult]:
         """What both trees say, side by side where the suite runs them in boxes."""
-        old, new = (
-            self._round(case, tree, asked, material, seed, decoy) for tree in (case.before, case.after)
-        )
+        old, new = (self._round(case, tree, asked, seed, decoy) for tree in (case.before, case.after))
         if case.asker.boxes is None:
             return await old, await new
         tasks = [asyncio.ensure_future(result) for result in (old, new)]
@@ -208,21 +200,15 @@ class Judge:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _round(
-        self,
-        case: Case,
-        tree: Path,
-        asked: Sequence[Check],
-        material: Mapping[str, bytes],
-        seed: int,
-        decoy: Mapping[str, Any],
+        self, case: Case, tree: Path, asked: Sequence[Check], seed: int, decoy: Mapping[str, Any]
     ) -> RoundResult:
         """What a tree says; a tree with the same files is asked the same once."""
         names = hash(repr(asked))  # drawn checks have the same ids with every candidate
-        laid = hash(frozenset(material.items()))
+        laid = hash(frozenset(case.material.items()))
         key = (case.digests[tree], case.suite.key, laid, names, seed, bool(decoy), case.budget.limits)
         done = self._known.pop(key, None)
         if done is None:
-            done = await case.asker.round(tree, asked, material, seed=seed, decoy=decoy)
+            done = await case.asker.round(tree, asked, case.material, seed=seed, decoy=decoy)
             case.processor_s += done.processor_s
         self._known[key] = done
         while len(self._known) > _KEPT:
@@ -230,19 +216,15 @@ class Judge:
         return done
 
     async def _disguised(
-        self,
-        case: Case,
-        checks: Sequence[Check],
-        material: Mapping[str, bytes],
-        reference: RoundResult,
-        new: RoundResult,
+        self, case: Case, checks: Sequence[Check], reference: RoundResult, new: RoundResult
     ) -> None:
         """Ask the candidate what was drawn a second time, elsewhere, at another time and in another order."""
         if checks:
-            done = await self._round(case, case.after, checks, material, case.seed + 104_729, {})
+            done = await self._round(case, case.after, checks, case.seed + 104_729, {})
             done = case.asker.against(done, checks, reference)
             for check in checks:
-                was, *now = (_taken(results, check) for results in (reference, new, done))
+                rounds = (reference, new, done)
+                was, *now = (answering_s(results.seen[check.id].told) for results in rounds)
                 if done.outcome(check.id) is not Outcome.HOLDS:
                     case.new[check.id] = done.outcome(check.id)
                     case.texts[check.id] = done.seen[check.id].report.text
@@ -252,15 +234,13 @@ class Judge:
                         f"{check.family} takes {min(now) * 1000:.0f} ms, not {was * 1000:.0f}"
                     )
 
-    async def _again(
-        self, case: Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
-    ) -> None:
+    async def _again(self, case: Case, checks: Sequence[Check], reference: RoundResult) -> None:
         """Take out what does not come out the same each time in the tree before."""
         changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
         times = max(1, min(case.budget.again, _REPEATED // max(1, len(changed)))) if case.sealed else 1
         for number in range(times if changed else 0):
             at = case.seed + ASKED_AGAIN * (number + 1)
-            rounds = await self._both(case, changed, material, at, {})
+            rounds = await self._both(case, changed, at, {})
             old, new = (case.asker.against(repeated, changed, reference) for repeated in rounds)
             for check in list(changed):
                 first, was = check.id, case.old[check.id]
@@ -278,12 +258,12 @@ class Judge:
         checks = [check for check in checks if case.old.get(check.id) is Outcome.HOLDS]
         if measure is None or not checks:
             return
-        material, _, _ = await in_thread(_laid, case, checks, splits)
+        case.material, _, _ = await in_thread(_laid, case, checks, splits)
         reference, rounds, most = case.references[splits], case.budget.rounds, case.budget.most
         if case.mended or not case.sealed:  # the gain is reported, and decides little
             rounds = most = min(rounds, FEWEST)
         measured = await measure_pairs(
-            case.asker, case.before, case.after, checks, material, measure,
+            case.asker, case.before, case.after, checks, case.material, measure,
             seed=case.seed, rounds=rounds, most=most, reference=reference,
             processor_s=max(1.0, case.budget.processor_s - case.processor_s),
         )  # fmt: skip
@@ -317,11 +297,6 @@ class Judge:
             os.close(end)
 
 
-def _made(store: Path) -> None:
-    store.mkdir(mode=0o700, parents=True, exist_ok=True)
-    store.chmod(0o700)
-
-
 def _digest(tree: Path) -> str:
     """One hash over what of a tree would be copied into a box."""
     digest = hashlib.sha256()
@@ -330,12 +305,6 @@ def _digest(tree: Path) -> str:
             held = hashlib.sha256((tree / path).read_bytes()).hexdigest()
             digest.update(f"{path}\0{held}\0{status.st_mode & 0o100}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def _taken(results: RoundResult, check: Check) -> float:
-    """Processor seconds that the calls of a check took."""
-    clocks = results.seen[check.id].told.clocks
-    return clocks.get("done", 0.0) - clocks.get("ready", 0.0)
 
 
 def _checks(case: Case, splits: tuple[Split, ...]) -> list[Check]:
@@ -351,16 +320,12 @@ def _laid(
         return {}, Canaries({}, (), ()), {}
     splits_wanted = VISIBLE if splits == VISIBLE else (*VISIBLE, Split.SEALED)
     material = material_of(case.suite, splits_wanted)
-    birds = canaries(checks, _tests(case, checks) | material, case.suite.root, case.seed)
-    rng = random.Random(f"decoy {case.seed}")
-    decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
-    return material | dict(birds.material), birds, decoy
-
-
-def _tests(case: Case, checks: Sequence[Check]) -> dict[str, bytes]:
-    """The test files that lie in the tree itself, as they were before."""
-    assert isinstance(case.suite, BoxedSuite)
+    # The test files that lie in the tree itself, as they were before.
     names = {check.test.partition("::")[0] for check in checks if check.test}
     paths = {os.path.normpath(os.path.join(case.suite.root, name)) for name in names}  # noqa: PTH118
     files = {path: case.before / path for path in sorted(paths) if not path.startswith(("..", "/"))}
-    return {path: file.read_bytes() for path, file in files.items() if file.is_file()}
+    tests = {path: file.read_bytes() for path, file in files.items() if file.is_file()}
+    birds = canaries(checks, tests | material, case.suite.root, case.seed)
+    rng = random.Random(f"decoy {case.seed}")
+    decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
+    return material | dict(birds.material), birds, decoy

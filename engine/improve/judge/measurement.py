@@ -20,7 +20,7 @@ from engine.core.improvement import Gain
 from engine.core.offload import in_thread
 from engine.improve.judge.box import BoxAnswer
 from engine.improve.judge.changes import Cheat, Violation
-from engine.improve.judge.questions import RoundResult, SuiteAsker
+from engine.improve.judge.questions import CheckResult, RoundResult, SuiteAsker
 from engine.improve.ports import Check, Measure, Outcome
 from engine.value import dataclass, field
 
@@ -178,8 +178,8 @@ def measured_gain(pairs: PairedRounds, checks: Sequence[Check], measure: Measure
     if len(pairs.before) != len(pairs.after):
         counts = f"{len(pairs.before)} and {len(pairs.after)}"
         raise ValueError(f"costs are compared round by round, and the trees were asked in {counts} rounds")
-    old = _known_costs(pairs.before, pairs.before, checks, measure)
-    new = _known_costs(pairs.after, pairs.before, checks, measure)
+    old = _costs(pairs.before, pairs.before, checks, measure)
+    new = _costs(pairs.after, pairs.before, checks, measure)
     if not checks or old is None or new is None:
         return None
     tasks = [(statistics.median(old[check.id]), statistics.median(new[check.id])) for check in checks]
@@ -188,7 +188,10 @@ def measured_gain(pairs: PairedRounds, checks: Sequence[Check], measure: Measure
     units = [(tasks, LEVEL)] if len(tasks) >= FEWEST or not measure.timed else []
     units += [(rounds, pairs.level)] if measure.timed else []
     intervals = [
-        paired_interval([_difference(was, now, measure) for was, now in unit], level=level)
+        paired_interval(
+            [100 * (was - now) / max(abs(was), 1e-9) if measure.timed else was - now for was, now in unit],
+            level=level,
+        )
         for unit, level in units
     ]
     return Gain(
@@ -202,92 +205,63 @@ def measured_gain(pairs: PairedRounds, checks: Sequence[Check], measure: Measure
     )
 
 
-def _known_costs(
-    rounds: Sequence[RoundResult], before: Sequence[RoundResult], checks: Sequence[Check], measure: Measure
-) -> dict[str, list[float]] | None:
-    costs = _costs(rounds, before, checks, measure)
-    known = {name: [cost for cost in row if cost is not None] for name, row in costs.items()}
-    return known if all(len(known[name]) == len(row) for name, row in costs.items()) else None
-
-
-def _difference(was: float, now: float, measure: Measure) -> float:
-    gain = was - now
-    return 100 * gain / max(abs(was), 1e-9) if measure.timed else gain
-
-
 def _costs(
     rounds: Sequence[RoundResult], before: Sequence[RoundResult], checks: Sequence[Check], measure: Measure
-) -> dict[str, list[float | None]]:
-    """Costs by check, round by round.
+) -> dict[str, list[float]] | None:
+    """Costs by check, round by round; None where one is not known.
 
     The cost of importing and making ready is left out, but for work that is moved there: what it took in each
     round is more than in any round of the tree before. Its variation counts for neither.
     """
-    costs: dict[str, list[float | None]] = {}
+    costs: dict[str, list[float]] = {}
     for check in checks:
         was, now = (
-            [results for round_ in side if (results := _import(round_, check, measure)) is not None]
+            [seen.told.clocks["ready"] for seen in _seen(side, check) if "ready" in seen.told.clocks]
             for side in (before, rounds)
         )
         more = bool(was and now) and min(now) > max(was)
         moved = statistics.median(now) - statistics.median(was) if more else 0.0
-        costs[check.id] = [_cost(round_, check, measure, moved) for round_ in rounds]
+        row = [seen.report.cost if not measure.timed else _time(seen, moved) for seen in _seen(rounds, check)]
+        costs[check.id] = [cost for cost in row if cost is not None]
+        if len(costs[check.id]) < len(rounds):
+            return None
     return costs
 
 
-def _import(done: RoundResult, check: Check, measure: Measure) -> float | None:
-    seen = done.seen.get(check.id)
-    if seen is None or not measure.timed:
-        return None
-    return seen.told.clocks.get("ready")
+def _seen(rounds: Sequence[RoundResult], check: Check) -> list[CheckResult]:
+    return [results.seen[check.id] for results in rounds if check.id in results.seen]
 
 
-def _cost(done: RoundResult, check: Check, measure: Measure, moved: float) -> float | None:
-    seen = done.seen.get(check.id)
-    if seen is None:
-        return None
-    if not measure.timed:
-        return seen.report.cost
-    if seen.report.outcome is not Outcome.HOLDS:
-        return None
+def _time(seen: CheckResult, moved: float) -> float | None:
     answer = seen.told
-    if "done" not in answer.clocks:
+    if seen.report.outcome is not Outcome.HOLDS or "done" not in answer.clocks:
         return None
-    return max(1e-6, _between(answer.clocks) + moved + _children(answer))
+    children = answer.processor_s - answer.clocks.get("end", answer.processor_s)
+    return max(1e-6, answering_s(answer) + moved + (children if children > _UNSEEN_S else 0.0))
 
 
-def _between(stages: Mapping[str, float]) -> float:
-    return stages["done"] - stages.get("ready", 0.0)
-
-
-def _children(answer: BoxAnswer) -> float:
-    """Processor seconds of what it started."""
-    spent = answer.processor_s - answer.clocks.get("end", answer.processor_s)
-    return spent if spent > _UNSEEN_S else 0.0
+def answering_s(answer: BoxAnswer) -> float:
+    """Processor seconds that the calls of a check took."""
+    return answer.clocks.get("done", 0.0) - answer.clocks.get("ready", 0.0)
 
 
 def hidden_work(pairs: PairedRounds, checks: Sequence[Check]) -> list[Violation]:
     """Work that continues after the answer was said to be there, more than with the tree before."""
     breaches = []
     for check in checks:
-        old, new = (_after_done(rounds, check) for rounds in (pairs.before, pairs.after))
-        costs = [
-            seen.told.clocks["done"] - seen.told.clocks.get("ready", 0.0)
-            for results in pairs.before
-            if (seen := results.seen.get(check.id)) and "done" in seen.told.clocks
-        ]
-        if not old or not new or not costs:
+        old, new = (
+            [seen.told for seen in _seen(rounds, check) if "done" in seen.told.clocks]
+            for rounds in (pairs.before, pairs.after)
+        )
+        was, now = (
+            [answer.clocks["end"] - answer.clocks["done"] for answer in side if "end" in answer.clocks]
+            for side in (old, new)
+        )
+        if not was or not now:
             continue
-        if min(new) - max(old) > max(_HIDDEN_S, _HIDDEN_SHARE * statistics.median(costs)):
-            spent = statistics.median(new) * 1000
+        usual = statistics.median(map(answering_s, old))
+        if min(now) - max(was) > max(_HIDDEN_S, _HIDDEN_SHARE * usual):
+            spent = statistics.median(now) * 1000
             what = f"{check.id}: {spent:.0f} ms of work come after it said that it was done"
             breaches.append(Violation(Cheat.PATCH_CLOCK, what))
     return breaches
-
-
-def _after_done(rounds: Sequence[RoundResult], check: Check) -> list[float]:
-    return [
-        seen.told.clocks["end"] - seen.told.clocks["done"]
-        for results in rounds
-        if (seen := results.seen.get(check.id)) and {"done", "end"} <= seen.told.clocks.keys()
-    ]

@@ -114,13 +114,12 @@ class SuiteAsker:
         if self.boxes is None:
             return done
         known = {check.id: check for check in checks if check.calls and not check.expected}
-        seen = {
-            name: CheckResult(_report(known[name], entry.told, reference), entry.told)
-            if name in known
-            else entry
-            for name, entry in done.seen.items()
+        again = {
+            name: CheckResult(_report(check, done.seen[name].told, reference), done.seen[name].told)
+            for name, check in known.items()
+            if name in done.seen
         }
-        return replace(done, seen=seen)
+        return replace(done, seen={**done.seen, **again})
 
     async def pair(
         self,
@@ -193,10 +192,8 @@ def _report(check: Check, answer: BoxAnswer, reference: RoundResult | None) -> R
 
 def _of_test(check: Check, result: Mapping[str, Any]) -> Report:
     tests = result.get("tests")
-    entries = (
-        [entry for entry in tests.values() if isinstance(entry, dict)] if isinstance(tests, dict) else []
-    )
-    results = {test_outcome(entry.get("phases")) for entry in entries}
+    entries = tests.values() if isinstance(tests, dict) else ()
+    results = {test_outcome(entry.get("phases")) for entry in entries if isinstance(entry, dict)}
     text = str(result.get("text", ""))
     if results & {"failed", "error"} or not results:
         return Report(check.id, Outcome.FAILS, text or "pytest found no such test")
@@ -222,7 +219,14 @@ def _of_calls(check: Check, answer: BoxAnswer, reference: RoundResult | None) ->
     if not isinstance(answers, list) or len(answers) != len(check.calls):
         return Report(check.id, Outcome.MISSING, "it gave no answers of the form that is due")
     answers = [item if isinstance(item, dict) else {} for item in answers]
-    given, due = _given_and_due(check, answers, reference)
+    if check.expected:
+        given: list[dict[str, Any]] = [
+            {key: item[key] for key in ("value", "raises") if key in item} for item in answers
+        ]
+        due = [expected_answer(right) for right in check.expected]
+    else:
+        before = reference.seen.get(check.id) if reference else None
+        given, due = answers, list(before.report.answers) if before else answers
     if check.drawn:
         return _compared(check, given, due)
     for number, (mine, right) in enumerate(zip(given, due, strict=False)):
@@ -261,18 +265,6 @@ def _compared(check: Check, given: list[dict[str, Any]], due: list[dict[str, Any
             text = f"{call.target} with {words[:_SHOWN]} {what}".rstrip()
             return Report(check.id, Outcome.FAILS, text, tuple(given))
     return Report(check.id, Outcome.HOLDS, "", tuple(given))
-
-
-def _given_and_due(
-    check: Check, answers: list[dict[str, Any]], reference: RoundResult | None
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    if check.expected:
-        values: list[dict[str, Any]] = [
-            {key: item[key] for key in ("value", "raises") if key in item} for item in answers
-        ]
-        return values, [expected_answer(right) for right in check.expected]
-    before = reference.seen.get(check.id) if reference else None
-    return answers, list(before.report.answers) if before else answers
 
 
 def expected_answer(right: ExpectedAnswer) -> dict[str, Any]:

@@ -61,15 +61,14 @@ def _reached(data: bytes | None) -> Iterator[tuple[str, str]]:
     except (SyntaxError, ValueError, RecursionError):
         return
     imported = dict(_imports(tree))
+    tops = {word.partition(".")[0] for word in imported.values()}
     for word in imported.values():
         yield from _known(word)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names):
             yield "takes all names of a module", node.module or "."
         elif isinstance(node, ast.Attribute):
-            if not isinstance(node.ctx, ast.Load) and _name(node.value, imported).partition(".")[0] in _tops(
-                imported
-            ):
+            if not isinstance(node.ctx, ast.Load) and _name(node.value, imported).partition(".")[0] in tops:
                 yield _PATCHES, ast.unparse(node)
             if node.attr in _PARTS:
                 yield _PARTS[node.attr], node.attr
@@ -82,19 +81,13 @@ def _reached(data: bytes | None) -> Iterator[tuple[str, str]]:
             yield from _known(_name(node, imported))
 
 
-def _tops(imported: dict[str, str]) -> set[str]:
-    return {word.partition(".")[0] for word in imported.values()}
-
-
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Names that imports bind, with what they stand for."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield (
-                    name.asname or name.name.partition(".")[0],
-                    name.name if name.asname else name.name.split(".")[0],
-                )
+                top = name.name.partition(".")[0]
+                yield name.asname or top, name.name if name.asname else top
                 yield f"import {name.name}", name.name
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for name in node.names:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from engine.core.improvement import Component, Concern, Finding
-from engine.core.journal import JournalReadError
+from engine.core.improvement import Concern, Finding
 from engine.core.store.port import JournalStore
 from engine.core.text import clean_line
-from engine.improve.ports import AuditUnavailable, MastermindHost, Progress
-from engine.improve.search.components import RECIPES, SEARCHED, components, library_of
+from engine.improve.search.components import RECIPES, library_of
 from engine.improve.search.history import BY_HAND, History, read_history
 from engine.improve.search.recipes import library_with, plan_goal, recipe_texts
 
@@ -25,41 +23,6 @@ SHOWN = 12
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
-
-
-class JournalAuditor:
-    """Knows the components that are no projects, and finds what the journal shows of them.
-
-    Args:
-        host: the engine.
-    """
-
-    name = "journal"
-
-    def __init__(self, host: MastermindHost) -> None:
-        self._host, self._workspace, self._store = host, host.workspace, host.store
-
-    def fits(self, component: Component) -> bool:
-        """Whether agents leave traces of such a component in the journal."""
-        return component.kind in SEARCHED
-
-    async def components(self) -> Sequence[Component]:
-        """All components beside projects."""
-        states = [await self._host.view(agent) for agent in self._host.agents]
-        agents = [state.agent_id for state in states if state.agent_type == "bdi_agent"]
-        return await asyncio.to_thread(components, self._workspace, agents)
-
-    async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
-        """What the journal shows about a component.
-
-        Raises:
-            AuditUnavailable: the journal cannot be read.
-        """
-        try:
-            findings = await audit(self._workspace, self._store, lambda: progress.cancelled)
-        except JournalReadError as error:
-            raise AuditUnavailable(str(error)) from error
-        return [finding for finding in findings if finding.target == component.id]
 
 
 async def audit(

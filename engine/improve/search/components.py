@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from engine.agent.settings import FILE
 from engine.core.improvement import Component, ComponentKind
-from engine.improve.search.settings import AGENT_PREFIX, UNSEARCHED
+from engine.improve.search.settings import AGENT_PREFIX
 from engine.models.prompt_parts import DECIDING, PLANNING, path_of
-from engine.value import replace
 
 PLANS = "explorer-plans"
 """Id of the shipped plans, as a file of the workspace."""
@@ -36,6 +36,7 @@ MEASURES = {
     ComponentKind.RECIPES: "sealed recorded goals planned as they were done in the end, nothing else anew",
     ComponentKind.THRESHOLDS: "goals achieved and actions taken on sealed small tasks",
     ComponentKind.AGENT: "goals achieved and actions taken by such an agent on sealed small tasks",
+    ComponentKind.PROMPT: "goals achieved, actions and tokens of the model on sealed small tasks",
 }
 
 
@@ -46,67 +47,44 @@ def components(workspace: Path, agents: Iterable[str] = ()) -> tuple[Component, 
         workspace: its directory.
         agents: ids of the agents that plan by recipes or a model.
     """
-    plans = {PLANS: (PLANS_FILE, "the explorer's plans, as shipped until they are changed")}
+    plans = {PLANS_FILE: (PLANS, "the explorer's plans, as shipped until they are changed")}
     for path in _named(workspace, "plans", ".asl"):
-        if path != PLANS_FILE:
-            plans[path.removesuffix(".asl")] = (path, f"the plan library {path}")
-    recipes = {RECIPES: (RECIPES_FILE, "recipes learned from what was done by hand")}
+        plans.setdefault(path, (path.removesuffix(".asl"), f"the plan library {path}"))
+    recipes = {RECIPES_FILE: (RECIPES, "recipes learned from what was done by hand")}
     for path in _named(workspace, "recipes", ".toml"):
-        if path != RECIPES_FILE:
-            recipes[path.removesuffix(".toml")] = (path, f"the recipes in {path}")
-    words = "goals achieved, actions and tokens of the model on sealed small tasks"
-    title, asked = f"the words that guide a model: {PLANNING} and {DECIDING}", ("prompt", "words")
+        recipes.setdefault(path, (path.removesuffix(".toml"), f"the recipes in {path}"))
+    kind, prompts = ComponentKind.THRESHOLDS, tuple(map(path_of, (PLANNING, DECIDING)))
+    words = f"the words that guide a model: {PLANNING} and {DECIDING}"
     made = [
-        replace(
-            _component(
-                THRESHOLDS,
-                ComponentKind.THRESHOLDS,
-                "the numbers by which agents decide",
-                FILE,
-                ("recovery",),
-            ),
-            unsearched=UNSEARCHED,
-        ),
-        Component(
-            PROMPTS,
-            ComponentKind.PROMPT,
-            title,
-            tuple(map(path_of, (PLANNING, DECIDING))),
-            words,
-            aliases=asked,
-        ),
+        _component(THRESHOLDS, kind, "the numbers by which agents decide", FILE, aliases=("recovery",)),
+        _component(PROMPTS, ComponentKind.PROMPT, words, *prompts, aliases=("prompt", "words")),
     ]
     for agent in agents:
-        title = f"the specification of {agent}"
-        path = f"agents/{agent}.json"
-        made.append(_component(f"{AGENT_PREFIX}{agent}", ComponentKind.AGENT, title, path, (agent,)))
-    for ident, (path, title) in plans.items():
+        title, path = f"the specification of {agent}", f"agents/{agent}.json"
+        made.append(_component(f"{AGENT_PREFIX}{agent}", ComponentKind.AGENT, title, path, aliases=(agent,)))
+    for path, (ident, title) in plans.items():
         stem = Path(path).stem
-        names: tuple[str, ...] = (stem, f"{stem} plans", f"{stem} plan library", path)
-        made.append(_component(ident, ComponentKind.PLANS, title, path, names))
-    for ident, (path, title) in recipes.items():
-        names = (Path(path).stem, f"{Path(path).stem} recipes", path)
-        made.append(_component(ident, ComponentKind.RECIPES, title, path, names))
+        aliases = (stem, f"{stem} plans", f"{stem} plan library", path)
+        made.append(_component(ident, ComponentKind.PLANS, title, path, aliases=aliases))
+    for path, (ident, title) in recipes.items():
+        stem = Path(path).stem
+        made.append(
+            _component(ident, ComponentKind.RECIPES, title, path, aliases=(stem, f"{stem} recipes", path))
+        )
     return tuple(sorted(made, key=lambda component: component.id))
 
 
-def _component(ident: str, kind: ComponentKind, title: str, path: str, aliases: tuple[str, ...]) -> Component:
-    return Component(ident, kind, title, (path,), MEASURES[kind], aliases=aliases)
+def _component(
+    ident: str, kind: ComponentKind, title: str, *paths: str, aliases: tuple[str, ...]
+) -> Component:
+    return Component(ident, kind, title, paths, MEASURES[kind], aliases=aliases)
 
 
 def library_of(created: Mapping[str, Any]) -> str:
     """The id of the plan library that an agent was created from, where that is one; else empty."""
-    if created.get("type") != "asl_agent":
-        return ""
-    meta = created.get("meta", {})
-    source = str(meta.get("source", ""))
-    if meta.get("world") == "explorer" and source in (
-        "explorer.asl+baseline.asl",
-        "baseline.asl",
-        "explorer.asl",
-    ):
-        return PLANS
-    return ""
+    meta, sources = created.get("meta", {}), ("explorer.asl+baseline.asl", "baseline.asl", "explorer.asl")
+    explores = created.get("type") == "asl_agent" and meta.get("world") == "explorer"
+    return PLANS if explores and meta.get("source") in sources else ""
 
 
 def current_texts(component: Component, workspace: Path) -> dict[str, str]:
@@ -136,10 +114,7 @@ def _text(path: Path) -> str:
 
 
 def _named(workspace: Path, room: str, ending: str) -> list[str]:
-    try:
-        names = sorted(
-            entry.name for entry in os.scandir(workspace / room) if entry.is_file(follow_symlinks=False)
-        )
-    except OSError:
-        return []
-    return [f"{room}/{name}" for name in names if name.endswith(ending)][:MOST_FILES]
+    with suppress(OSError), os.scandir(workspace / room) as listing:
+        names = [entry.name for entry in listing if entry.is_file(follow_symlinks=False)]
+        return [f"{room}/{name}" for name in sorted(names) if name.endswith(ending)][:MOST_FILES]
+    return []

@@ -11,6 +11,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -89,7 +90,7 @@ class ModelProposer:
     def __init__(self, client: ModelClient, model: str) -> None:
         self._client, self._model = client, model
 
-    def fits(self, component: Component) -> bool:
+    def proposes(self, component: Component) -> bool:
         """Whatever has files can be shown to a model."""
         return bool(component.paths)
 
@@ -108,20 +109,32 @@ class ModelProposer:
         except (OSError, ValueError) as error:
             raise NothingProposed(f"{component.id} cannot be read: {error}") from None
         model = self._model
-        tried = archive(asked.tried, texts)
-        request = _request(self._client, model, component, texts, findings, beside, tried)
+        question = _question(component, texts, findings, beside, archive(asked.tried, texts))
+        most = min(MAX_TOKENS, self._client.capabilities(model).max_output)
+        request = ModelRequest(
+            model,
+            (user_message(question, name="question"),),
+            (Text(SYSTEM, "system", cache=True),),
+            max_tokens=most,
+        )
         within = _Within(self._client, asked.budget_usd, asked.budget_tokens)
-
-        def check(given: ProposedChanges) -> list[str]:
-            return _faults(given, component, texts)
-
+        check = partial(_faults, component, texts)
         try:
             answer = await ask_for(within, request, ProposedChanges, name="propose_changes", check=check)
         except ModelError as error:
             spent = float(within.cost.usd), within.cost.tokens
             raise NothingProposed(f"{model}: {error.message}", *spent) from error
         answers = tuple(finding for finding in findings if finding.target == component.id)
-        made = [_proposal(change, model, answers) for change in answer.value.changes]
+        made = [
+            Proposal(
+                clean_line(change.title, limit=200),
+                f"model:{model}",
+                {file.path: file.text for file in change.files},
+                why=clean_line(change.why, limit=2_000),
+                answers=answers,
+            )
+            for change in answer.value.changes
+        ]
         cost = float(within.cost.usd)
         if not made:
             raise NothingProposed("it sees nothing to make better", cost, within.cost.tokens)
@@ -199,15 +212,13 @@ class _Within:
             raise ModelError(ModelErrorKind.BUDGET, why)
 
 
-def _request(
-    client: ModelClient,
-    model: str,
+def _question(
     component: Component,
     texts: Mapping[str, str],
     findings: Sequence[Finding],
     beside: Mapping[str, str],
     tried: Sequence[Variant],
-) -> ModelRequest:
+) -> str:
     named = {finding.path for finding in findings}
     order = sorted(texts, key=lambda path: (path not in named, path))
     parts = [
@@ -230,11 +241,7 @@ def _request(
             parts.append(fence(f"{name}{path}", text or "(empty)", limit=FILE_LIMIT))
     allowed = "\n".join(f"- {clean_line(path, limit=300)}" for path in component.paths)
     parts.append(f"Files that a change may have:\n{allowed}")
-    most = client.capabilities(model).max_output
-    question = user_message("\n\n".join(parts), name="question")
-    return ModelRequest(
-        model, (question,), (Text(SYSTEM, "system", cache=True),), max_tokens=min(MAX_TOKENS, most)
-    )
+    return "\n\n".join(parts)
 
 
 def _judged(variant: Variant, base: Mapping[str, str]) -> str:
@@ -252,7 +259,7 @@ def _judged(variant: Variant, base: Mapping[str, str]) -> str:
     return f"{candidate.title}\nruling: {said.ruling}: {'; '.join(said.reasons)}\n{words}"
 
 
-def _faults(answer: ProposedChanges, component: Component, texts: Mapping[str, str]) -> list[str]:
+def _faults(component: Component, texts: Mapping[str, str], answer: ProposedChanges) -> list[str]:
     faults = []
     for number, change in enumerate(answer.changes, start=1):
         paths = [file.path for file in change.files]
@@ -266,13 +273,3 @@ def _faults(answer: ProposedChanges, component: Component, texts: Mapping[str, s
         if all(texts.get(file.path) == file.text for file in change.files):
             faults.append(f"change {number} leaves every file as it is")
     return faults
-
-
-def _proposal(change: ProposedChange, model: str, answers: tuple[Finding, ...]) -> Proposal:
-    return Proposal(
-        clean_line(change.title, limit=200),
-        f"model:{model}",
-        {file.path: file.text for file in change.files},
-        why=clean_line(change.why, limit=2_000),
-        answers=answers,
-    )

@@ -42,14 +42,14 @@ class LibraryChange:
 class LibraryText:
     """A library as text, with the place of each plan in it."""
 
-    def __init__(self, text: str, source: str = "library.asl") -> None:
+    def __init__(self, text: str) -> None:
         """Read a library.
 
         Raises:
             ProgramError: it cannot be read.
         """
         self.text = text
-        self.program: Program = parse_program(text, source)
+        self.program: Program = parse_program(text, "library.asl")
         lines = text.splitlines(keepends=True)
         starts = _starts(self.program, lines)
         ends = [*starts[1:], len(text)]
@@ -68,7 +68,6 @@ class LibraryText:
         if len(self._plans) > MOST_PLANS:
             return
         yield from self._reordered()
-        yield from self._without_plan()
         yield from self._shortened()
 
     def _rivals(self, number: int) -> list[int]:
@@ -86,22 +85,20 @@ class LibraryText:
                 blocks.insert(other, moved if moved.endswith("\n") else f"{moved}\n\n")
                 yield LibraryChange(f"{_name(plan)} before {_name(self._plans[other])}", self._joined(blocks))
 
-    def _without_plan(self) -> Iterator[LibraryChange]:
+    def _shortened(self) -> Iterator[LibraryChange]:
         for number, plan in self._plans.items():
             if len(self._rivals(number)) > 1:
-                blocks = [*self._blocks[:number], *self._blocks[number + 1 :]]
-                yield LibraryChange(f"without {_name(plan)}", self._joined(blocks))
-
-    def _shortened(self) -> Iterator[LibraryChange]:
+                yield LibraryChange(f"without {_name(plan)}", self._joined(self._with(number)))
         for number, plan in self._plans.items():
             for place, item in enumerate(plan.body):
                 shorter = replace(plan, body=plan.body[:place] + plan.body[place + 1 :])
-                yield self._replaced(number, shorter, f"{_name(plan)} without {_short(item_text(item))}")
+                blocks = self._with(number, f"{plan_text(shorter)}\n\n")
+                what = f"{_name(plan)} without {_short(item_text(item))}"
+                yield LibraryChange(what, self._joined(blocks))
 
-    def _replaced(self, number: int, plan: Plan, what: str) -> LibraryChange:
-        blocks = list(self._blocks)
-        blocks[number] = f"{plan_text(plan)}\n\n"
-        return LibraryChange(what, self._joined(blocks))
+    def _with(self, number: int, *blocks: str) -> list[str]:
+        """The blocks with others in the place of one."""
+        return [*self._blocks[:number], *blocks, *self._blocks[number + 1 :]]
 
     def _joined(self, blocks: list[str]) -> str:
         return f"{(self._head + ''.join(blocks)).rstrip()}\n"
@@ -116,13 +113,8 @@ def _offsets(lines: list[str]) -> list[int]:
 
 def _starts(program: Program, lines: list[str]) -> list[int]:
     """Where each clause begins, with the comment lines right above it."""
-    clauses: tuple[_Placed, ...] = (
-        *program.knowledge,
-        *program.goals,
-        *program.plans,
-        *program.docs,
-        *program.includes,
-    )
+    clauses: list[_Placed] = [*program.knowledge, *program.goals, *program.plans]
+    clauses += [*program.docs, *program.includes]
     offsets = _offsets(lines)
     starts = set()
     for line, column in {(clause.position.line, clause.position.column) for clause in clauses}:

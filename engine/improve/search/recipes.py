@@ -169,12 +169,7 @@ def _shape(clause: DoneClause) -> tuple[object, ...] | None:
     if not words or not words[0].key or _SPECIAL.search(words[0].key):
         return None
     steps = tuple(
-        (
-            step.get("op", "act"),
-            step.get("tool", ""),
-            step.get("command", ""),
-            tuple(sorted(step.get("args", {}))),
-        )
+        (step.get("op", "act"), step.get("tool", ""), step.get("command", ""), *sorted(step.get("args", {})))
         for step in clause.steps
     )
     return words[0].key, len(words), steps
@@ -445,16 +440,11 @@ class RecipesSuite(Suite):
 
     def checks(self, split: Split) -> Sequence[Check]:
         """One check for each recorded clause; the examples are visible."""
-        checks = [
-            Check(
-                f"{split} {number + 1}: {clause.text[:80]}",
-                split,
-                data=("goal", number),
-                # Who gets the visible ones of a family right and the sealed ones wrong knows them by heart.
-                family=clause.text.split()[0].casefold(),
-            )
-            for number, clause in enumerate(self.goals.get(split, ()))
-        ]
+        checks = []
+        for number, clause in enumerate(self.goals.get(split, ())):
+            # Who gets the visible ones of a family right and the sealed ones wrong knows them by heart.
+            name, family = f"{split} {number + 1}: {clause.text[:80]}", clause.text.split()[0].casefold()
+            checks.append(Check(name, split, data=("goal", number), family=family))
         if split is Split.WORK:
             checks += [
                 Check(f"example {number + 1}: {text[:80]}", split, data=("example", number))

@@ -14,14 +14,10 @@ DEFAULTS: Thresholds = {
     RECOVERY_KEY: {"max_consecutive_errors": 3},
     PARAMETERS_KEY: {"enable_path_correction": True, "fallback_to_defaults": True},
 }
-"""What holds where the file says nothing, of what is searched."""
+"""What holds where the file says nothing, of what is searched. Metacognition's numbers are not: no sealed
+task tells one value of them from another."""
 _LOWEST, _HIGHEST = 1, 8
 """Failures in a row that are tried."""
-UNSEARCHED = (
-    "metacognition's numbers, as no sealed task tells one value from another: without a model nothing of it "
-    "touches an agent's turn, and with one a small task is over before anything of it falls due"
-)
-"""What of the thresholds is the operator's alone, and why."""
 _HEAD = "# Numbers by which agents' loops decide; an agent's own configuration counts before them.\n"
 _FIELDS = {"type", "id", "description", "config"}
 

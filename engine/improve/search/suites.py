@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,25 @@ from typing import Any
 from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_program
 from engine.bdi.syntax import Program
-from engine.core.improvement import Component, ComponentKind, Proposal
+from engine.core.improvement import Component, ComponentKind, Finding, Proposal
 from engine.core.journal import JournalReadError
-from engine.core.store.port import JournalStore
 from engine.improve.ports import (
+    AuditUnavailable,
     Check,
     JobRefused,
+    MastermindHost,
     Measure,
     NothingProposed,
     NotJudged,
     Outcome,
+    Progress,
     ProposalRequest,
     Report,
     Split,
     Suite,
 )
-from engine.improve.search.components import RECIPES, SEARCHED, TRIED, current_texts
+from engine.improve.search.audit import audit
+from engine.improve.search.components import RECIPES, SEARCHED, TRIED, components, current_texts
 from engine.improve.search.history import read_history
 from engine.improve.search.plan_search import COUNTED, WorldResult, run_in_world, search_library, world_tasks
 from engine.improve.search.recipes import RecipesSuite, propose_recipes, recipe_texts
@@ -43,7 +47,6 @@ from engine.improve.search.trial_suite import (
     best_change,
     tried_for,
 )
-from engine.improve.search.trials import Opener
 from engine.value import dataclass, field
 
 
@@ -59,20 +62,60 @@ def _library_text(component: Component, tree: Path) -> str:
         raise JobRefused(f"{component.id} cannot be read: {error}") from None
 
 
-class SearchProposer:
-    """Proposes what a search without a model found to be better."""
+def _better_library(
+    text: str, rng: random.Random, cancelled: Callable[[], bool]
+) -> tuple[str, str, str] | None:
+    """The changes of a plan library that save cycles, the whole new text, and why they are proposed."""
+    library = search_library(text, rng, stopped=cancelled)
+    if library is None:
+        return None
+    why = (
+        f"of {library.tried} libraries tried the best; in {library.worlds} choose worlds "
+        f"{library.before:.1f} cycles in the mean before, {library.after:.1f} with it"
+    )
+    return "; ".join(library.changes), library.text, why
+
+
+class SearchedComponents:
+    """Audits the components that are no projects by the journal, searches them and makes their suites.
+
+    Args:
+        host: the engine.
+    """
 
     name = "search"
 
-    def __init__(self, store: JournalStore, suites: SearchSuites) -> None:
-        self._store, self._suites = store, suites
+    def __init__(self, host: MastermindHost) -> None:
+        self._host, self._store = host, host.store
 
     def fits(self, component: Component) -> bool:
+        """Whether agents leave traces of such a component in the journal, and there are tasks for it."""
+        return component.kind in SEARCHED
+
+    async def components(self) -> Sequence[Component]:
+        """All components beside projects."""
+        states = [await self._host.view(agent) for agent in self._host.agents]
+        agents = [state.agent_id for state in states if state.agent_type == "bdi_agent"]
+        return await asyncio.to_thread(components, self._host.workspace, agents)
+
+    async def audit(self, component: Component, tree: Path, progress: Progress) -> Sequence[Finding]:
+        """What the journal shows about a component.
+
+        Raises:
+            AuditUnavailable: the journal cannot be read.
+        """
+        try:
+            findings = await audit(self._host.workspace, self._store, lambda: progress.cancelled)
+        except JournalReadError as error:
+            raise AuditUnavailable(str(error)) from error
+        return [finding for finding in findings if finding.target == component.id]
+
+    def proposes(self, component: Component) -> bool:
         """Whether such a component is searched; words are not."""
-        return component.kind in SEARCHED and component.kind is not ComponentKind.PROMPT
+        return self.fits(component) and component.kind is not ComponentKind.PROMPT
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
-        """The proposals of a search; they cost nothing.
+        """What a search without a model found to be better; it costs nothing.
 
         Raises:
             NothingProposed: the component cannot be searched as it is.
@@ -92,42 +135,17 @@ class SearchProposer:
             history = await read_history(self._store, cancelled)
             texts = await asyncio.to_thread(recipe_texts, tree / RECIPES)
             return await asyncio.to_thread(propose_recipes, texts, component, history, findings, cancelled)
-        answers = tuple(finding for finding in findings if finding.target == component.id)
         if component.kind in TRIED:
-            suite = await self._suites.trials(component, 0)
-            if (best := await best_change(suite, tree, asked.rng)) is None:
-                return ()
-            title, better, why = best
-            files = {component.paths[0]: better}
-            return (Proposal(title, f"search:{component.kind}", files, why=why, answers=answers),)
-        text = await asyncio.to_thread(_library_text, component, tree)
-        library = await asyncio.to_thread(search_library, text, asked.rng, stopped=cancelled)
-        if library is None:
+            best = await best_change(await self.trials(component, 0), tree, asked.rng)
+        else:
+            text = await asyncio.to_thread(_library_text, component, tree)
+            best = await asyncio.to_thread(_better_library, text, asked.rng, cancelled)
+        if best is None:
             return ()
-        why = (
-            f"of {library.tried} libraries tried the best; in {library.worlds} choose worlds "
-            f"{library.before:.1f} cycles in the mean before, {library.after:.1f} with it"
-        )
-        files = {component.paths[0]: library.text}
-        title = "; ".join(library.changes)
-        return (Proposal(title, f"search:{component.kind}", files, why=why, answers=answers),)
-
-
-class SearchSuites:
-    """Makes the suites of components that are no projects.
-
-    Args:
-        store: the workspace's journal.
-        opener: opens scratch workspaces for trials.
-        model: the name of the model that thinks; empty where there is none.
-    """
-
-    def __init__(self, store: JournalStore, opener: Opener, model: str) -> None:
-        self._store, self._opener, self._model = store, opener, model
-
-    def fits(self, component: Component) -> bool:
-        """Whether there are tasks for such a component."""
-        return component.kind in SEARCHED
+        title, text, why = best
+        answers = tuple(finding for finding in findings if finding.target == component.id)
+        origin = f"search:{component.kind}"
+        return (Proposal(title, origin, {component.paths[0]: text}, why=why, answers=answers),)
 
     def roots(self, component: Component) -> tuple[str, ...]:
         """The component's own files; of recipes all, as they are matched together."""
@@ -186,9 +204,9 @@ class SearchSuites:
                     f"{component.id} follows a program or is another one's: nothing tries it here"
                 )
         tried = tried_for(component, created)
-        if tried.asks and not self._model:
+        if tried.asks and not self._host.model_name:
             raise NotJudged(NO_MODEL)
-        return TrialSuite(component, seed, self._opener, tried, self._model)
+        return TrialSuite(component, seed, self._host.open_scratch, tried, self._host.model_name)
 
 
 def check_explorer_library(text: str, path: str) -> None:

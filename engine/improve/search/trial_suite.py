@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,13 +90,6 @@ class Tried(Protocol):
         """Changes of one value: in words, and the whole text."""
 
 
-def _file(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-
-
 class _BySettings:
     """What is tried by recipes alone, with one file."""
 
@@ -109,8 +103,8 @@ class _BySettings:
 
     def text(self, tree: Path, _group: str) -> str:
         """The file's text; see `Tried`."""
-        found = _file(tree / self._path)
-        return self.usual if found is None else found
+        file = tree / self._path
+        return file.read_text(encoding="utf-8") if file.exists() else self.usual
 
 
 class TriedThresholds(_BySettings):
@@ -163,8 +157,8 @@ class TriedWords:
 
     def text(self, tree: Path, group: str) -> str:
         """A part's words, empty where the built-in ones stand; see `Tried`."""
-        found = _file(tree / path_of(group))
-        return "" if found is None else checked(group, found)
+        file = tree / path_of(group)
+        return checked(group, file.read_text(encoding="utf-8")) if file.exists() else ""
 
     def setup(self, text: str, group: str) -> Setup:
         """The scratch workspace has these words; see `Tried`."""
@@ -215,16 +209,13 @@ class TrialSuite(Suite):
 
     def checks(self, split: Split) -> Sequence[Check]:
         """One check for each task of each group."""
-        return [
-            Check(
-                f"{split} {_STYLES.get(group, '')} {number + 1}: {task.name}".replace("  ", " "),
-                split,
-                data=(group, number),
-                measured=True,
-            )
-            for group in self.tried.groups
-            for number, task in enumerate(self._tasks(split, group))
-        ]
+        checks = []
+        for group in self.tried.groups:
+            of = f"{split} {_STYLES[group]}" if group else split
+            for number, task in enumerate(self._tasks(split, group)):
+                name = f"{of} {number + 1}: {task.name}"
+                checks.append(Check(name, split, data=(group, number), measured=True))
+        return checks
 
     async def examine(self, tree: Path, check: Check, *, seed: int) -> Report:
         """What comes of a task with the candidate in a tree.
@@ -254,9 +245,8 @@ class TrialSuite(Suite):
         # Without a model the same comes out each time.
         key = (text, group, split, again if self.tried.asks else 0)
         if key not in self._done:
-            self._done[key] = asyncio.create_task(
-                self._run(setup, self._tasks(split, group)), name=f"trial {split}"
-            )
+            trial = self._run(setup, self._tasks(split, group))
+            self._done[key] = asyncio.create_task(trial, name=f"trial {split}")
         try:
             return await self._done[key]
         except BaseException:
@@ -272,9 +262,8 @@ class TrialSuite(Suite):
         failed = [number for number, result in enumerate(results) if not result.achieved]
         again = await self._asked(setup, [tasks[number] for number in failed]) if failed else []
         for number, result in zip(failed, again, strict=True):
-            first = results[number]
-            both = first.actions + result.actions, first.tokens + result.tokens
-            results[number] = replace(result, actions=both[0], tokens=both[1])
+            actions, tokens = results[number].actions + result.actions, results[number].tokens + result.tokens
+            results[number] = replace(result, actions=actions, tokens=tokens)
         return results
 
     async def _asked(self, setup: Setup, tasks: Sequence[Task]) -> list[TaskResult]:
@@ -317,11 +306,12 @@ async def best_change(suite: TrialSuite, tree: Path, rng: random.Random) -> tupl
         results = await run_tasks(suite.opener, tasks[split], tried.setup(text, ""))
         return sum(result.actions + (0 if result.achieved else _FAILED[False]) for result in results)
 
-    least, best, count = await lost(now, Split.WORK), ("", ""), 0
-    for what, text in tried.near(now, rng):
-        if count == TRIES:
-            break
-        count += 1
+    least, best, changes = (
+        await lost(now, Split.WORK),
+        ("", ""),
+        [*itertools.islice(tried.near(now, rng), TRIES)],
+    )
+    for what, text in changes:
         points = await lost(text, Split.WORK)
         if points < least:
             least, best = points, (what, text)
@@ -331,7 +321,7 @@ async def best_change(suite: TrialSuite, tree: Path, rng: random.Random) -> tupl
     if after >= before:
         return None
     points_lost = f"{before:g} points lost before, {after:g} with it"
-    why = f"the best of {count} changes on work tasks; on others {points_lost}"
+    why = f"the best of {len(changes)} changes on work tasks; on others {points_lost}"
     return *best, why
 
 

@@ -110,9 +110,8 @@ def drawn_tasks(kinds: Sequence[TaskKind], key: str, count: int) -> list[Task]:
     tasks = []
     for number in range(count):
         draws = random.Random(f"task/{key}/{number}")
-        tasks.append(
-            kinds[number % len(kinds)](f"{draws.choice(_WORDS)}_{number}{draws.randrange(1_000):03}", draws)
-        )
+        place = f"{draws.choice(_WORDS)}_{number}{draws.randrange(1_000):03}"
+        tasks.append(kinds[number % len(kinds)](place, draws))
     return tasks
 
 

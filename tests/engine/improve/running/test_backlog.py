@@ -61,9 +61,9 @@ async def test_similar_suggestions_are_one_item_with_the_higher_priority(craft: 
 async def test_findings_about_two_places_stay_two(craft: Craft) -> None:
     backlog = craft.mastermind.backlog
     first = Finding("texts", Concern.SPEED, "a is slow for long lists", path="a.py", name="a")
-    assert backlog.add_finding(first, source="audit").how == "added"
-    assert backlog.add_finding(replace(first, line=90), source="audit").how == "merged"
-    assert backlog.add_finding(replace(first, name="b"), source="audit").how == "added"
+    assert backlog.add_finding(first).how == "added"
+    assert backlog.add_finding(replace(first, line=90)).how == "merged"
+    assert backlog.add_finding(replace(first, name="b")).how == "added"
     await craft.mastermind.stream.commit()
 
 

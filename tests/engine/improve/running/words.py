@@ -82,7 +82,7 @@ class WordProposer:
     other: Callable[[Component, Path], Iterable[Proposal]] | None = None
     asked: int = 0
 
-    def fits(self, component: Component) -> bool:
+    def proposes(self, component: Component) -> bool:
         return True
 
     async def propose(self, asked: ProposalRequest) -> Iterable[Proposal]:
