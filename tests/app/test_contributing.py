@@ -14,7 +14,9 @@ PACKAGES = ("app", "widgets", "engine", "themes")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 FLOWS = ARCHITECTURE.split("## Four flows")[1].split("\n## ")[0]
-EXAMPLES = re.findall(r"^```python\n# (\S+\.py)\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL)
+EXAMPLES = re.findall(
+    r"^```(?:python|toml)\n# (\S+\.(?:py|toml))\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL
+)
 DOCUMENTS = (
     *(
         ROOT / name

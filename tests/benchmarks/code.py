@@ -33,9 +33,7 @@ async def _repair(workspace: Path) -> tuple[float, int]:
     boxes, project = Boxes(), find_projects(workspace)[0]
     seen = await examine_project(boxes, workspace, project)
     begin = time.perf_counter()
-    kept = await repair_tests(
-        boxes, workspace, project, seen.tests, seen.sources, [FAILING], random.Random(1), seen.suite_s
-    )
+    kept = await repair_tests(boxes, workspace, seen, seen.sources, [FAILING], random.Random(1))
     return time.perf_counter() - begin, kept[0].tried
 
 

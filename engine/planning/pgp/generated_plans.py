@@ -280,8 +280,11 @@ def _length(body: Body) -> int:
 
 
 def _through(body: Body, at: int) -> list[int]:
-    """The places of a step and the blocks before it; a block is through when something behind it is."""
+    """The places of a step and the blocks before it; a block is through when something behind it is.
+
+    None for the turn of an empty body.
+    """
     place = place_of(body, at)
-    if not isinstance(body[place], Step):
+    if not body or not isinstance(body[place], Step):
         return []
     return [*(before for before in range(place) if not isinstance(body[before], Step)), place]

@@ -111,11 +111,9 @@ async def test_changes_that_hang_end_soon_and_that_they_ran_out_of_time_is_said(
     test = "from own import work\n\ndef test_own():\n    assert work(3) == 7\n"
     lay(tmp_path, {"own.py": hangs, "tests/test_own.py": test})
     seen = await examined(tmp_path)
+    seen.suite_s = 0.0
     with pytest.raises(BoxError, match="ran out of time"):
-        await repair_tests(
-            Boxes(tmp_path), tmp_path, seen.project, seen.tests, seen.sources, [*seen.tests],
-            random.Random(1), 0.0,
-        )  # fmt: skip
+        await repair_tests(Boxes(tmp_path), tmp_path, seen, seen.sources, [*seen.tests], random.Random(1))
 
 
 def test_changes_are_put_in_order_without_reading_the_module_again(monkeypatch: pytest.MonkeyPatch) -> None:
