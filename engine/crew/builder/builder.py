@@ -83,8 +83,9 @@ class Builder:
             run = _Run(self, request, on_phase)
             try:
                 return await run.run_phases()
-            finally:
+            except asyncio.CancelledError:
                 await run_to_completion(asyncio.to_thread(remove_directory, run.staged))
+                raise
 
     async def remove(self, agent_id: str) -> bool:
         """Undo an agent's registration; its history stays. Says whether there was one."""
@@ -111,7 +112,7 @@ class _Run:
     async def run_phases(self) -> BuildResult:
         """All phases, as far as they pass."""
         if not await self._phase(*PHASES[0]):
-            return self._result(Status.FAILED)
+            return await self._failed()
         if self._request.trust is False:
             words = f"Trust this skill? Others can write to its folder: {self._request.path}"
             choice = Choice(words, ("trust", "abort"), "trust")
@@ -120,14 +121,22 @@ class _Run:
             return same
         for name, phase in (*PHASES[1:], ("files", self._generate)):
             if not await self._phase(name, phase):
-                return self._result(Status.FAILED)
+                return await self._failed()
             if self._work.question is not None:
                 return self._result(Status.NEEDS_OPERATOR, choice=self._work.question)
         if self._request.dry_run:
+            await asyncio.to_thread(remove_directory, self.staged)
             return self._result(Status.DRY_RUN)
         if not await self._phase("registration", self._register):
-            return self._result(Status.FAILED)
+            return await self._failed()
         return self._result(Status.BUILT, output=self._places.agent(self._work.agent_id))
+
+    async def _failed(self) -> BuildResult:
+        """Staging is kept for inspection, save where the disk is full."""
+        if any(finding.code == "DISK_FULL" for record in self._records for finding in record.findings):
+            await asyncio.to_thread(remove_directory, self.staged)
+        there = await asyncio.to_thread(self.staged.exists)
+        return self._result(Status.FAILED, output=self.staged if there else None)
 
     async def _phase(self, name: str, phase: _Phase) -> bool:
         """Run a phase and record it; whatever it raises is a finding."""
@@ -186,6 +195,7 @@ class _Run:
         assert work.folder is not None
         self._files = agent_files(work.spec, work.skill.body, work.folder)
         run = {f"{SKILL}/{path}" for path in work.folder.executable}
+        await asyncio.to_thread(registration.clear_old, self._places, time.time())
         await run_to_completion(asyncio.to_thread(registration.write_files, self.staged, self._files, run))
         same = await asyncio.to_thread(read_agent, self.staged) == work.spec
         if not same:

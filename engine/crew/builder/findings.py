@@ -153,7 +153,7 @@ class BuildResult:
     files: tuple[str, ...] = ()
     """Those that were made, by their paths in the agent's folder; the skill's copy is none of them."""
     output_path: str = ""
-    """The agent's folder."""
+    """The agent's folder; of a failed build the staging folder, when it is kept."""
     phases: tuple[PhaseRecord, ...] = ()
     findings: tuple[Finding, ...] = ()
     choice: Choice | None = None
@@ -267,6 +267,8 @@ def build_report(result: BuildResult) -> str:
         lines.append(result.choice.question)
         if result.choice.options:
             lines.append(f"  --{result.choice.key}: {' | '.join(result.choice.options)}")
+    if result.status is Status.FAILED and result.output_path:
+        lines.append(f"  what was made so far is kept for a day in {result.output_path}")
     return "\n".join(
         clean_line(line, limit=1_000) if line[:1] != " " else f"  {clean_line(line)}" for line in lines
     )

@@ -96,6 +96,8 @@ def agent_files(spec: AgentSpec, body: bytes, folder: SkillFolder) -> dict[str, 
 
 BUILD = "BUILD.json"
 _FORMER = ".former"
+KEPT_STAGING_S = 24 * 3600.0
+"""How long what a failed build made is kept for inspection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,13 @@ def set_read_only(folder: Path) -> None:
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
 
 
+def clear_old(places: BuildPaths, now: float) -> None:
+    """Take away staging that is older than a day; blocking."""
+    for path in places.builds.glob("b-*"):
+        if now - path.stat().st_mtime > KEPT_STAGING_S:
+            remove_directory(path)
+
+
 class RegistrationError(Exception):
     """An agent could not be registered; the message says why."""
 
@@ -277,11 +286,7 @@ def _swap_back(staged: Path, agent: Path, former: Path) -> bool:
 
 
 def repair(places: BuildPaths) -> None:
-    """Put right what a process that died was swapping: a new version that is in its place stays, and what
-    was staged goes. Blocking.
-    """
-    for staged in places.builds.glob("b-*"):
-        remove_directory(staged)
+    """Put right what a process that died was swapping: a new version that is in its place stays. Blocking."""
     for former in places.builds.glob(f"*{_FORMER}"):
         agent = places.agent(former.name.removesuffix(_FORMER))
         if agent.exists():

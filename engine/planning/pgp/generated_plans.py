@@ -282,7 +282,7 @@ def _length(body: Body) -> int:
 def _through(body: Body, at: int) -> list[int]:
     """The places of a step and the blocks before it; a block is through when something behind it is.
 
-    None for the turn of an empty body.
+    An empty body has none, though its plan takes a turn.
     """
     place = place_of(body, at)
     if not body or not isinstance(body[place], Step):

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
     assert state(Path(first.output_path)).keys() == {
         one[21:] for one in before if one.startswith("agents/release-train/")
     }
-    assert staging(workspace) == []
+    assert len(staging(workspace)) == 1
 
     builder = builder_of(workspace)
     second = await builder.build(PendingBuild(folder))
@@ -165,10 +166,13 @@ async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
     assert (staging(tmp_path / "ws"), result.output_path) == ([], "")
 
 
-def test_the_staging_that_a_dead_process_left_goes_at_the_next_start(tmp_path: Path) -> None:
-    lay(tmp_path / ".builds" / "b-old", {"log": b"x"})
-    repair(BuildPaths(tmp_path))
-    assert staging(tmp_path) == []
+async def test_the_staging_that_a_dead_process_left_is_kept_for_a_day(tmp_path: Path) -> None:
+    left = tmp_path / "ws" / ".builds"
+    for name, age in (("b-new", 700), ("b-old", 25 * 3600)):
+        lay(left / name, {"log": b"x"})
+        os.utime(left / name, (time.time() - age,) * 2)
+    assert (await built_of(tmp_path / "ws", laid(tmp_path, "on"))).status is Status.BUILT
+    assert staging(tmp_path / "ws") == ["b-new"]
 
 
 class Connecting:
