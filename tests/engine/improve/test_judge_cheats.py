@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from engine.core.improvement import Ruling
-from engine.improve.judge.changes import Cheat
+from engine.improve.judge.changes import Change, Cheat
+from engine.improve.judge.violations import shown_right
+from engine.improve.ports import Check, Split
 from engine.sandbox.policy import Tier
 from tests.engine.improve.cheats.__main__ import judged
 from tests.engine.improve.cheats.grounds import Grounds
@@ -77,3 +79,16 @@ def test_they_are_rejected_in_each_tier_and_as_each_user(
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert rows, done.stderr
     assert all(row["caught"] for row in rows), rows
+
+
+def test_a_number_in_the_place_of_another_is_not_shown_right_by_inputs_alone() -> None:
+    checks = [Check(f"t{number}", Split.WORK, test=f"t.py::t{number}") for number in range(3)]
+    mended = [check.id for check in checks]
+
+    def shown(before: bytes, after: bytes, *more: Check) -> bool:
+        some = [*mended, *(check.id for check in more)]
+        return shown_right(some, [*checks, *more], [Change("m.py", before, after)])
+
+    assert shown(b"x = n + m\n", b"x = n - m\n")
+    assert not shown(b"x = n + 6\ny = 7\n", b"x = n + 7\ny = 7\n")
+    assert shown(b"x = n + 6\ny = 7\n", b"x = n + 7\ny = 7\n", Check("s", Split.SEALED, test="t.py::s"))
