@@ -55,6 +55,9 @@ class Connection(Protocol):
     unindexed: str
     """Before a column: it is only compared, and no index of it is used."""
 
+    known: dict[tuple[str, ...], Any]
+    """Values that the one writing connection read or wrote last, by table and key; see `take_back`."""
+
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
@@ -67,10 +70,10 @@ class Connection(Protocol):
         """All rows that a query answers."""
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """Do something."""
+        """Do something; within a transaction at the latest when something is asked or a part of it ends."""
 
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
-        """Do something for each of these."""
+        """Do something for each of these, as `run` does."""
 
     def add(self, sql: str, parameters: Sequence[Any], key: str = "row") -> int:
         """Insert a row; the number that it gets in the column `key`, 0 where none was inserted."""
@@ -103,4 +106,10 @@ def transaction(connection: Connection) -> Iterator[None]:
 def roll_back(connection: Connection) -> None:
     """Roll back the transaction, if one is open."""
     if connection.in_transaction:
-        connection.run("rollback")
+        take_back(connection, "rollback")
+
+
+def take_back(connection: Connection, sql: str) -> None:
+    """Roll back, to a savepoint or the whole; what was known is no longer."""
+    connection.known.clear()
+    connection.run(sql)

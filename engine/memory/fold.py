@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.core import memory_events as ev
 from engine.core.journal import Event, Payload
@@ -18,6 +18,8 @@ from engine.memory.errors import MemoryUnavailable
 from engine.memory.scoring import expiry, scope_words, text_digest
 from engine.memory.words import indexed
 
+V = TypeVar("V")
+
 
 class Rows:
     """Inserts and ends rows at one event."""
@@ -26,37 +28,46 @@ class Rows:
         self.connection = connection
         self.number = number
         self.at = at
-        self.reading = tables.Reading(connection, at)
+        self.reading = tables.Reading(connection, at, writing=True)
 
-    def put(self, table: tables.Table[Any], value: Any) -> int:
-        """Insert a value; it ends the one with the same key. Answers the number of its row."""
-        self.end(table, [getattr(value, name) for name in table.key])
-        return self.insert(table, value)
+    def put(self, table: tables.Table[Any], value: Any) -> None:
+        """Insert a value; it ends the one with the same key."""
+        self.end(table, table.key_of(value))
+        self.insert(table, value)
 
-    def insert(self, table: tables.Table[Any], value: Any) -> int:
-        """Insert a value whose key is new. Answers the number of its row."""
-        return self._insert(table, table.row_of(value))
+    def insert(self, table: tables.Table[Any], value: Any) -> None:
+        """Insert a value whose key is new."""
+        self.connection.run(table.birth, (self.number, *table.row_of(value)))
+        known = self.connection.known
+        known[table.name, *table.key_of(value)] = value
+        if table.within and (last := ("last", table.name, getattr(value, table.within))) in known:
+            known[last] = max(known[last], value.sequence)
 
-    def change(self, table: tables.Table[Any], key: str, changes: Mapping[str, Any]) -> int:
-        """A value gets other fields.
+    def change(self, table: tables.Table[V], key: str, changes: Mapping[str, Any]) -> V:
+        """A value gets other fields; answers what it was.
 
         Raises:
             MemoryUnavailable: there is none; the events do not fit together.
         """
-        sql = f"select * from {table.name} where {table.key[0]} = ? and died is null"
-        row = next(iter(self.connection.rows(sql, (key,))), None)
-        if row is None:
-            raise MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
-        self.end(table, [key])
-        fresh = [tables.encoded(changes[name]) if name in changes else row[name] for name in table.columns]
-        return self._insert(table, fresh)
+        old = self.reading.find(table, key)
+        if old is None:
+            raise self._misfit(table, key)
+        self.put(table, replace(old, **changes))  # type: ignore[type-var]
+        return old
 
-    def end(self, table: tables.Table[Any], key: Iterable[Any]) -> None:
+    def end(self, table: tables.Table[Any], key: Sequence[Any]) -> None:
         """End a value."""
         self.connection.run(table.death, (self.number, *key))
+        self.connection.known.pop((table.name, *key), None)
 
-    def _insert(self, table: tables.Table[Any], row: Iterable[Any]) -> int:
-        return self.connection.add(table.birth, (self.number, *row))
+    def _misfit(self, table: tables.Table[Any], key: str) -> MemoryUnavailable:
+        return MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
+
+    def first_tags(self, owner: str, tags: Iterable[str]) -> None:
+        """Something new has these tags."""
+        births = [(self.number, owner, tag) for tag in dict.fromkeys(tags)]
+        if births:
+            self.connection.run_many(tables.TAGGINGS.birth, births)
 
     def tag(self, owner: str, tags: Iterable[str]) -> None:
         """These are all tags of something now."""
@@ -70,19 +81,30 @@ class Rows:
 
     def remember(self, memory: MemoryItem) -> None:
         """Insert a memory with its words and tags; its id is new."""
-        self._index(self.insert(tables.MEMORIES, memory), memory)
-        tags = [(self.number, memory.id, tag) for tag in dict.fromkeys(memory.tags)]
-        self.connection.run_many(tables.TAGGINGS.birth, tags)
+        self._insert_memory(memory)
+        self.first_tags(memory.id, memory.tags)
 
-    def alter(self, ident: str, changes: Mapping[str, Any]) -> None:
+    def memory(self, ident: str) -> MemoryItem:
+        """A memory that an event changes, even if its time is over.
+
+        Raises:
+            MemoryUnavailable: there is none; the events do not fit together.
+        """
+        memories = self.reading.memories("m.id = ?", (ident,), expired=True)
+        if not memories:
+            raise self._misfit(tables.MEMORIES, ident)
+        return memories[0]
+
+    def alter(self, memory: MemoryItem, changes: Mapping[str, Any]) -> None:
         """A memory gets other fields; its words are indexed anew with it."""
-        row = self.change(tables.MEMORIES, ident, changes)
-        (memory,) = self.reading.memories("m.id = ?", (ident,), expired=True)
-        self._index(row, memory)
+        self.end(tables.MEMORIES, [memory.id])
+        self._insert_memory(replace(memory, **changes))
         if "tags" in changes:
-            self.tag(ident, memory.tags)
+            self.tag(memory.id, changes["tags"])
 
-    def _index(self, row: int, memory: MemoryItem) -> None:
+    def _insert_memory(self, memory: MemoryItem) -> None:
+        table = tables.MEMORIES
+        row = self.connection.add(table.birth, (self.number, *table.row_of(memory)))
         self.connection.words.add(
             row,
             (
@@ -117,9 +139,11 @@ def apply(connection: Connection, event: Event, payload: Payload) -> None:
     rows = Rows(connection, event.version, seconds(event.at))
     if put := _PUTS.get(type(payload)):
         value, workflow, subject = put[1](payload)
-        rows.put(put[0], value)
-        if put[0] in (tables.WORKFLOWS, tables.ACTIONS, tables.ARTIFACTS):
-            rows.tag(value.id, value.tags)
+        if put[0].key == ("id",):  # which is new
+            rows.insert(put[0], value)
+            rows.first_tags(value.id, getattr(value, "tags", ()))
+        else:
+            rows.put(put[0], value)
     elif fold := _FOLDS.get(type(payload)):
         workflow, subject = fold(rows, payload)
     else:
@@ -129,6 +153,8 @@ def apply(connection: Connection, event: Event, payload: Payload) -> None:
         "insert into operations values(?, ?, ?, ?, ?, ?, ?, ?)",
         (event.version, event.seq or None, rows.at, event.actor, event.kind, *about),
     )
+    if (made := connection.known.get(("made", event.kind, about[2]))) is not None:
+        made.append(about[:2])
 
 
 _PUTS: dict[type[Payload], tuple[tables.Table[Any], attrgetter[Any]]] = {
@@ -152,8 +178,8 @@ _PUTS: dict[type[Payload], tuple[tables.Table[Any], attrgetter[Any]]] = {
 def _workflow_changed(rows: Rows, payload: ev.WorkflowChanged) -> tuple[str, str]:
     ended = rows.at if payload.status.terminal else None
     changes = {"status": payload.status, "tags": payload.tags, "updated_at": rows.at, "completed_at": ended}
-    rows.change(tables.WORKFLOWS, payload.workflow, changes)
-    rows.tag(payload.workflow, payload.tags)
+    if rows.change(tables.WORKFLOWS, payload.workflow, changes).tags != payload.tags:
+        rows.tag(payload.workflow, payload.tags)
     return payload.workflow, payload.workflow
 
 
@@ -169,18 +195,17 @@ def _stored(rows: Rows, payload: ev.MemoryStored) -> tuple[str, str]:
 
 
 def _changed(rows: Rows, payload: ev.MemoryChanged) -> tuple[str, str]:
-    changes = {**payload.changes, "updated_at": rows.at}
+    changes, old = {**payload.changes, "updated_at": rows.at}, rows.memory(payload.memory)
     if "content" in changes or "description" in changes:
-        (old,) = rows.reading.memories("m.id = ?", (payload.memory,), expired=True)
         texts = (changes.get("description", old.description), changes.get("content", old.content))
         changes["digest"] = text_digest(*texts)
-    rows.alter(payload.memory, changes)
+    rows.alter(old, changes)
     return payload.workflow, payload.memory
 
 
 def _promoted(rows: Rows, payload: ev.MemoryPromoted) -> tuple[str, str]:
     changes = {"level": payload.level, "ttl": payload.ttl, "expires_at": expiry(rows.at, payload.ttl)}
-    rows.alter(payload.memory, {**changes, "tags": payload.tags, "updated_at": rows.at})
+    rows.alter(rows.memory(payload.memory), {**changes, "tags": payload.tags, "updated_at": rows.at})
     return payload.workflow, payload.memory
 
 
@@ -217,9 +242,9 @@ def _weakened(rows: Rows, payload: ev.LinksWeakened) -> tuple[str, str]:
 def _consolidated(rows: Rows, payload: ev.MemoriesConsolidated) -> tuple[str, str]:
     until = expiry(rows.at, payload.ttl)
     for ident in payload.sources:
-        (old,) = rows.reading.memories("m.id = ?", (ident,), expired=True)
+        old = rows.memory(ident)
         times = [time for time in (old.expires_at, until) if time is not None]
-        rows.alter(ident, {"consolidated": payload.memory, "expires_at": min(times, default=None)})
+        rows.alter(old, {"consolidated": payload.memory, "expires_at": min(times, default=None)})
     return payload.workflow, payload.memory
 
 

@@ -109,32 +109,24 @@ def write_note(unit: Unit, agent: str, ref: str, note: noting.Note) -> None:
 
 def workflow_of(reading: Reading, agent: str, goal: str) -> str:
     """Id of the workflow that a goal, or the root above it, began; empty when there is none."""
-    rows = reading.rows(
-        f"""select workflow from operations where kind in (?, ?) and key = ? and key <> ''
-        {_until(reading)} limit 1""",
-        ev.WorkflowCreated.kind,
-        ev.ThoughtAdded.kind,
-        _key(agent, goal),
-    )
-    return str(rows[0][0]) if rows else ""
+    key = _key(agent, goal)
+    made = reading.made(ev.WorkflowCreated.kind, key) or reading.made(ev.ThoughtAdded.kind, key)
+    return made[0][0] if made else ""
 
 
 def workflows_of(reading: Reading, agent: str) -> list[Workflow]:
     """The workflows that an agent's goals began and that are not over, oldest first."""
     low, high = _key(agent, ""), _key(agent, "\U0010ffff")
+    until = "" if reading.as_of is None else f"and number <= {reading.as_of}"
     rows = reading.rows(
         f"""select subject from operations where kind = ? and key between ? and ? and key <> ''
-        {_until(reading)} order by number""",
+        {until} order by number""",
         ev.WorkflowCreated.kind,
         low,
         high,
     )
     workflows = (reading.find(WORKFLOWS, row[0]) for row in rows)
     return [workflow for workflow in workflows if workflow is not None and not workflow.status.terminal]
-
-
-def _until(reading: Reading) -> str:
-    return "" if reading.as_of is None else f"and number <= {reading.as_of}"
 
 
 class FindWorkflow(Request[str]):

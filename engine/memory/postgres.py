@@ -68,6 +68,14 @@ select w.row, (
 ) as score
 from words w where w.stems @@ cast(cast($1 as text) as tsquery) order by score desc, w.row limit $6
 """
+_INDEXED = """
+with word as (insert into words values($1, $2, cast(cast($3 as text) as tsvector))), counted as (
+    update meta set value = cast(value as bigint) + case key when 'texts' then 1 else $2 end
+    where key in ('texts', 'places')
+)
+insert into vocabulary select stem, 1 from unnest(cast($4 as text[])) stem order by stem
+on conflict(term) do update set doc = vocabulary.doc + 1
+"""
 _PART = re.compile(r'"([^"]*)"(\*?)|\b(AND|OR|NOT)\b|([()])')
 _SIGNS = {"AND": "&", "OR": "|", "NOT": "& !", "(": "(", ")": ")"}
 
@@ -82,6 +90,9 @@ class PostgresConnection:
         self._link = BlockingLink(address, clock, self._prepare)
         self._writing = writing
         self.in_transaction = False
+        self.known: dict[tuple[str, ...], Any] = {}
+        self._waiting: list[tuple[str, list[Sequence[Any]]]] = []
+        """Statements of the transaction that are sent with the next one, each with what it is done for."""
         self.compares_by_index = False
         """Whether pgvector is there."""
         self.words = PostgresWords(self)
@@ -101,13 +112,23 @@ class PostgresConnection:
             await connection.execute("set default_transaction_read_only = on")
 
     def do(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Do something with the connection itself.
+        """Do something with the connection itself, behind what waits.
 
         Raises:
             TablesError: the server refused or cannot be reached.
         """
+        waiting, self._waiting = self._waiting, []
+
+        async def all_of_it(connection: Any) -> T:
+            for sql, parameters in waiting:
+                if len(parameters) == 1:
+                    await connection.execute(numbered(sql), *parameters[0])
+                else:
+                    await connection.executemany(numbered(sql), parameters)
+            return await work(connection)
+
         try:
-            return self._link.use(work, again=not self.in_transaction)
+            return self._link.use(all_of_it, again=not self.in_transaction)
         except Overtaken as error:
             self.in_transaction = False
             raise TablesError("the connection to the database was lost meanwhile") from error
@@ -124,13 +145,25 @@ class PostgresConnection:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Do something; see `Connection`."""
+        if sql.startswith("rollback"):  # what waits since the savepoint is not sent at all
+            sent = [statement for statement, _ in self._waiting]
+            begin = sql.replace("rollback to", "savepoint")
+            del self._waiting[sent.index(begin) + 1 if begin in sent else 0 :]
+        if self.in_transaction and sql not in ("commit", "rollback") and not sql.startswith("release"):
+            self.run_many(sql, (parameters,))
+            return
         self.do(lambda connection: connection.execute(numbered(sql), *parameters))
         if sql in ("commit", "rollback"):
             self.in_transaction = False
 
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         """Do something for each of these; see `Connection`."""
-        self.do(lambda connection: connection.executemany(numbered(sql), parameters))
+        if not self.in_transaction:
+            self.do(lambda connection: connection.executemany(numbered(sql), parameters))
+        elif self._waiting and self._waiting[-1][0] == sql:
+            self._waiting[-1][1].extend(parameters)
+        else:
+            self._waiting.append((sql, list(parameters)))
 
     def add(self, sql: str, parameters: Sequence[Any], key: str = "row") -> int:
         """Insert a row and answer its number; see `Connection`."""
@@ -196,18 +229,7 @@ class PostgresWords:
                 size += 1
             begin += last + 3  # no phrase goes from one text to the next
         stems = " ".join(f"{stem}:{','.join(where)}" for stem, where in places.items())
-        run = self._connection.run
-        run("insert into words values(?, ?, cast(cast(? as text) as tsvector))", (row, size, stems))
-        run(
-            "insert into vocabulary select stem, 1 from unnest(cast(? as text[])) stem order by stem "
-            "on conflict(term) do update set doc = vocabulary.doc + 1",
-            ([_stem_of(lexeme) for lexeme in places],),
-        )
-        run(
-            "update meta set value = cast(value as bigint) + case key when 'texts' then 1 else ? end "
-            "where key in ('texts', 'places')",
-            (size,),
-        )
+        self._connection.run(_INDEXED, (row, size, stems, [_stem_of(lexeme) for lexeme in places]))
 
     def ranked(self, expression: str, limit: int) -> list[tuple[int, float]]:
         """The rows that fit best; see `WordIndex`."""

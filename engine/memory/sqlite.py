@@ -60,6 +60,7 @@ class SqliteConnection:
             self.inner = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
             self.inner.row_factory = sqlite3.Row
             self.words = SqliteWords(self.inner)
+            self.known: dict[tuple[str, ...], Any] = {}
             self._begin = "begin immediate" if writing else "begin"
             # The journal holds what counts: what a power cut takes here is folded again.
             writes = ("journal_mode = wal", "synchronous = normal", "journal_size_limit = 67108864")

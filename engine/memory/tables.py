@@ -13,7 +13,7 @@ from dataclasses import asdict, fields, is_dataclass
 from enum import StrEnum
 from operator import attrgetter
 from types import UnionType
-from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from engine.core import memory as values
 from engine.core.journal import canonical
@@ -54,12 +54,18 @@ class Table(Generic[V]):
         self.value = value
         self.key = key
         self.indexes = indexes
+        numbered = (index.removesuffix(", sequence") for index in indexes if index.endswith(", sequence"))
+        self.within = next(numbered, "")
+        """The column of values with the same owner, which are numbered; empty where they are not."""
         hints = get_type_hints(value)
         stored = [field for field in fields(value) if not field.metadata.get("joined")]  # type: ignore[arg-type]
         self.columns = tuple(field.name for field in stored)
         self._kinds = {field.name: _plain(hints[field.name]) for field in fields(value)}  # type: ignore[arg-type]
         self._readers = {name: _reader(kind) for name, kind in self._kinds.items()}
         self._values = attrgetter(*self.columns)
+        self.key_of: Callable[[V], tuple[str, ...]] = lambda value: tuple(
+            getattr(value, name) for name in key
+        )
         self._as_json = [
             place for place, column in enumerate(self.columns) if not _is_plain(self._kinds[column])
         ]
@@ -202,22 +208,27 @@ def create(connection: Connection, columns: Columns, words: Iterable[str]) -> No
 
 
 RowValue = TypeVar("RowValue")
+Known = TypeVar("Known")
 
 
 class Reading:
     """A view of memory at one event and one moment; used in one thread only."""
 
-    def __init__(self, connection: Connection, now: float, as_of: int | None = None) -> None:
+    def __init__(
+        self, connection: Connection, now: float, as_of: int | None = None, *, writing: bool = False
+    ) -> None:
         """Look at memory.
 
         Args:
             connection: to its tables.
             now: seconds since 1970; memories whose time is over then are passed over.
             as_of: version in the memory's stream of the last event that counts; None for all.
+            writing: it is the connection that writes, and knows what it read or wrote last.
         """
         self.connection = connection
         self.now = now
         self.as_of = as_of
+        self._known = connection.known if writing else None
 
     def live(self, alias: str) -> str:
         """The condition that a row was true at the event."""
@@ -244,8 +255,37 @@ class Reading:
 
     def find(self, table: Table[RowValue], *key: str) -> RowValue | None:
         """The value with this key, or None."""
-        rows = self.many(table, " and ".join(f"t.{name} = ?" for name in table.key), key, limit=1)
-        return rows[0] if rows else None
+
+        def asked() -> RowValue | None:
+            rows = self.many(table, " and ".join(f"t.{name} = ?" for name in table.key), key, limit=1)
+            return rows[0] if rows else None
+
+        return self._once((table.name, *key), asked)
+
+    def _once(self, about: tuple[str, ...], ask: Callable[[], Known]) -> Known:
+        """What is known already, or else is asked now."""
+        if self._known is None:
+            return ask()
+        if about not in self._known:
+            self._known[about] = ask()
+        return cast("Known", self._known[about])
+
+    def made(self, kind: str, key: str) -> list[tuple[str, str]]:
+        """Workflow and subject of each event of a kind that has an idempotency key, oldest first."""
+        until = "" if self.as_of is None else f"and number <= {self.as_of}"
+        # The index holds keys only, and is taken only where that is said.
+        sql = "select workflow, subject from operations where kind = ? and key = ? and key <> ''"
+        return self._once(
+            ("made", kind, key),
+            lambda: [
+                (str(row[0]), str(row[1])) for row in self.rows(f"{sql} {until} order by number", kind, key)
+            ],
+        )
+
+    def last_in(self, table: Table[Any], owner: str) -> int:
+        """The last number (`sequence`) that a value of a table has below its owner; 0 for none."""
+        sql = f"select coalesce(max(sequence), 0) from {table.name} where {table.within} = ? and died is null"
+        return self._once(("last", table.name, owner), lambda: int(self.rows(sql, owner)[0][0]))
 
     def many(
         self,
@@ -368,7 +408,9 @@ class Reading:
 
     def first_chain(self, workflow: str) -> ThoughtChain:
         """The workflow's main line of thought; every workflow has one from its beginning."""
-        return self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
+        return self._once(
+            ("first chain", workflow), lambda: self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
+        )
 
 
 def _limit(limit: int | None) -> int:

@@ -209,9 +209,7 @@ class RecordActionStart(Request[core.RecordedAction]):
         if self.action_type is core.ActionType.TOOL_USE and not self.tool_name:
             raise MemoryInputError("tool_name", "tool_name: an action of type tool_use must name its tool.")
         unit.reading.check(ACTIONS, self.parent_action_id, "parent_action_id", workflow.id)
-        ((before,),) = unit.reading.rows(
-            "select coalesce(max(sequence), 0) from actions where workflow = ? and died is null", workflow.id
-        )
+        before = unit.reading.last_in(ACTIONS, workflow.id)
         title = self.title or self.tool_name or str(self.action_type)
         memory = remember(
             unit,

@@ -22,10 +22,10 @@ from engine.core.journal import MEMORY, Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore, parse_ref
 from engine.memory import fold, scoring
-from engine.memory.connection import Connection, TablesError, ValueRefused
+from engine.memory.connection import Connection, TablesError, ValueRefused, take_back
 from engine.memory.database import Projection
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
-from engine.memory.tables import Reading
+from engine.memory.tables import THOUGHTS, Reading
 
 R = TypeVar("R")
 
@@ -42,6 +42,8 @@ GROUP_LIMIT = 256
 """Writes that share one transaction."""
 CATCH_UP_PAGE = 1_000
 """Events folded at a time when the database is behind the journal."""
+KNOWN_MOST = 1_000
+"""Values that are remembered from one transaction to the next."""
 
 
 class Unit:
@@ -53,7 +55,7 @@ class Unit:
         self._job = job
         self.now = fold.seconds(job.at)
         """When it happens, in seconds since 1970."""
-        self.reading = Reading(connection, self.now)
+        self.reading = Reading(connection, self.now, writing=True)
         """Memory with all that was emitted so far."""
         self.events: list[Event] = []
 
@@ -95,29 +97,24 @@ class Unit:
         error = None
         try:
             work(unit)
+            self._connection.run("release part")
         except Exception as fault:  # whatever it is, it is handed back
             error = _as_fault(fault)
-            self._connection.run("rollback to part")
+            take_back(self._connection, "rollback to part")
+            self._connection.run("release part")
             if isinstance(error, MemoryUnavailable):
                 raise error from fault
         else:
             self.events += unit.events
             self._head = unit._head
-        self._connection.run("release part")
         return error
 
     def made_before(self, kind: type[Payload], key: str, workflow: str = "") -> str:
         """Id of what a request with this idempotency key made already; empty when there is none."""
         if not key:
             return ""
-        rows = self.reading.rows(
-            # The index holds keys only, and is taken only where that is said.
-            "select subject from operations where kind = ? and key = ? and key <> '' and ? in ('', workflow)",
-            kind.kind,
-            key,
-            workflow,
-        )
-        return str(rows[0][0]) if rows else ""
+        made = self.reading.made(kind.kind, key)
+        return next((subject for place, subject in made if workflow in ("", place)), "")
 
 
 @dataclass(slots=True)
@@ -247,20 +244,23 @@ class Writer:
         """Run every write within one open transaction; those that fail are taken back alone."""
         connection, head = self._projection.connection, self._head
         try:
+            if len(connection.known) > KNOWN_MOST:
+                connection.known.clear()
             connection.begin()
             for job in group:
                 connection.run("savepoint job")
                 unit = Unit(connection, head, job)
                 try:
                     job.answer = job.work(unit)
+                    connection.run("release job")
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
                     job.error = _as_fault(error)
-                    connection.run("rollback to job")
+                    take_back(connection, "rollback to job")
+                    connection.run("release job")
                 else:
                     job.events = unit.events
                     if unit.events:
                         head = (unit.events[-1].version, unit.events[-1].hash)
-                connection.run("release job")
         except TablesError as error:
             raise _refused(error) from error
         return head
@@ -358,9 +358,7 @@ def think(
     key: str = "",
 ) -> core.Thought:
     """Add a thought to a chain; what it refers to was checked."""
-    ((before,),) = unit.reading.rows(
-        "select coalesce(max(sequence), 0) from thoughts where chain = ? and died is null", chain.id
-    )
+    before = unit.reading.last_in(THOUGHTS, chain.id)
     thought = core.Thought(
         unit.new_id("t"), chain.id, kind, content, before + 1, parent, action, artifact, memory, unit.now
     )

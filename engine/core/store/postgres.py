@@ -316,6 +316,7 @@ class PostgresDatabase:
 
 
 @lru_cache(maxsize=256)
+@lru_cache(1_000)
 def numbered(sql: str) -> str:
     """SQL with `$1`, `$2` … for its question marks."""
     count = iter(range(1, 10_000))
