@@ -57,6 +57,8 @@ class Connection(Protocol):
 
     known: dict[tuple[str, ...], Any]
     """Values that the one writing connection read or wrote last, by table and key; see `take_back`."""
+    refused_late: bool
+    """Whether a value of this transaction was refused when the part that it was of had ended."""
 
     @property
     def in_transaction(self) -> bool:
@@ -70,7 +72,7 @@ class Connection(Protocol):
         """All rows that a query answers."""
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """Do something; within a transaction at the latest when something is asked or a part of it ends."""
+        """Do something; within a transaction at the latest when it counts for an answer, or at `settle`."""
 
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         """Do something for each of these, as `run` does."""
@@ -84,8 +86,15 @@ class Connection(Protocol):
     def expect_signs(self, embedder: int, bits: int) -> None:
         """Prepare to compare the signs of an embedder's vectors."""
 
-    def begin(self) -> None:
-        """Begin a transaction: of the only one that writes, or of one state that is read."""
+    def begin(self, *, careful: bool = False) -> None:
+        """Begin a transaction: of the only one that writes, or of one state that is read.
+
+        Args:
+            careful: what is refused is refused before its part ends.
+        """
+
+    def settle(self) -> None:
+        """Do all that waits to be done in the transaction."""
 
     def close(self) -> None:
         """End it; may be called again."""

@@ -104,7 +104,9 @@ class Rows:
 
     def _insert_memory(self, memory: MemoryItem) -> None:
         table = tables.MEMORIES
-        row = self.connection.add(table.birth, (self.number, *table.row_of(memory)))
+        row = self.reading.last_memory() + 1
+        self.connection.run(tables.MEMORY_BIRTH, (row, self.number, *table.row_of(memory)))
+        self.connection.known[tables.LAST_MEMORY] = row
         self.connection.words.add(
             row,
             (

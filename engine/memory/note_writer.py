@@ -7,7 +7,7 @@ again: a goal's workflow, an action's record. Keys that agents choose never begi
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.core import events
@@ -43,6 +43,14 @@ CUT = 2_000
 """Characters that are kept of an argument that is longer; the event has it whole."""
 TEXT_CHARACTERS = 64_000
 
+_KINDS = tuple(
+    made.kind
+    for made in (
+        *(ev.WorkflowCreated, ev.WorkflowChanged, ev.ThoughtAdded),
+        *(ev.ActionRecorded, ev.ActionEnded, ev.ArtifactRecorded),
+    )
+)
+"""Events that notes make under keys."""
 _ENDINGS = {
     GoalStatus.ACHIEVED: WorkflowStatus.COMPLETED,
     GoalStatus.FAILED: WorkflowStatus.FAILED,
@@ -62,6 +70,7 @@ _BY_ENDING = {
 def write_notes(unit: Unit, noted: Sequence[noting.Noted]) -> list[str]:
     """Write notes, each on behalf of its event; says of which ones nothing could be kept."""
     faults = []
+    unit.reading.expect(_KINDS, (key for event, note, _ in noted for key in _keys(event, note)))
     for event, note, contents in noted:
 
         def write(part: Unit, event: Event = event, note: noting.Note = note) -> None:
@@ -73,6 +82,17 @@ def write_notes(unit: Unit, noted: Sequence[noting.Noted]) -> list[str]:
         if error is not None:
             faults.append(f"{event.ref} ({event.kind}) could not be kept in memory: {error}")
     return faults
+
+
+def _keys(event: Event, note: noting.Note) -> Iterator[str]:
+    """The keys that are looked for when a note is written."""
+    about = note.start if isinstance(note, noting.ActionEndNote) else note
+    yield _key(event.ref)
+    for subject in ("", *(getattr(about, name, None) or "" for name in ("goal", "parent"))):
+        yield _key(event.stream, subject)
+    if isinstance(about, noting.ActionStartNote):
+        action = _key(event.stream, about.action)
+        yield from (action, f"{action}/end", f"{action}/file")
 
 
 def write_note(unit: Unit, agent: str, ref: str, note: noting.Note) -> None:

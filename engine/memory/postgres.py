@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -43,7 +44,10 @@ _WORDS = (
     'create table vocabulary(term text collate "C" primary key, doc bigint not null)',
     "insert into meta values('texts', '0'), ('places', '0')",
 )
-_ALL = ", ".join([*(table.name for table in TABLES), "meta", "operations", "words", "vocabulary"])
+_TABLES = [*(table.name for table in TABLES), "meta", "operations", "words", "vocabulary"]
+_ALL = ", ".join(_TABLES)
+_NAMES = frozenset([*_TABLES, "embedders", "signs", "vectors"])
+_WORD = re.compile(r"[a-z]+")
 
 NAME_BYTES = 63
 """The longest name that PostgreSQL takes."""
@@ -80,6 +84,56 @@ _PART = re.compile(r'"([^"]*)"(\*?)|\b(AND|OR|NOT)\b|([()])')
 _SIGNS = {"AND": "&", "OR": "|", "NOT": "& !", "(": "(", ")": ")"}
 
 
+@lru_cache(1_000)
+def _tables(sql: str) -> frozenset[str]:
+    """The tables that a statement names, and no fewer; those of one that names none count as all."""
+    return _NAMES.intersection(_WORD.findall(sql)) or _NAMES
+
+
+class Waiting:
+    """Statements of a transaction that are sent together, each with what it is done for.
+
+    The same statement for something else is sent with it where no other one between them names a table of
+    it. A part of the work that ended well is part of what is around it.
+    """
+
+    def __init__(self) -> None:
+        self._statements: list[tuple[str, list[Sequence[Any]]]] = []
+
+    def put(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
+        """Let a statement wait; one that ends a savepoint which waits as well takes both away."""
+        verb, name = sql.split(" ", 1)
+        if verb in ("release", "rollback"):
+            sent = [statement for statement, _ in self._statements]
+            begin = f"savepoint {name.removeprefix('to ')}"
+            place = len(sent) - 1 - sent[::-1].index(begin) if begin in sent else -1
+            if verb == "rollback":
+                del self._statements[place + 1 :]
+            elif place >= 0:
+                del self._statements[place]
+            if place >= 0:
+                return
+        self._statements.append((sql, list(parameters)))
+
+    def taken(self, sql: str = "") -> list[tuple[str, list[Sequence[Any]]]]:
+        """What has to be sent before a statement, empty for any; it no longer waits."""
+        if not any(_tables(sql) & _tables(statement) for statement, _ in self._statements):
+            return []
+        together: list[tuple[str, list[Sequence[Any]]]] = []
+        for statement, parameters in self._statements:
+            for other, others in reversed(together):
+                if other == statement and _tables(statement) is not _NAMES:
+                    others.extend(parameters)
+                    break
+                if _tables(other) & _tables(statement):
+                    together.append((statement, parameters))
+                    break
+            else:
+                together.append((statement, parameters))
+        self._statements.clear()
+        return together
+
+
 class PostgresConnection:
     """A connection to a schema; see `Connection`."""
 
@@ -91,8 +145,8 @@ class PostgresConnection:
         self._writing = writing
         self.in_transaction = False
         self.known: dict[tuple[str, ...], Any] = {}
-        self._waiting: list[tuple[str, list[Sequence[Any]]]] = []
-        """Statements of the transaction that are sent with the next one, each with what it is done for."""
+        self.refused_late = self._careful = False
+        self._waiting = Waiting()
         self.compares_by_index = False
         """Whether pgvector is there."""
         self.words = PostgresWords(self)
@@ -111,13 +165,17 @@ class PostgresConnection:
         if not self._writing:
             await connection.execute("set default_transaction_read_only = on")
 
-    def do(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Do something with the connection itself, behind what waits.
+    def do(self, work: Callable[[Any], Awaitable[T]], sql: str = "") -> T:
+        """Do something with the connection itself, behind what waits and counts for it.
+
+        Args:
+            work: what; it ends at the first error of the database.
+            sql: what it asks, if that is known.
 
         Raises:
             TablesError: the server refused or cannot be reached.
         """
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting.taken(sql)
 
         async def all_of_it(connection: Any) -> T:
             for sql, parameters in waiting:
@@ -135,43 +193,53 @@ class PostgresConnection:
         except asyncpg_errors(UnicodeError, OverflowError) as error:
             code = str(getattr(error, "sqlstate", None) or "")
             kind = ValueRefused if not code or code.startswith(("22", "23")) else TablesError
+            self.refused_late |= kind is ValueRefused and bool(waiting) and not self._careful
             raise kind(sentence(error, self.address)) from error
         except JournalError as error:
             raise TablesError(str(error)) from error
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Sequence[MemoryRow]:
         """All rows that a query answers; see `Connection`."""
-        return self.do(lambda connection: connection.fetch(numbered(sql), *parameters))
+        return self.do(lambda connection: connection.fetch(numbered(sql), *parameters), sql)
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Do something; see `Connection`."""
-        if sql.startswith("rollback"):  # what waits since the savepoint is not sent at all
-            sent = [statement for statement, _ in self._waiting]
-            begin = sql.replace("rollback to", "savepoint")
-            del self._waiting[sent.index(begin) + 1 if begin in sent else 0 :]
-        if self.in_transaction and sql not in ("commit", "rollback") and not sql.startswith("release"):
-            self.run_many(sql, (parameters,))
+        if self.in_transaction and sql not in ("commit", "rollback"):
+            self._waiting.put(sql, (parameters,))
+            if self._careful and sql.startswith("release"):
+                self.settle()
             return
+        if sql == "rollback":
+            self._waiting = Waiting()
         self.do(lambda connection: connection.execute(numbered(sql), *parameters))
         if sql in ("commit", "rollback"):
             self.in_transaction = False
 
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         """Do something for each of these; see `Connection`."""
-        if not self.in_transaction:
-            self.do(lambda connection: connection.executemany(numbered(sql), parameters))
-        elif self._waiting and self._waiting[-1][0] == sql:
-            self._waiting[-1][1].extend(parameters)
+        if self.in_transaction:
+            self._waiting.put(sql, parameters)
         else:
-            self._waiting.append((sql, list(parameters)))
+            self.do(lambda connection: connection.executemany(numbered(sql), parameters))
 
     def add(self, sql: str, parameters: Sequence[Any], key: str = "row") -> int:
         """Insert a row and answer its number; see `Connection`."""
         rows = self.rows(f"{sql} returning {key}", parameters)
         return int(rows[0][0]) if rows else 0
 
-    def begin(self) -> None:
+    def settle(self) -> None:
+        """Send all that waits; see `Connection`."""
+
+        async def nothing(_: Any) -> None:
+            pass
+
+        self.do(nothing)
+        if self.refused_late:
+            raise TablesError("a value was refused")
+
+    def begin(self, *, careful: bool = False) -> None:
         """Begin a transaction; those that write take turns, whatever process they are in."""
+        self.refused_late, self._careful = False, careful
         self.run("begin" if self._writing else "begin isolation level repeatable read")
         self.in_transaction = True
         if self._writing:

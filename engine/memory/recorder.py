@@ -20,7 +20,7 @@ from engine.core.state import AgentState
 from engine.core.store.blobs import BlobStore
 from engine.core.store.port import JournalStore
 from engine.memory.commands import RECORDED_PREFIX
-from engine.memory.errors import MemoryFault, MemoryUnavailable
+from engine.memory.errors import MemoryUnavailable
 from engine.memory.memory import Memory
 from engine.memory.notes import KINDS, ActionEndNote, NoteCollector, Noted
 
@@ -112,7 +112,7 @@ class MemoryRecorder:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow(), name="memory recorder reading")
                 group.create_task(self._write(), name="memory recorder writing")
-        except* (MemoryFault, journal.JournalError) as faults:
+        except* Exception as faults:  # noqa: BLE001 - whatever it is, memory stands still and says so
             first: BaseException = faults
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]

@@ -54,6 +54,7 @@ class SqliteConnection:
     """A connection to a file; see `Connection`."""
 
     unindexed = "+"
+    refused_late = False
 
     def __init__(self, path: Path, *, writing: bool) -> None:
         with _refusals():
@@ -102,9 +103,12 @@ class SqliteConnection:
     def expect_signs(self, embedder: int, bits: int) -> None:
         """Do nothing: readers have signs in memory; see `Connection`."""
 
-    def begin(self) -> None:
+    def begin(self, *, careful: bool = False) -> None:
         """Begin a transaction; see `Connection`."""
         self.run(self._begin)
+
+    def settle(self) -> None:
+        """Do nothing: nothing waits; see `Connection`."""
 
     def close(self) -> None:
         """Close it; see `Connection`."""

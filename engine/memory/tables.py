@@ -179,6 +179,10 @@ TABLES: tuple[Table[Any], ...] = (
     *(REFLECTIONS, JUDGEMENTS, TAGGINGS),
 )
 
+MEMORY_BIRTH = MEMORIES.birth.replace("(born, ", "(row, born, ").replace("values(", "values(?, ")
+"""Takes the number of the row, by which its words are found, and then as `birth` does."""
+LAST_MEMORY = ("last row", MEMORIES.name)
+
 _OTHERS = (
     "create table meta(key {text} primary key, value {text} not null){behind}",
     """create table operations(
@@ -281,6 +285,31 @@ class Reading:
                 (str(row[0]), str(row[1])) for row in self.rows(f"{sql} {until} order by number", kind, key)
             ],
         )
+
+    def expect(self, kinds: Sequence[str], keys: Iterable[str]) -> None:
+        """Ask at once what `made` will be asked of each of these kinds with each of these keys."""
+        known = self.connection.known
+        about = [("made", kind, key) for key in dict.fromkeys(keys) for kind in kinds]
+        fresh = {key for place in about if place not in known for key in (place[2],)}
+        if not fresh:
+            return
+        # So many marks that few statements differ.
+        asked = [*fresh, *[""] * ((1 << (len(fresh) - 1).bit_length()) - len(fresh))]
+        marks = [", ".join("?" * len(values)) for values in (kinds, asked)]
+        rows = self.rows(
+            f"""select kind, key, workflow, subject from operations
+            where kind in ({marks[0]}) and key in ({marks[1]}) and key <> '' order by number""",
+            *kinds,
+            *asked,
+        )
+        known.update({place: [] for place in about if place[2] in fresh})
+        for kind, key, workflow, subject in rows:
+            known["made", kind, key].append((workflow, subject))
+
+    def last_memory(self) -> int:
+        """The number of the last row of a memory."""
+        sql = f"select coalesce(max(row), 0) from {MEMORIES.name}"
+        return self._once(LAST_MEMORY, lambda: int(self.rows(sql)[0][0]))
 
     def last_in(self, table: Table[Any], owner: str) -> int:
         """The last number (`sequence`) that a value of a table has below its owner; 0 for none."""

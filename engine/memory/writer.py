@@ -22,7 +22,7 @@ from engine.core.journal import MEMORY, Event, JournalError, Payload, chain_hash
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore, parse_ref
 from engine.memory import fold, scoring
-from engine.memory.connection import Connection, TablesError, ValueRefused, take_back
+from engine.memory.connection import Connection, TablesError, ValueRefused, roll_back, take_back
 from engine.memory.database import Projection
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
 from engine.memory.tables import THOUGHTS, Reading
@@ -242,27 +242,39 @@ class Writer:
 
     def _decide(self, group: Sequence[_Job]) -> tuple[int, str]:
         """Run every write within one open transaction; those that fail are taken back alone."""
-        connection, head = self._projection.connection, self._head
+        connection = self._projection.connection
+        if len(connection.known) > KNOWN_MOST:
+            connection.known.clear()
         try:
-            if len(connection.known) > KNOWN_MOST:
-                connection.known.clear()
-            connection.begin()
-            for job in group:
-                connection.run("savepoint job")
-                unit = Unit(connection, head, job)
-                try:
-                    job.answer = job.work(unit)
-                    connection.run("release job")
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
-                    job.error = _as_fault(error)
-                    take_back(connection, "rollback to job")
-                    connection.run("release job")
-                else:
-                    job.events = unit.events
-                    if unit.events:
-                        head = (unit.events[-1].version, unit.events[-1].hash)
+            try:
+                return self._run_all(group)
+            except TablesError:
+                if not connection.refused_late:
+                    raise
+            roll_back(connection)  # nobody can say whose value that was
+            return self._run_all(group, careful=True)
         except TablesError as error:
             raise _refused(error) from error
+
+    def _run_all(self, group: Sequence[_Job], *, careful: bool = False) -> tuple[int, str]:
+        connection, head = self._projection.connection, self._head
+        connection.begin(careful=careful)
+        for job in group:
+            connection.run("savepoint job")
+            job.error, job.events = None, []
+            unit = Unit(connection, head, job)
+            try:
+                job.answer = job.work(unit)
+                connection.run("release job")
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+                job.error = _as_fault(error)
+                take_back(connection, "rollback to job")
+                connection.run("release job")
+            else:
+                job.events = unit.events
+                if unit.events:
+                    head = (unit.events[-1].version, unit.events[-1].hash)
+        connection.settle()
         return head
 
     async def _make_durable(self, group: Sequence[_Job], head: tuple[int, str]) -> None:

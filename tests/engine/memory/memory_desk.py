@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from engine.core.memory import MemoryItem
-from engine.core.store.opening import open_journal
+from engine.core.store.opening import open_store
 from engine.core.store.stored import StoredJournal
 from engine.memory.connection import Connection
 from engine.memory.memory import Memory
@@ -48,7 +48,7 @@ class MemoryDesk:
         self.workflow = ""
 
     async def open(self) -> Self:
-        self.store = await open_journal(self.directory, clock=self.clock)
+        self.store = await open_store(self.directory, self.clock, create=True)
         try:
             self.memory = Memory(self.directory, self.store, clock=self.clock)
             await self.memory.begin()
