@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from app.cli.main import main
-from app.cli.session_report import as_markdown
+from app.cli.session_report import Rows, as_markdown
 from app.cli.sessions import query_sessions
 from app.commands.headless import open_engine
 from app.commands.missions import wait_until
@@ -62,8 +62,11 @@ async def test_a_session_is_written_with_goals_plans_actions_errors_and_what_the
 
 
 def test_markdown_is_inert_whatever_was_recorded() -> None:
-    rows = [(HOSTILE, HOSTILE), ("two\nlines", "x")]
-    tables = {"Goals": (("call", "by"), rows), "What happened": (("what",), list[tuple[str, ...]]())}
+    rows: Rows = [(HOSTILE, HOSTILE), ("two\nlines", "x")]
+    tables: dict[str, tuple[tuple[str, ...], Rows]] = {
+        "Goals": (("call", "by"), rows),
+        "Empty": (("what",), []),
+    }
     text = as_markdown(HOSTILE, [("agents", HOSTILE)], tables)
     rows_ = [line for line in text.splitlines() if "alert" in line]
     assert len(rows_) == 3
