@@ -11,7 +11,6 @@ from pathlib import Path
 
 from app.commands.command import Answer, CommandHost, Values, answer_message
 from app.projection import improve_text as lines
-from app.projection.campaign_page import page
 from engine.api.workspace_engine import WorkspaceEngine
 from engine.core.campaigns import ApplyCandidate, CancelJob, ForMastermind, StartJob
 from engine.core.improvement import JobRecord, JobStatus, MastermindState
@@ -156,6 +155,8 @@ def _no_campaign(state: MastermindState, name: str) -> Answer:
 
 async def show_page(host: CommandHost, values: Values) -> Answer:
     """Write a campaign as a page of HTML; an older page is replaced, and no other file."""
+    from app.projection.campaign_page import page  # late: its pictures are drawn by widgets
+
     mastermind, texts = await host.engine.mastermind(), dict[str, str]()
     if (campaign := mastermind.state.campaigns.get(values["campaign"])) is None:
         return _no_campaign(mastermind.state, values["campaign"])

@@ -1,109 +1,16 @@
-"""What happened since the operator last looked, in words: for the cockpit and for `do recap`.
-
-A recorded shell as it was seen, in the format of asciinema (asciicast v2): it plays back in any player.
-"""
+"""What happened since the operator last looked, in words: for the cockpit and for `do recap`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from datetime import datetime
-from pathlib import Path
-
 from app.commands.command import Answer, CommandHost, Values
 from engine.api.workspace_engine import WorkspaceEngine
-from engine.core import events as ev
 from engine.core.agents import CommandReceived
 from engine.core.goals import GoalStatus, ending_of
 from engine.core.journal import Event, of_agent
 from engine.core.state import AgentState
 from engine.core.text import clean_line
 from engine.inquiry.recap import KINDS, LISTED, Recap, recap
-from engine.value import asdict, dataclass
-
-COLUMNS, ROWS = 80, 24
-"""The size of a terminal before its first one is on record."""
-
-
-class NoRecordingError(Exception):
-    """There is no such recording; the message says what there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShellRecording:
-    """What a terminal showed, and when."""
-
-    columns: int
-    rows: int
-    at: float
-    """When it began, in seconds since 1970."""
-    pieces: tuple[tuple[float, str, str], ...]
-    """Seconds since then, `o` for output or `r` for a new size (`80x24`), and the text."""
-
-    @property
-    def text(self) -> str:
-        """The lines of the file."""
-        head = {"version": 2, "width": self.columns, "height": self.rows, "timestamp": int(self.at)}
-        return "\n".join(json.dumps(line) for line in [head, *map(list, self.pieces)]) + "\n"
-
-
-def shell_recording(events: Iterable[Event], action: str = "") -> ShellRecording:
-    """The recording of a shell; what was typed unseen is in none.
-
-    Args:
-        events: the agent's events in their order.
-        action: the shell's action; the newest one where it is empty.
-
-    Raises:
-        NoRecordingError: there is no such shell.
-    """
-    shells: dict[str, list[tuple[float, str, str]]] = {}
-    for event in events:
-        if event.kind not in (ev.ActionOutput.kind, ev.ShellResized.kind):
-            continue
-        at = datetime.fromisoformat(event.at).timestamp()
-        match ev.payload_of(event):
-            case ev.ActionOutput(stream="terminal", action=name, text=text):
-                shells.setdefault(name, []).append((at, "o", text))
-            case ev.ShellResized(action=name, columns=columns, rows=rows):
-                shells.setdefault(name, []).append((at, "r", f"{columns}x{rows}"))
-    if not shells:
-        raise NoRecordingError("no shell of the operator's is on record: take one with t")
-    named = action or next(reversed(shells))
-    if named not in shells:
-        raise NoRecordingError(f"'{named[:40]}' is no shell; recorded: {', '.join(shells)}")
-    pieces = shells[named]
-    began = pieces[0][0]
-    size = next((data for _, kind, data in pieces if kind == "r"), f"{COLUMNS}x{ROWS}")
-    width, _, height = size.partition("x")
-    timed = tuple((round(max(0.0, at - began), 3), kind, data) for at, kind, data in pieces)
-    return ShellRecording(int(width), int(height), began, timed)
-
-
-async def play_answer(host: CommandHost, values: Values) -> Answer:
-    """`play [ACTION]`: the recording as text, one JSON value a line."""
-    try:
-        cast = shell_recording(await host.engine.store.read(host.context.agent), values["action"])
-    except NoRecordingError as error:
-        return 2, {}, str(error)
-    return 0, {"columns": cast.columns, "rows": cast.rows, "pieces": len(cast.pieces)}, cast.text.rstrip()
-
-
-async def write_recording(engine: WorkspaceEngine, agent: str, action: str) -> Path:
-    """Write the recording beside the journal's directory; the new file.
-
-    Raises:
-        NoRecordingError: there is no such shell, or the file cannot be written or is there already.
-    """
-    cast = shell_recording(await engine.store.read(agent), action)
-    target = engine.workspace / f"{agent}-{action or 'shell'}.cast"
-    try:
-        with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(cast.text)
-    except OSError as error:
-        raise NoRecordingError(f"{target}: {error.strerror}") from error
-    return target
-
+from engine.value import asdict
 
 LOOKED_BACK = 500
 """Commands among which the operator's last one is looked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.commands.arguments import Rest, Word, agent_names, among, listed, lower, matching
+from app.commands.arguments import Rest, Word, agent_names, among, listed, matching
 from app.commands.command import Answer, CommandHost, Context, Group, Show, Values, late
 
 
@@ -17,7 +17,6 @@ def _command_names(_context: Context) -> list[tuple[str, str]]:
 
 command, of_agents = Group("Cockpit"), Group("Agents")
 EVENT = matching("[0-9]{1,18}", "'{}' is no number of an event")
-SHELL = Word("action", "a shell's action, such as a3", True, parse=lower, default="")
 COMMANDS = (
     command("search find", Show(late("search:search_open"), "search"), Rest("words", "what to look for")),
     command(
@@ -25,7 +24,6 @@ COMMANDS = (
         Show(late("review:recap_answer"), "recap"),
         Word("event", "the number of an event", True, parse=EVENT, default=""),
     ),
-    command("play", Show(late("review:play_answer"), "play", changes=True), SHELL),
     of_agents("agent_list", Show(states=late("statuses:list_agents"))),
     of_agents("agent", Show(view="agent"), Word("agent", "an agent id", shown="ID", offers=agent_names)),
     of_agents("status", Show(states=late("statuses:show_status"))),

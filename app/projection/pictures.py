@@ -86,6 +86,20 @@ def gains(campaign: Campaign) -> Picture:
     )
 
 
+def costs(campaign: Campaign) -> Picture:
+    """The best gain that was shown, over the processor seconds of judging."""
+    spent, best, points = 0.0, 0.0, [(0.0, 0.0)]
+    for verdict in (each.verdict for each in campaign.candidates if each.verdict is not None):
+        spent += verdict.seconds
+        points.append((spent, best))
+        if verdict.gain is not None and verdict.ruling.value == "better":
+            best = max(best, verdict.gain.low)
+        points.append((spent, best))
+    words = Fact("", f"{best:.3g} after {spent:.1f} s of processor" if spent else "nothing was judged yet")
+    curves = (Curve(tuple(points), "best gain shown", "success"),) if spent else ()
+    return Picture(f"Costs of {campaign.id}", curves, (words,), "processor seconds")
+
+
 # ------------------------------------------------------------------ the crew
 
 

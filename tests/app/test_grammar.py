@@ -319,7 +319,6 @@ LINES = [
     ("wrong a3 it misread the output", ("mark", "a3", "it misread the output", False)),
     ("right pilot-1:7", ("mark", "pilot-1:7", "", True)),
     ("retract a3 yes", ("retract", "a3")),
-    ("play a3", ("play", "a3")),
     ("drift g1", ("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -501,7 +500,6 @@ ANYTHING_GOES = {
     "wrong",
     "right",
     "retract",
-    "play",
     "drift",
     "drop",
     "abort",

@@ -6,16 +6,14 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from app.cockpit.context import CockpitContext, in_background
+from app.cockpit.context import CockpitContext
 from app.cockpit.controllers.agents import Agents
 from app.cockpit.controllers.layout import Layout
-from app.commands.review import NoRecordingError, write_recording
 from app.projection import pane_views as views
 from app.projection.event_lines import step_text
 from engine.api.workspace_engine import OperatorTerminal
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.journal import JournalError
 from engine.core.plan import Op, PlanStep, step_line
 from engine.core.state import AgentState
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, parse_args
@@ -460,10 +458,3 @@ class Turn:
     def on_terminal_pane_hand_back(self) -> None:
         """Hand the shell back."""
         self.action_return_shell()
-
-    @in_background("play", JournalError, NoRecordingError)
-    async def play(self, action: str) -> None:
-        """Write a recorded shell as a file that players can play."""
-        if (engine := self._context.engine_of(self._context.agent)) is not None:
-            path = await write_recording(engine, self._context.agent, action)
-            self._context.say(f"written to {path}; asciinema play plays it", "ok")

@@ -25,7 +25,7 @@ from engine.core.journal import canonical
 from engine.core.store.blobs import BlobStore
 from engine.core.text import clean, clean_line
 from engine.improve.code.source import read_bytes
-from engine.improve.judge.box import LEFT_OUT
+from engine.improve.judge.box import LEFT_OUT, files_of
 from engine.improve.ports import JobRefused, NothingProposed
 from engine.value import dataclass, replace
 
@@ -238,16 +238,12 @@ class WorkspacePaths:
                 left.append(root)
             elif start.is_file():
                 yield root, start
-            for directory, names, walked in os.walk(start):
-                names[:] = sorted(name for name in names if name not in LEFT_OUT)
-                inside = PurePosixPath(root, *Path(directory).relative_to(start).parts)
-                left += [str(inside / name) for name in names if Path(directory, name).is_symlink()]
-                for name in sorted(walked):
-                    path = Path(directory, name)
-                    if path.is_symlink():
-                        left.append(str(inside / name))
-                    else:
-                        yield str(inside / name), path
+            for path, status in files_of(start):
+                inside = str(PurePosixPath(root, path))
+                if stat.S_ISLNK(status.st_mode):
+                    left.append(inside)
+                else:
+                    yield inside, start / path
 
 
 def tree_hash(states: Mapping[str, FileState]) -> str:

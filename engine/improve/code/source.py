@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import itertools
 import os
-import stat
 import tokenize
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
+
+from engine.core.store.places import open_plain
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -276,16 +277,12 @@ def read_bytes(path: Path, most: int = LARGEST, *, beneath: Path | None = None) 
     Raises:
         OSError: it cannot be read, is no regular file, is larger than `most`, or lies elsewhere.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path.name} is no regular file")
+    with open_plain(path, links=False) as file:
         with suppress(FileNotFoundError):  # a system without /proc
-            if beneath and not Path(f"/proc/self/fd/{handle}").readlink().is_relative_to(beneath):
+            if beneath and not Path(f"/proc/self/fd/{file.fileno()}").readlink().is_relative_to(beneath):
                 raise OSError(f"{path.name} leads out of the tree")
-        if status.st_size > most:
-            raise OSError(f"{path.name} has {status.st_size:,} bytes, more than {most:,}")
+        if (size := os.fstat(file.fileno()).st_size) > most:
+            raise OSError(f"{path.name} has {size:,} bytes, more than {most:,}")
         return file.read(most)
 
 

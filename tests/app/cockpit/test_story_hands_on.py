@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from tmux_terminal import NEEDS_TMUX, Terminal
 
-from app.commands.review import shell_recording
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.fold import fold
@@ -163,11 +162,11 @@ def told_of(events: list[Event], steps: list[str], workspace: Path) -> float:
     assert "operator.variables" not in state.beliefs, "it was rejected"
     assert {"files.changed", "files.added", "operator.processes", "operator.note"} <= set(state.beliefs)
 
-    cast = shell_recording(events, shell)
-    screen = BitttyEmulator(cast.columns, cast.rows)
-    for _, kind, data in cast.pieces:
-        if kind == "o":
-            screen.feed(data)
+    size = next(one for _, one in said if isinstance(one, ev.ShellResized) and one.action == shell)
+    screen = BitttyEmulator(size.columns, size.rows)
+    for _, one in said:
+        if isinstance(one, ev.ActionOutput) and (one.action, one.stream) == (shell, "terminal"):
+            screen.feed(one.text)
     shown = "\n".join(row.text for row in screen.rows(screen.first, screen.end))
     assert "Install here? [y/n] y" in shown
     assert "all is installed" in shown, "the recorded session plays back"

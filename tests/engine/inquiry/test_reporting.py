@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 
 from app.cli.main import main
-from app.cli.session_report import as_markdown
+from app.cli.session_report import Rows, as_markdown
 from app.cli.sessions import query_sessions
 from app.commands.headless import open_engine
 from app.commands.missions import wait_until
 from engine.core import commands as cmd
-from engine.inquiry.report import Report, Table
 
 HOSTILE = (
     "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![i](http://x.y/z) "
@@ -49,27 +48,29 @@ async def test_a_session_is_written_with_goals_plans_actions_errors_and_what_the
     text = target.read_text(encoding="utf-8")
     assert (code, answer["bytes"]) == (0, len(text.encode()))
     assert answer["rows"]["Goals"] == 1
-    assert answer["rows"]["Actions"] == 3
-    assert answer["rows"]["Files written"] == 1
-    assert answer["rows"]["Plans and their changes"] >= 1
-    assert answer["rows"]["Errors and recoveries"] >= 1
-    assert answer["facts"]["goals"] == "1, 1 achieved"
-    assert answer["facts"]["actions"] == "3, 1 failed"
+    (goal,) = answer["facts"]["goals"]
+    assert (goal["goal"], goal["status"]) == ("g1", "achieved")
+    assert (answer["facts"]["actions"], answer["facts"]["failed_actions"]) == (3, 1)
+    assert answer["facts"]["files"] == [("pilot", "note.txt")]
     plain = text.replace("\\", "")
+    begun = re.findall(r"\| · (a\d) (mkdir made|write note.txt|read absent.txt)", plain)
+    assert [action for action, _ in begun] == ["a1", "a2", "a3"]
+    assert "plan p1 for g1: 1 step" in plain
+    assert "a3 ERROR (not_found)" in plain
     for words in ("achieved", "note.txt", "adopt_goal", "refused", "mkdir", "g99"):
         assert words in plain, words
 
 
-def _hostile() -> Report:
-    table = Table("Actions", ("call", "by"), ((HOSTILE, HOSTILE), ("two\nlines", "x")))
-    return Report(HOSTILE, (("agents", HOSTILE),), (table, Table("Files", ("file",))))
-
-
 def test_markdown_is_inert_whatever_was_recorded() -> None:
-    text = as_markdown(_hostile())
-    rows = [line for line in text.splitlines() if "alert" in line]
-    assert rows
-    for line in rows:
+    rows: Rows = [(HOSTILE, HOSTILE), ("two\nlines", "x")]
+    tables: dict[str, tuple[tuple[str, ...], Rows]] = {
+        "Goals": (("call", "by"), rows),
+        "Empty": (("what",), []),
+    }
+    text = as_markdown(HOSTILE, [("agents", HOSTILE)], tables)
+    rows_ = [line for line in text.splitlines() if "alert" in line]
+    assert len(rows_) == 3
+    for line in rows_:
         inner = line.removeprefix("# ").removeprefix("- agents: ").strip("| ")
         bare = re.sub(r"\\[!-/:-@\[-`{-~]|&(amp|lt|gt);", "", inner.replace(" | ", ""))
         assert not re.search(r"[!-/:-@\[-`{-~]", bare), bare
@@ -92,8 +93,9 @@ async def test_an_agent_is_reported_over_sessions_and_goals_of_earlier_ones_have
     code, _answer, _text = await query_sessions(tmp_path / "ws", "report", "", target)
     assert code == 0
     assert "make a directory" in target.read_text(encoding="utf-8")
-    code, answer, _text = await query_sessions(tmp_path / "ws", "report", "pilot", tmp_path / "pilot.md")
-    assert (code, answer["facts"]["agents"]) == (0, "pilot")
+    code, _answer, _text = await query_sessions(tmp_path / "ws", "report", "pilot", tmp_path / "pilot.md")
+    assert code == 0
+    assert "- agents: pilot\n" in (tmp_path / "pilot.md").read_text(encoding="utf-8")
 
 
 async def test_a_report_overwrites_nothing_and_says_what_is_wrong(tmp_path: Path) -> None:
