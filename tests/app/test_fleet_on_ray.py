@@ -158,6 +158,42 @@ async def _back(url: str, before: dict[int, int]) -> float:
     raise AssertionError(f"not back: {client.shards}")
 
 
+async def _die_at_work(machines: Machines, flight: FleetFlight) -> float:
+    """Let machines die one after the other while agents are given goals; the slowest return in seconds."""
+    slowest = 0.0
+    await flight.client.look()
+    await flight.create()
+    for _ in range(rounds(1, full=20)):
+        rows = (await asyncio.to_thread(fleet, "status"))["shards"]
+        name = next(row["node"] for row in rows if row["node"] in ("east", "west"))
+        working = asyncio.create_task(flight.work())
+        machines.kill(name)
+        took = await _back(flight.url, {row["number"]: row["token"] for row in rows if row["node"] == name})
+        slowest = max(slowest, took)
+        print(f"{name} died: all shards back after {took:.1f} s", flush=True)
+        await working
+        assert name not in {row["node"] for row in (await asyncio.to_thread(fleet, "status"))["shards"]}
+        machines.start(name)
+        await asyncio.to_thread(machines.joined, 2)
+    await flight.check()
+    await flight.client.close()
+    return slowest
+
+
+@needs_server
+def test_a_ray_that_died_is_told_at_once_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.cli.fleet.cluster import join
+
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray/ray_current_cluster").write_text("127.0.0.1:9\n")
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    for address in ("", "auto", "127.0.0.1:9"):
+        with pytest.raises(JournalError, match=r"No Ray answers at 127\.0\.0\.1:9: start it with ray start"):
+            join(address)
+
+
 @needs_server
 def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
     tmp_path: Path, machines: Machines, server: PostgresServer
@@ -182,21 +218,13 @@ def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
     assert moved["node"] != shard["node"]
     assert moved["agents"] == shard["agents"]
 
-    slowest = 0.0
-    for _ in range(rounds(1, full=20)):
-        rows = fleet("status")["shards"]
-        name = next(row["node"] for row in rows if row["node"] in ("east", "west"))
-        machines.kill(name)
-        there = {row["number"]: row["token"] for row in rows if row["node"] == name}
-        slowest = max(slowest, asyncio.run(_back(server.url, there)))
-        assert name not in {row["node"] for row in fleet("status")["shards"]}
-        machines.start(name)
-        machines.joined(2)
-    print(f"machines died: all shards back after {slowest:.1f} s at most")
+    flight = FleetFlight(tmp_path, server, 3, rounds(9, full=600))
+    flight.witness.touch()
+    slowest = asyncio.run(_die_at_work(machines, flight))
+    print(
+        f"{flight.actions} actions, {flight.unknown} of unknown outcome, {len(flight.acknowledged)} receipts"
+    )
     if FULL:
         assert slowest <= BACK_S
-    flight = FleetFlight(tmp_path, server, 3, 0)
-    flight.witness.touch()
-    asyncio.run(flight.check())
 
     assert fleet("down", *ray)["ended"] == 3

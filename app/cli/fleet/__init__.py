@@ -154,7 +154,7 @@ async def _give(file: Path, url: str) -> Answer:
     from app.cli.fleet_run import FleetError, load_fleet
 
     client = FleetClient(url)
-    refused, given = [], 0
+    refused, given = dict[str, list[str]](), 0
     try:
         members = await asyncio.to_thread(load_fleet, file)
         await _until_up(url)
@@ -173,7 +173,7 @@ async def _give(file: Path, url: str) -> Answer:
                 except UNUSABLE as error:
                     receipt = {"ok": False, "message": str(error)}
                 if not receipt["ok"]:
-                    refused.append(f"{member.agent}: {receipt['message']}")
+                    refused.setdefault(receipt["message"], []).append(member.agent)
                     break
             else:
                 given += 1
@@ -181,8 +181,14 @@ async def _give(file: Path, url: str) -> Answer:
         return 2, {}, str(error)
     finally:
         await client.close()
-    text = "\n".join([*refused, f"{given} of {len(members)} agents run on {len(client.shards)} shards"])
-    return int(bool(refused)), {"agents": given, "refused": refused}, text
+    lines = [f"{', '.join(agents[:3])}{_more(len(agents) - 3)}: {why}" for why, agents in refused.items()]
+    text = "\n".join([*lines, f"{given} of {len(members)} agents run on {len(client.shards)} shards"])
+    each = [f"{agent}: {why}" for why, agents in refused.items() for agent in agents]
+    return int(bool(refused)), {"agents": given, "refused": each}, text
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count > 0 else ""
 
 
 async def _stop(url: str) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from app.cli.fleet.shard import Shard, ShardPlan
@@ -20,6 +22,7 @@ NAMESPACE = "pilothouse"
 DRAINED_S = 120.0
 """How long the actions that run when a shard is drained may take."""
 LOOK_S = 0.1
+CONNECT_S = 5.0
 NOTICED_EARLY = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
@@ -79,16 +82,34 @@ def join(address: str, *, start: bool = False) -> None:
         JournalError: there is none, or it cannot be started.
     """
     ray = _ray()
-    how = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "error"}
-    try:
-        ray.init(address=address or "auto", **how)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    place = address if address not in ("", "auto") else _noted()
+    if not _answers(place):
         if address or not start:
-            raise JournalError(
-                f"No Ray answers at {address or 'this machine'}: start it with ray start --head"
-            ) from error
+            raise JournalError(f"No Ray answers at {place or 'this machine'}: start it with ray start --head")
         _start()
-        ray.init(address="auto", **how)
+        place = _noted()
+    try:
+        ray.init(address=place, namespace=NAMESPACE, log_to_driver=False, logging_level="error")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise JournalError(f"Ray at {place} cannot be used: {error}") from error
+
+
+def _noted() -> str:
+    """Where the Ray of this machine is, as Ray notes it; a Ray that died leaves its note."""
+    try:
+        return (Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray/ray_current_cluster").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _answers(address: str) -> bool:
+    """Whether something listens at an address; Ray itself would wait for minutes where nothing does."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_S).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _start() -> None:
