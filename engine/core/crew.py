@@ -27,6 +27,8 @@ class CrewSettings:
     """Whether the agents that Pilothouse ships are there."""
     learn: bool = True
     """Whether selection learns from how earlier work ended."""
+    remote: bool = False
+    """Whether work for agents that are not registered here is handed to other engines (`HandoffSent`)."""
 
 
 class AgentRegistered(Payload, kind="crew.agent_registered"):
@@ -66,6 +68,8 @@ class HandoffQueued(Payload, kind="crew.handoff_queued"):
     caller: str = ""
     """The run that handed it over; empty for the operator."""
     group: str = ""
+    origin: str = Field(default="", exclude_if=lambda given: not given)
+    """The engine that handed it over, where another one did."""
 
 
 class HandoffMoved(Payload, kind="crew.handoff_moved"):
@@ -99,6 +103,17 @@ class RunBegun(Payload, kind="crew.run_begun"):
 
     handoff: str
     run: str
+
+
+class HandoffSent(Payload, kind="crew.handoff_sent"):
+    """Another engine is to be told of a handoff; whoever connects the two gives it the command, once."""
+
+    handoff: str
+    agent: str
+    """Who works on it."""
+    origin: str = ""
+    """The engine that is told; empty for that of the agent."""
+    command: dict[str, Any]
 
 
 class PriorityChanged(Payload, kind="crew.priority_changed"):

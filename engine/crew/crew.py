@@ -83,7 +83,7 @@ class Crew:
         servers = engine.servers
         self.lacks = lacks or (servers.lacks if servers is not None else no_servers)
         """What is missing of a server's tools."""
-        self.checks = AdmissionChecks(self.lacks, self._no_budget)
+        self.checks = AdmissionChecks(self.lacks, self._no_budget, remote=settings.remote)
         self.permits = Permits(
             settings.model_calls, clock.monotonic, lambda name: self.handoffs.moves.priority(name)
         )

@@ -90,7 +90,8 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
             move = Move(payload.seq, "", HandoffState.QUEUED, event.at, "", event.actor, event.ref)
             kept = _kept(state, context, spec)
             given = (context, spec, HandoffState.QUEUED, (move,), context.priority)
-            made = Handoff(*given, caller=payload.caller, group=payload.group, progress=kept)
+            ways = {"caller": payload.caller, "group": payload.group, "origin": payload.origin}
+            made = Handoff(*given, **ways, progress=kept)
             state.handoffs[payload.handoff] = made
         case ce.HandoffMoved():
             _moved(state, event, payload, limit_s=payload.limit_s)
@@ -99,6 +100,8 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
         case ce.RunBegun():
             _change(state, payload.handoff, run=payload.run)
             state.by_run[payload.run] = payload.handoff
+        case ce.HandoffSent(origin=""):
+            _change(state, payload.handoff, remote=True)
         case ce.PriorityChanged():
             _change(state, payload.handoff, priority=Priority(payload.priority))
         case ce.StepModeSet():

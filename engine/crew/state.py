@@ -72,6 +72,10 @@ class Handoff:
     limit_s: float = 0.0
     late: int = 0
     """Results that came too late and were dropped."""
+    origin: str = ""
+    """The engine that handed it over, where another one did; it is told how it stands."""
+    remote: bool = False
+    """Whether it was handed to another engine, which says how it stands."""
 
     @property
     def id(self) -> str:
@@ -292,7 +296,10 @@ class CrewState:
         return tuple(
             Outcome(handoff.agent, handoff.context.task_description, value)
             for handoff in self.handoffs.values()
-            if handoff.run and not handoff.caller and not handoff.proof and (value := _value_of(handoff))
+            if handoff.run
+            and not (handoff.caller or handoff.origin)
+            and not handoff.proof
+            and (value := _value_of(handoff))
         )
 
 
