@@ -90,9 +90,8 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
             move = Move(payload.seq, "", HandoffState.QUEUED, event.at, "", event.actor, event.ref)
             kept = _kept(state, context, spec)
             given = (context, spec, HandoffState.QUEUED, (move,), context.priority)
-            ways = {"caller": payload.caller, "group": payload.group, "origin": payload.origin}
-            made = Handoff(*given, **ways, progress=kept)
-            state.handoffs[payload.handoff] = made
+            made = Handoff(*given, caller=payload.caller, group=payload.group, progress=kept)
+            state.handoffs[payload.handoff] = replace(made, origin=payload.origin)
         case ce.HandoffMoved():
             _moved(state, event, payload, limit_s=payload.limit_s)
         case ce.HandoffEnded():

@@ -115,9 +115,8 @@ async def suspend(handoffs: Handoffs) -> None:
     handoffs.moves.closing = True
     cuts = []
     for handoff in list(handoffs.state.open()):
-        if handoff.state is not HandoffState.RUNNING or handoffs.moves.live[handoff.id].doomed:
-            continue
-        if _goes_on_elsewhere(handoff):
+        doomed = handoffs.moves.live[handoff.id].doomed
+        if handoff.state is not HandoffState.RUNNING or doomed or _goes_on_elsewhere(handoff):
             continue
         if _keeps(handoff):
             handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=Reason("handoff.session-ended"))
@@ -195,18 +194,16 @@ class RunService:
             for name in caller.spec.handoff.routing.can_delegate_to
             if remote and self._handoffs.checks.remote and name not in agents and name not in line
         ]
-        return (
-            *elsewhere,
-            *(
-                entry.spec
-                for entry in agents.values()
-                if entry.enabled
-                and entry.spec.id not in line
-                and entry.spec.handoff.supports.delegate
-                and entry.spec.handoff.routing.admits(caller.agent)
-                and reaches(caller.spec, entry.spec.id)
-            ),
+        here = (
+            entry.spec
+            for entry in agents.values()
+            if entry.enabled
+            and entry.spec.id not in line
+            and entry.spec.handoff.supports.delegate
+            and entry.spec.handoff.routing.admits(caller.agent)
+            and reaches(caller.spec, entry.spec.id)
         )
+        return (*elsewhere, *here)
 
     def skill_folder(self, run: str) -> Path | None:
         """Where the files lie that came with the skill of a run's agent; a sub-agent that is registered

@@ -450,8 +450,15 @@ async def test_a_handoff_to_another_shard_ends_once_whichever_engine_is_killed(f
     slow, quick = await _crew(flight, 2, 4_000), await _crew(flight, 3, 10)
     nobody = next(name for name in map("nobody-{}".format, range(100)) if shard_of(name, 3) == 1)
     ends: dict[str, tuple[str, str]] = {}
-    for name, to, dies in (("quick", quick, 0), ("kept", slow, 1), ("lost", slow, 2), ("none", nobody, 0)):
+    work = (("quick", quick, 0), ("kept", slow, 1), ("lost", slow, 2), ("none", nobody, 0), ("bad", slow, 0))
+    for name, to, dies in (*work, ("\N{ROCKET}" * 80_000, quick, 0)):
         handoff = await _hand(flight, to, name)
+        if name == "bad":
+            given = {"do": "crew_report", "handoff": handoff, "state": "completed", "result": {"success": 1}}
+            message = json.dumps({"sender": to, "receiver": "shard-1", "command": given})
+            async with fleet_database(flight.url) as connection:
+                sql = "insert into messages(id, shard, message) values('bad', 1, $1)"
+                await connection.execute(sql, message)
         if dies:
             await _until(flight, 2, "run_begun", {handoff})
             await _until(flight, 1, "handoff_moved", {handoff})
@@ -460,13 +467,23 @@ async def test_a_handoff_to_another_shard_ends_once_whichever_engine_is_killed(f
             await flight.back({dies: before[dies]})
         await _until(flight, 1, "handoff_ended", {handoff})
         (end,) = (await _events(flight, 1, "handoff_ended"))[handoff]
-        ends[name] = end["target"], end["result"]["output"] or end["result"]["error"]
+        ends[name[:5].replace("\N{ROCKET}" * 5, "long")] = (
+            end["target"],
+            end["result"]["output"] or end["result"]["error"],
+        )
     assert ends == {
         "quick": ("completed", "quick"),
         "kept": ("completed", "kept"),
         "lost": ("failed", "process ended"),
         "none": ("rejected", f"no agent {nobody} is registered here, nor elsewhere"),
+        "bad": (
+            "failed",
+            "HandoffResult: handoff_id: Field required; from_agent: Field required; to_agent: Field required",
+        ),
+        "long": ("rejected", "it has more than 1,044,480 bytes"),
     }
+    async with fleet_database(flight.url) as connection:
+        assert len(await undelivered(connection)) == 2
 
 
 @needs_server
