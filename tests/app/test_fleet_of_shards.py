@@ -198,6 +198,8 @@ async def test_a_moved_shard_has_its_files_and_one_that_stays_keeps_its_own(url:
     await here.bring(connection, lease)
     (tmp_path / "here/sandbox/notes").mkdir()
     (tmp_path / "here/sandbox/notes/one.txt").write_text("one")
+    (tmp_path / "here/forks/twin").mkdir(parents=True)
+    (tmp_path / "here/forks/twin/own.txt").write_text("of a fork")
     await here.save(connection, lease)
     (tmp_path / "here/sandbox/two.txt").write_text("two")
 
@@ -205,6 +207,7 @@ async def test_a_moved_shard_has_its_files_and_one_that_stays_keeps_its_own(url:
     assert (tmp_path / "here/sandbox/two.txt").read_text() == "two"
     assert await there.bring(connection, lease._replace(token=lease.token + 2))
     assert (tmp_path / "there/sandbox/notes/one.txt").read_text() == "one"
+    assert (tmp_path / "there/forks/twin/own.txt").read_text() == "of a fork"
     (tmp_path / "there/sandbox/three.txt").write_text("three")
     with pytest.raises(LeaseLost):
         await there.save(connection, lease._replace(token=lease.token + 2))
@@ -455,10 +458,11 @@ async def test_a_handoff_to_another_shard_ends_once_whichever_engine_is_killed(f
         handoff = await _hand(flight, to, name)
         if name == "bad":
             given = {"do": "crew_report", "handoff": handoff, "state": "completed", "result": {"success": 1}}
-            message = json.dumps({"sender": to, "receiver": "shard-1", "command": given})
+            bad = {"sender": to, "receiver": "shard-1", "command": given}
             async with fleet_database(flight.url) as connection:
-                sql = "insert into messages(id, shard, message) values('bad', 1, $1)"
-                await connection.execute(sql, message)
+                for message in ({"sender": to, "receiver": to, "content": ""}, bad):
+                    sql = "insert into messages(id, shard, message) values(gen_random_uuid(), 1, $1)"
+                    await connection.execute(sql, json.dumps(message))
         if dies:
             await _until(flight, 2, "run_begun", {handoff})
             await _until(flight, 1, "handoff_moved", {handoff})
@@ -483,7 +487,7 @@ async def test_a_handoff_to_another_shard_ends_once_whichever_engine_is_killed(f
         "long": ("rejected", "it has more than 1,044,480 bytes"),
     }
     async with fleet_database(flight.url) as connection:
-        assert len(await undelivered(connection)) == 2
+        assert len(await undelivered(connection)) == 3
 
 
 @needs_server

@@ -18,9 +18,11 @@ from typing import Any
 
 from app.cli.fleet.database import shard_of
 from app.gateways.engine_client import EngineClient
-from app.gateways.protocol import LINE_BYTES
+from app.gateways.protocol import LINE_BYTES, ProtocolError
+from engine.core.command import NOT_RECORDED
 from engine.core.crew import HandoffSent
 from engine.core.events import ReasonerAdvanced
+from engine.core.journal import JournalError
 from engine.core.store.leases import Lease, require
 
 AT_ONCE = 100
@@ -89,7 +91,11 @@ class Messages:
         await connection.execute(sql, ident, shard, json.dumps(message))
 
     async def receive(self, connection: Any, client: EngineClient) -> None:
-        """Give the engine what has come, in the order it was sent; what is refused stays, with why."""
+        """Give the engine what has come, in the order it was sent; what is refused stays, with why.
+
+        Raises:
+            JournalError: the engine cannot record it, and is to be ended.
+        """
         rows = await connection.fetch(
             f"select id, message from {self._table} where shard = $1 and refused = '' "
             "order by place limit $2",
@@ -101,8 +107,7 @@ class Messages:
             if len(message.encode()) > LONGEST:
                 why = f"it has more than {LONGEST:,} bytes"
             else:
-                receipt = await client.ask("submit", command=command, key=f"message-{ident}")
-                why = "" if receipt["ok"] else receipt["message"] or "refused"
+                why = await self._refused(client, command, ident)
             if not why:
                 await connection.execute(f"delete from {self._table} where id = $1", ident)
                 continue
@@ -111,6 +116,22 @@ class Messages:
                 await connection.execute(sql, ident, why)
                 if (shard := self._answered(command, why)) is not None:
                     await self._put(connection, f"{ident}.refused", *shard)
+
+    async def _refused(self, client: EngineClient, command: dict[str, Any], ident: str) -> str:
+        """Give the engine a command; why it refuses it, or nothing.
+
+        Raises:
+            JournalError: whether it is carried out is open until another engine reads the journal.
+        """
+        try:
+            receipt = await client.ask("submit", command=command, key=f"message-{ident}")
+        except ProtocolError as error:
+            if error.code not in ("command", "arguments"):
+                raise
+            return str(error)
+        if receipt["message"].startswith(NOT_RECORDED):
+            raise JournalError(receipt["message"])
+        return "" if receipt["ok"] else receipt["message"] or "refused"
 
     def _answered(self, command: dict[str, Any], why: str) -> tuple[int, dict[str, Any]] | None:
         """What is told instead, and to which shard, where work is not taken in or its result is not."""
