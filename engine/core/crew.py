@@ -55,6 +55,12 @@ class AgentEnabled(Payload, kind="crew.agent_enabled"):
     reason: str = ""
 
 
+class RemoteAgents(Payload, kind="crew.remote_agents"):
+    """Whether agents that are not registered here may be on other engines."""
+
+    on: bool
+
+
 class HandoffQueued(Payload, kind="crew.handoff_queued"):
     """Work was handed over. Its first move: it waits."""
 

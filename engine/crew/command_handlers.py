@@ -177,7 +177,7 @@ def _many(crew: Crew, command: cc.Sequence | cc.Parallel, actor: str, **how: Any
 
 def _require(crew: Crew, agent: str) -> None:
     """Refuse work for an agent that is neither registered here nor can be on another engine."""
-    if not crew.checks.remote:
+    if not crew.state.remote:
         crew.registry.entry(agent)
 
 

@@ -56,6 +56,8 @@ def _agents(state: CrewState, event: Event, payload: Payload) -> None:
             gone = state.agents.pop(payload.agent, None)
             again = gone is None or payload.reason.is_a("registry.untrusted")
             state.removed[payload.agent] = "" if again or gone is None else gone.source
+        case ce.RemoteAgents():
+            state.remote = payload.on
         case ce.AgentEnabled():
             if (entry := state.agents.get(payload.agent)) is not None:
                 state.agents[payload.agent] = replace(entry, enabled=payload.enabled)

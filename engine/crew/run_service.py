@@ -188,15 +188,15 @@ class RunService:
         if caller is None or caller.spec is None or len(caller.context.lineage) + 2 > DEPTH:
             return ()
         line = {*caller.context.lineage, caller.agent}
-        agents = self._handoffs.state.agents
+        state = self._handoffs.state
         elsewhere = [
             AgentSpec(id=name, name=name, type=AgentType.OPERATOR, description="an agent of another engine")
             for name in caller.spec.handoff.routing.can_delegate_to
-            if remote and self._handoffs.checks.remote and name not in agents and name not in line
+            if remote and state.remote and name not in state.agents and name not in line
         ]
         here = (
             entry.spec
-            for entry in agents.values()
+            for entry in state.agents.values()
             if entry.enabled
             and entry.spec.id not in line
             and entry.spec.handoff.supports.delegate

@@ -191,6 +191,8 @@ class CrewState:
     agents: dict[str, Registered] = field(default_factory=dict)
     specs: dict[str, AgentSpec] = field(default_factory=dict)
     """By the event that registered it."""
+    remote: bool = False
+    """Whether agents that are not registered here may be on other engines."""
     removed: dict[str, str] = field(default_factory=dict)
     """Agents that were taken out, with what their source was."""
     uses: dict[tuple[str, str], bool] = field(default_factory=dict)

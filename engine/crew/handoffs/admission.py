@@ -29,21 +29,22 @@ OPEN = 32
 """Open handoffs of a session."""
 
 
-def _refusals(state: CrewState, handoff: Handoff, left_s: float, *, remote: bool) -> Iterator[HandoffError]:
+def _refusals(state: CrewState, handoff: Handoff, left_s: float) -> Iterator[HandoffError]:
     """All that speaks against a handoff, of what is known without asking anybody: questions 1 to 6, in order.
 
     Args:
         state: the crew as it is.
         handoff: the handoff, queued.
         left_s: seconds that its parent has left.
-        remote: whether another engine may have its agent, which then asks what only it knows.
     """
     context, spec = handoff.context, handoff.spec
     to, entry = context.to_agent, state.agents.get(context.to_agent)
     # Sub-agents of a run are not registered; their caller made them.
     registered = state.registered(handoff)
-    goes = remote and spec is None and not handoff.origin and context.handoff_type is HandoffType.DELEGATE
-    if not goes and (spec is None or (registered and entry is None)):
+    # Another engine may have its agent, and asks what only it knows.
+    remote = spec is None and state.remote and not handoff.origin
+    remote = remote and context.handoff_type is HandoffType.DELEGATE
+    if not remote and (spec is None or (registered and entry is None)):
         near = nearest(to, state.agents)
         known = f"; near it: {', '.join(near)}" if near else ""
         yield HandoffError(ErrorCode.UNKNOWN_AGENT, f"no agent {to} is registered{known}")
@@ -130,11 +131,10 @@ class AdmissionChecks:
     Args:
         lacks: what is missing of a server's tools.
         no_budget: why nothing may be spent for a run (empty: for the workspace), in words; empty when it may.
-        remote: whether agents that are not registered here may be on other engines.
     """
 
-    def __init__(self, lacks: Lacks, no_budget: Callable[[str], str], *, remote: bool = False) -> None:
-        self._lacks, self._no_budget, self.remote = lacks, no_budget, remote
+    def __init__(self, lacks: Lacks, no_budget: Callable[[str], str]) -> None:
+        self._lacks, self._no_budget = lacks, no_budget
 
     async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> HandoffError | None:
         """Why a handoff may not run; the first reason counts.
@@ -144,7 +144,7 @@ class AdmissionChecks:
             handoff: the handoff, queued.
             left_s: seconds that its parent has left.
         """
-        refused = next(_refusals(state, handoff, left_s, remote=self.remote), None)
+        refused = next(_refusals(state, handoff, left_s), None)
         if refused is not None:
             return refused
         for use in handoff.spec.tools.mcp_servers if handoff.spec is not None else ():

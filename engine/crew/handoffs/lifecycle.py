@@ -43,7 +43,7 @@ class Handoffs:
         permits: Permits,
     ) -> None:
         self.stream, self.clock, self.setting = stream, clock, setting
-        self.checks, self.permits = checks, permits
+        self._checks, self.permits = checks, permits
         self.moves = HandoffTransitions(stream, clock)
         """Takes handoffs from state to state, and knows those that are open."""
         permits.freed = self.dispatch
@@ -124,7 +124,7 @@ class Handoffs:
     async def admit(self, name: str) -> None:
         """Ask whether a queued handoff may run; it is queued for its turn, or rejected."""
         handoff = self.state.handoffs[name]
-        refused = await self.checks.refusal(self.state, handoff, self._left(handoff))
+        refused = await self._checks.refusal(self.state, handoff, self._left(handoff))
         if not self.state.handoffs[name].open or self.moves.live[name].doomed:
             return
         if refused is not None:

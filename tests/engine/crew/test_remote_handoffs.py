@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.commands.command import Context, GrammarError
+from app.commands.crew_arguments import parse_agent
 from engine.core import crew as ce
 from engine.core import crew_commands as cc
 from engine.core.commands import parse_command
@@ -18,7 +20,7 @@ from engine.crew.command_handlers import run_crew_command
 from engine.crew.handoffs.remote import WAY_S
 from engine.crew.ontology.kinds import ErrorCode, HandoffState, RequestKind
 from engine.crew.ports import OperatorQuestion
-from tests.engine.crew.flight import Flight, Job, spec_of
+from tests.engine.crew.flight import Flight, Job
 
 D = HandoffState
 ASKED = OperatorQuestion(RequestKind.QUESTION, "QUESTION", "Which line?", "Which line is meant?")
@@ -242,7 +244,12 @@ async def test_after_a_kill_of_who_took_it_in_its_failure_comes_back(pair: Pair)
     assert (pair.here.state(name), pair.result(name).error) == (D.FAILED, "process ended")
 
 
-async def test_without_other_engines_an_unknown_agent_is_refused_at_once(flight: Flight) -> None:
-    await flight.crew.registry.register(spec_of("near", may=("far",)))
-    refused = await flight.do(cc.Delegate(to="far", task="look"), ok=False)
-    assert "no agent 'far' is registered" in refused["message"]
+async def test_without_other_engines_an_unknown_agent_is_refused_at_once(pair: Pair) -> None:
+    assert pair.here.crew.state.remote
+    assert parse_agent("Far", Context(crew=pair.here.crew.state)) == "far"
+    await pair.here.close()
+    await pair.here.open()
+    with pytest.raises(GrammarError, match="no agent 'Far' is registered"):
+        parse_agent("Far", Context(crew=pair.here.crew.state))
+    refused = await pair.here.do(cc.Delegate(to="far", task="look"), ok=False)
+    assert refused["message"].startswith("no agent 'far' is registered")
