@@ -37,6 +37,7 @@ from engine.core.journal import JournalError
 from engine.core.reasons import Reason
 from engine.core.state import AgentState
 from engine.core.text import clean_line
+from engine.value import replace
 
 Ready = Callable[[Path, Iterable[str]], object]
 UNIT = "PILOTHOUSE_UNIT"
@@ -80,6 +81,7 @@ def _serve(options: argparse.Namespace, workspace: Path, ready: Ready) -> int:
         cert, key = (file.absolute() if file else None for file in (options.tls_cert, options.tls_key))
         pages = WebProcess(workspace, WebOptions(options.web or web.address, cert, key, web.hosts))
     config = settings.engine_config(accept=accepted_tier(options))
+    config = replace(config, crew=replace(config.crew, remote=options.remote_handoffs))
     return asyncio.run(serve(workspace, config, ready, pages, settings.away, go_on=options.go_on))
 
 

@@ -35,7 +35,8 @@ TALKERS = ("role", "guided")
 
 def _delegate(context: Context, values: Values) -> cc.Delegate:
     agent = values["to"]
-    spec = context.crew.agents[agent].spec if context.crew is not None else None
+    entry = context.crew.agents.get(agent) if context.crew is not None else None
+    spec = entry.spec if entry is not None else None
     if "step" in values and spec is not None and not (spec.phases or spec.debate):
         raise GrammarError(f"step= goes with a pipeline or a debate; {agent} is of type {spec.type}")
     return cc.Delegate(
@@ -78,7 +79,7 @@ def _debate(context: Context, values: Values) -> cc.Debate:
 
 def _start_guided(context: Context, values: Values) -> cc.Delegate:
     agent = values["agent"]
-    entry = context.crew.agents[agent] if context.crew is not None else None
+    entry = context.crew.agents.get(agent) if context.crew is not None else None
     if entry is not None and entry.spec.type != "guided":
         raise GrammarError(f"{agent} is of type {entry.spec.type} and not guided; delegate {agent} TASK")
     task = values.get("task") or f"go through {agent} with the operator"

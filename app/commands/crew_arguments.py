@@ -120,9 +120,9 @@ def nearest_ids(typed: str, known: Collection[str]) -> str:
 
 
 def parse_agent(name: str, context: Context) -> str:
-    """The id of a registered agent, in any case."""
+    """The id of a registered agent, in any case; the crew is left to know those of other engines."""
     crew, agent = context.crew, name.lower()
-    if crew is not None and agent not in crew.agents:
+    if crew is not None and agent not in crew.agents and not crew.remote:
         raise GrammarError(f"no agent '{name[:40]}' is registered; {nearest_ids(agent, crew.agents)}")
     return agent
 

@@ -167,7 +167,7 @@ def allowed_actions(handoff: Handoff) -> frozenset[HandoffRequest]:
     may: set[HandoffRequest] = {"prompt"}
     if handoff.open:
         may |= {"cancel", "raise", "lower", "take_over"}
-    if handoff.state in (HandoffState.RUNNING, HandoffState.PAUSED):
+    if handoff.state in (HandoffState.RUNNING, HandoffState.PAUSED) and not handoff.remote:
         may.add("pause")
     if handoff.state in _FAILED:
         may.add("retry")
@@ -224,6 +224,10 @@ def _of_handoff(state: CrewState, handoff: Handoff, now: datetime) -> Iterator[F
     yield Fact("deadline", f"{used:.0f}s of {limit}s used · priority {handoff.priority}")
     run = f" · run {handoff.run}" if handoff.run else ""
     yield Fact("path", " → ".join((*context.lineage, handoff.agent)) + run)
+    if handoff.remote or handoff.origin:
+        yield Fact(
+            "shard", "another one has it" if handoff.remote else f"it comes from shard {handoff.origin}"
+        )
     yield from _course(state, handoff)
 
 

@@ -27,6 +27,7 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.agents import ForServers, RunState
 from engine.core.campaigns import ForMastermind, ModelCharged
+from engine.core.command import NOT_RECORDED
 from engine.core.crew_commands import ForCrew
 from engine.core.journal import MASTERMIND, WORKSPACE, JournalError, canonical
 from engine.core.ports import Clock
@@ -246,7 +247,7 @@ class CommandRouter:
         except RefusedError as error:
             return cmd.Receipt(ok=False, message=str(error))
         except JournalError as error:
-            return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
+            return cmd.Receipt(ok=False, message=f"{NOT_RECORDED}: {error}")
         return receipt.model_copy(update={"message": f"{receipt.message}; {beside}"}) if beside else receipt
 
     async def _to_agent(self, command: cmd.Command, actor: str) -> cmd.Receipt:

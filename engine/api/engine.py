@@ -199,8 +199,9 @@ class Engine(WorkspaceEngine):
         await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
         await self._budgets.restore(self.store, foreign=self.trust is not None and self.trust.foreign)
         self._mastermind.has_stream, self._crew.has_stream = MASTERMIND in streams, CREW in streams
-        if CREW in streams and any(each.state.hands_back for each in self._agents.values()):
-            self._crew.begin()  # a run was cut off; the crew says at once what becomes of it
+        cut_off = any(each.state.hands_back for each in self._agents.values())
+        if CREW in streams and (cut_off or self.crew_settings.remote):
+            self._crew.begin()  # it says at once what becomes of what was cut off, or is elsewhere
         self._keeper = MemoryRecorder(
             self.memory, self.store, self.blobs, self.clock, self._live.restore, self.pace.checkpoint
         )

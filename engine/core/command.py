@@ -69,6 +69,10 @@ def made_from() -> Any:
     return Field(default=(), max_length=1_000, exclude_if=lambda lines: not lines)
 
 
+NOT_RECORDED = "not recorded yet"
+"""How the message of a receipt begins whose command the journal may still take."""
+
+
 class Receipt(BaseModel, metaclass=LateModel):
     """The result of a command; when it is returned, what it says is durable."""
 

@@ -27,6 +27,8 @@ class CrewSettings:
     """Whether the agents that Pilothouse ships are there."""
     learn: bool = True
     """Whether selection learns from how earlier work ended."""
+    remote: bool = False
+    """Whether work for agents that are not registered here is handed to other engines (`HandoffSent`)."""
 
 
 class AgentRegistered(Payload, kind="crew.agent_registered"):
@@ -53,6 +55,12 @@ class AgentEnabled(Payload, kind="crew.agent_enabled"):
     reason: str = ""
 
 
+class RemoteAgents(Payload, kind="crew.remote_agents"):
+    """Whether agents that are not registered here may be on other engines."""
+
+    on: bool
+
+
 class HandoffQueued(Payload, kind="crew.handoff_queued"):
     """Work was handed over. Its first move: it waits."""
 
@@ -66,6 +74,8 @@ class HandoffQueued(Payload, kind="crew.handoff_queued"):
     caller: str = ""
     """The run that handed it over; empty for the operator."""
     group: str = ""
+    origin: str = Field(default="", exclude_if=lambda given: not given)
+    """The engine that handed it over, where another one did."""
 
 
 class HandoffMoved(Payload, kind="crew.handoff_moved"):
@@ -99,6 +109,17 @@ class RunBegun(Payload, kind="crew.run_begun"):
 
     handoff: str
     run: str
+
+
+class HandoffSent(Payload, kind="crew.handoff_sent"):
+    """Another engine is to be told of a handoff; whoever connects the two gives it the command, once."""
+
+    handoff: str
+    agent: str
+    """Who works on it."""
+    origin: str = ""
+    """The engine that is told; empty for that of the agent."""
+    command: dict[str, Any]
 
 
 class PriorityChanged(Payload, kind="crew.priority_changed"):

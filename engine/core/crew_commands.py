@@ -118,6 +118,27 @@ class CancelHandoff(ForCrew, do="crew_cancel"):
     reason: str = Field(default="cancelled", max_length=2_000)
 
 
+class TakeHandoff(ForCrew, do="crew_take"):
+    """Take in what an agent of another engine hands to one of this; that engine is told how it stands."""
+
+    context: dict[str, Any]
+    origin: str = Field(default="", max_length=80)
+    """The engine that hands it over."""
+
+
+class ReportHandoff(ForCrew, do="crew_report"):
+    """Hear how a handoff stands that another engine took in."""
+
+    handoff: _Id
+    state: Annotated[str, Field(max_length=32)]
+    limit_s: float = Field(default=0.0, ge=0)
+    """Its deadline there."""
+    result: dict[str, Any] | None = None
+    """What it ended with."""
+    why: str = Field(default="", max_length=2_000)
+    """Why it ended without a result."""
+
+
 class RetryHandoff(ForCrew, do="crew_retry"):
     """Hand the same over once more, as a new handoff."""
 

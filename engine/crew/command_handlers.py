@@ -15,6 +15,7 @@ from engine.core.text import clean_line
 from engine.crew.crew import Crew
 from engine.crew.handoffs.admission import key_by_prefix
 from engine.crew.handoffs.contexts import HandoffDraft, operator_context, with_sources
+from engine.crew.handoffs.remote import report, take
 from engine.crew.methods.debate import ROUNDS
 from engine.crew.ontology.kinds import (
     AgentType,
@@ -92,6 +93,10 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
             | cc.SetPriority() | cc.StepMode() | cc.TakeOver() | cc.GuidedMove()
         ):  # fmt: skip
             return await _on_handoff(crew, command, crew.handoff(command.handoff), actor)
+        case cc.TakeHandoff():
+            return Receipt(ok=True, message=f"{await take(crew.handoffs, command, actor)} is taken in")
+        case cc.ReportHandoff():
+            return Receipt(ok=True, message=await report(crew.handoffs, command))
         case cc.AnswerRequest():
             name = key_by_prefix("request", command.request, crew.state.requests, "hr-")
             await crew.requests.answer(name, command.option, command.text, actor)
@@ -128,7 +133,7 @@ async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
     command = await with_sources(command, crew.state, crew.engine.root)
     match command:
         case cc.Delegate():
-            crew.registry.entry(command.to)
+            _require(crew, command.to)
             return await _begun(crew, _draft(crew, command, command.to, actor))
         case cc.Debate():
             return await _debate(crew, command, actor)
@@ -166,8 +171,14 @@ def _draft(
 
 def _many(crew: Crew, command: cc.Sequence | cc.Parallel, actor: str, **how: Any) -> list[HandoffDraft]:
     for agent in command.to:
-        crew.registry.entry(agent)
+        _require(crew, agent)
     return [_draft(crew, command, agent, actor, **how) for agent in command.to]
+
+
+def _require(crew: Crew, agent: str) -> None:
+    """Refuse work for an agent that is neither registered here nor can be on another engine."""
+    if not crew.state.remote:
+        crew.registry.entry(agent)
 
 
 async def _begun(crew: Crew, draft: HandoffDraft) -> Receipt:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from engine.agent.steering.budget_status import BudgetStatus
+from engine.core import crew as ce
 from engine.core.crew import CrewSettings
 from engine.core.ports import Clock
 from engine.core.store.port import JournalStore
@@ -119,6 +120,8 @@ class Crew:
         """
         crew = cls(engine, await EventStream.open(engine.store, engine.clock), lacks)
         crew.handoffs.moves.worker = worker
+        if crew.state.remote is not (remote := engine.crew_settings.remote):
+            crew.stream.append(ce.RemoteAgents(on=remote))
         for name in PLUGINS if worker is None else ():
             plugin = await asyncio.to_thread(import_module, name)
             registered = plugin.plug_in(crew)

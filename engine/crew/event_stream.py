@@ -56,6 +56,8 @@ def _agents(state: CrewState, event: Event, payload: Payload) -> None:
             gone = state.agents.pop(payload.agent, None)
             again = gone is None or payload.reason.is_a("registry.untrusted")
             state.removed[payload.agent] = "" if again or gone is None else gone.source
+        case ce.RemoteAgents():
+            state.remote = payload.on
         case ce.AgentEnabled():
             if (entry := state.agents.get(payload.agent)) is not None:
                 state.agents[payload.agent] = replace(entry, enabled=payload.enabled)
@@ -91,7 +93,7 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
             kept = _kept(state, context, spec)
             given = (context, spec, HandoffState.QUEUED, (move,), context.priority)
             made = Handoff(*given, caller=payload.caller, group=payload.group, progress=kept)
-            state.handoffs[payload.handoff] = made
+            state.handoffs[payload.handoff] = replace(made, origin=payload.origin)
         case ce.HandoffMoved():
             _moved(state, event, payload, limit_s=payload.limit_s)
         case ce.HandoffEnded():
@@ -99,6 +101,8 @@ def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
         case ce.RunBegun():
             _change(state, payload.handoff, run=payload.run)
             state.by_run[payload.run] = payload.handoff
+        case ce.HandoffSent(origin=""):
+            _change(state, payload.handoff, remote=True)
         case ce.PriorityChanged():
             _change(state, payload.handoff, priority=Priority(payload.priority))
         case ce.StepModeSet():

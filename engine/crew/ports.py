@@ -109,8 +109,8 @@ class HandoffError(Exception):
 class Colleagues(Protocol):
     """What a run's thinker is told of others; see `engine.crew.run_service.RunService`."""
 
-    def callable_by(self, run: str) -> Sequence[AgentSpec]:
-        """The agents that may be called by the agent of a run."""
+    def callable_by(self, run: str, *, remote: bool = False) -> Sequence[AgentSpec]:
+        """The agents that may be called by the agent of a run, with those of other engines or without."""
 
     async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
         """The files that came with the skill of its agent."""

@@ -17,10 +17,11 @@ from engine.crew.handoff_results import HandoffResults
 from engine.crew.handoffs.admission import DEPTH, reaches
 from engine.crew.handoffs.contexts import HandoffDraft, child_context
 from engine.crew.handoffs.lifecycle import Handoffs
+from engine.crew.handoffs.remote import REMOTE
 from engine.crew.handoffs.transitions import OpenHandoff
 from engine.crew.ontology.context import ORCHESTRATOR, Answer, new_handoff_id
 from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
-from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState, HandoffType
 from engine.crew.ontology.results import HandoffResult
 from engine.crew.ontology.spec import AgentSpec, SkillFiles
 from engine.crew.operator_requests import OperatorRequests
@@ -58,7 +59,7 @@ async def recover(
         handoffs.moves.live[handoff.id] = OpenHandoff()
         if handoff.context.parent_id in lost:
             lost[handoff.id] = Reason("handoff.above", handoff=handoff.context.parent_id, why=ENDED)
-        elif handoff.state is HandoffState.RUNNING and not _keeps(handoff):
+        elif handoff.state is HandoffState.RUNNING and not (_keeps(handoff) or _goes_on_elsewhere(handoff)):
             lost[handoff.id] = ENDED
     if (worker := handoffs.moves.worker) is not None:
         begun = await worker.recall({handoff.id: handoff.run for handoff in open_handoffs})
@@ -71,6 +72,8 @@ async def recover(
             case _ if handoff.id in lost:
                 requests.cancel_of(handoff.id)
                 handoffs.moves.fail(handoff.id, ErrorCode.CANCELLED, lost[handoff.id], HandoffState.CANCELLED)
+            case HandoffState.RUNNING if handoff.remote:
+                handoffs.moves.deadlines.begin(handoff.id, handoff.limit_s, handoff.spent_s)
             case HandoffState.RUNNING:
                 handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=ENDED, spent_s=handoff.spent_s)
                 handoffs.moves.deadlines.hold(handoff.id, "paused")
@@ -79,7 +82,7 @@ async def recover(
             case HandoffState.WAITING_HUMAN:
                 _waits(handoffs, requests, handoff)
     for handoff in open_handoffs:
-        if handoff.state is not HandoffState.QUEUED or handoff.id in lost:
+        if handoff.state is not HandoffState.QUEUED or handoff.id in lost or handoff.remote:
             continue
         if foreign:
             handoffs.moves.fail(handoff.id, ErrorCode.INTERNAL, Reason("handoff.not-yours"))
@@ -103,7 +106,7 @@ def _waits(handoffs: Handoffs, requests: OperatorRequests, handoff: Handoff) -> 
     limit = handoff.limit_s or float(handoff.context.timeout_seconds)
     handoffs.moves.deadlines.begin(handoff.id, limit, handoff.spent_s)
     asked = [request.id for request in requests.state.open_requests(handoff.id) if request.blocking]
-    for why in asked or [ENGINE]:
+    for why in asked or [REMOTE if handoff.remote else ENGINE]:
         handoffs.moves.add_wait(handoff.id, why)
 
 
@@ -112,7 +115,8 @@ async def suspend(handoffs: Handoffs) -> None:
     handoffs.moves.closing = True
     cuts = []
     for handoff in list(handoffs.state.open()):
-        if handoff.state is not HandoffState.RUNNING or handoffs.moves.live[handoff.id].doomed:
+        doomed = handoffs.moves.live[handoff.id].doomed
+        if handoff.state is not HandoffState.RUNNING or doomed or _goes_on_elsewhere(handoff):
             continue
         if _keeps(handoff):
             handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=Reason("handoff.session-ended"))
@@ -125,6 +129,11 @@ async def suspend(handoffs: Handoffs) -> None:
         # A session of one line would else never come to the end of what it began to settle.
         await asyncio.wait([handoffs.moves.stopping], timeout=STOP_S)
     await handoffs.moves.drop_tasks()
+
+
+def _goes_on_elsewhere(handoff: Handoff) -> bool:
+    """Whether another engine has it, and no run of this one waits for it."""
+    return handoff.remote and not handoff.caller
 
 
 def _keeps(handoff: Handoff) -> bool:
@@ -167,21 +176,34 @@ class RunService:
         handoff = self._handoffs.state.handoff_of(run)
         return handoff.as_running if handoff is not None else None
 
-    def callable_by(self, run: str) -> Sequence[AgentSpec]:
-        """The agents that this run may delegate to, now."""
+    def callable_by(self, run: str, *, remote: bool = False) -> Sequence[AgentSpec]:
+        """The agents that this run may delegate to, now.
+
+        Args:
+            run: whose agent calls.
+            remote: with those that are not registered here and may be on another engine, by a specification
+                that says only that.
+        """
         caller = self._handoffs.state.handoff_of(run)
         if caller is None or caller.spec is None or len(caller.context.lineage) + 2 > DEPTH:
             return ()
         line = {*caller.context.lineage, caller.agent}
-        return tuple(
+        state = self._handoffs.state
+        elsewhere = [
+            AgentSpec(id=name, name=name, type=AgentType.OPERATOR, description="an agent of another engine")
+            for name in caller.spec.handoff.routing.can_delegate_to
+            if remote and state.remote and name not in state.agents and name not in line
+        ]
+        here = (
             entry.spec
-            for entry in self._handoffs.state.agents.values()
+            for entry in state.agents.values()
             if entry.enabled
             and entry.spec.id not in line
             and entry.spec.handoff.supports.delegate
             and entry.spec.handoff.routing.admits(caller.agent)
-            and reaches(caller.spec, entry.spec)
+            and reaches(caller.spec, entry.spec.id)
         )
+        return (*elsewhere, *here)
 
     def skill_folder(self, run: str) -> Path | None:
         """Where the files lie that came with the skill of a run's agent; a sub-agent that is registered

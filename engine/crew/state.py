@@ -72,6 +72,10 @@ class Handoff:
     limit_s: float = 0.0
     late: int = 0
     """Results that came too late and were dropped."""
+    origin: str = ""
+    """The engine that handed it over, where another one did; it is told how it stands."""
+    remote: bool = False
+    """Whether it was handed to another engine, which says how it stands."""
 
     @property
     def id(self) -> str:
@@ -187,6 +191,8 @@ class CrewState:
     agents: dict[str, Registered] = field(default_factory=dict)
     specs: dict[str, AgentSpec] = field(default_factory=dict)
     """By the event that registered it."""
+    remote: bool = False
+    """Whether agents that are not registered here may be on other engines."""
     removed: dict[str, str] = field(default_factory=dict)
     """Agents that were taken out, with what their source was."""
     uses: dict[tuple[str, str], bool] = field(default_factory=dict)
@@ -292,7 +298,10 @@ class CrewState:
         return tuple(
             Outcome(handoff.agent, handoff.context.task_description, value)
             for handoff in self.handoffs.values()
-            if handoff.run and not handoff.caller and not handoff.proof and (value := _value_of(handoff))
+            if handoff.run
+            and not (handoff.caller or handoff.origin)
+            and not handoff.proof
+            and (value := _value_of(handoff))
         )
 
 

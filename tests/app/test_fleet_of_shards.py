@@ -11,13 +11,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.cli.fleet.budgets import SharedBudgets
-from app.cli.fleet.client import FleetClient
+from app.cli.fleet.client import UNUSABLE, FleetClient
 from app.cli.fleet.database import (
     ShardRow,
     address_of,
@@ -196,6 +198,8 @@ async def test_a_moved_shard_has_its_files_and_one_that_stays_keeps_its_own(url:
     await here.bring(connection, lease)
     (tmp_path / "here/sandbox/notes").mkdir()
     (tmp_path / "here/sandbox/notes/one.txt").write_text("one")
+    (tmp_path / "here/forks/twin").mkdir(parents=True)
+    (tmp_path / "here/forks/twin/own.txt").write_text("of a fork")
     await here.save(connection, lease)
     (tmp_path / "here/sandbox/two.txt").write_text("two")
 
@@ -203,6 +207,7 @@ async def test_a_moved_shard_has_its_files_and_one_that_stays_keeps_its_own(url:
     assert (tmp_path / "here/sandbox/two.txt").read_text() == "two"
     assert await there.bring(connection, lease._replace(token=lease.token + 2))
     assert (tmp_path / "there/sandbox/notes/one.txt").read_text() == "one"
+    assert (tmp_path / "there/forks/twin/own.txt").read_text() == "of a fork"
     (tmp_path / "there/sandbox/three.txt").write_text("three")
     with pytest.raises(LeaseLost):
         await there.save(connection, lease._replace(token=lease.token + 2))
@@ -391,6 +396,128 @@ async def test_work_handed_to_agents_of_other_shards_is_taken_once_whoever_dies(
         lines = await undelivered(connection)
     assert len(lines) == 1
     assert lines[0].startswith(f"message of {sender} to {nobody} on shard-2 was refused: ")
+
+
+MEMBER = "+!task(T) <- .wait(%s); +result(T)."
+
+
+async def _crew(flight: FleetFlight, number: int, wait_ms: int) -> str:
+    """Have an agent on this shard that gives its task back after a while, and that work can be handed to."""
+    name = next(
+        each for each in map(f"member-{wait_ms}-{{}}".format, range(100)) if shard_of(each, 3) == number
+    )
+    program = {"program": MEMBER % wait_ms}
+    create = {"do": "create_agent", "agent_type": "asl_agent", "config": program}
+    assert await flight.sent(name, create)
+    spec = {
+        "id": name,
+        "name": name,
+        "type": "operator",
+        "description": "Gives its task back.",
+        "done_by": name,
+        "handoff": {"receives": {"requires_what": False, "requires_who": False, "requires_success": False}},
+    }
+    assert await flight.sent(name, {"do": "crew_register", "spec": spec})
+    return name
+
+
+async def _hand(flight: FleetFlight, to: str, task: str) -> str:
+    """Hand a task to an agent from shard 1; the handoff's id, empty where it was not taken."""
+    command = {"do": "crew_delegate", "to": to, "task": task}
+    with suppress(*UNUSABLE):
+        receipt = await flight.client.ask(flight.client.shards[0], "submit", command=command)
+        return str(receipt["data"].get("handoff", ""))
+    return ""
+
+
+async def _events(flight: FleetFlight, number: int, kind: str) -> dict[str, list[dict[str, Any]]]:
+    """What a shard's crew has on record of a kind, by handoff."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    with suppress(JournalError):
+        async with fleet_database(flight.url) as connection:
+            sql = f"select body from {schema_of(flight.url)}_{number}.events where kind = $1 order by seq"
+            for (body,) in await connection.fetch(sql, f"crew.{kind}"):
+                event = json.loads(body)
+                found.setdefault(event["handoff"], []).append(event)
+    return found
+
+
+async def _until(flight: FleetFlight, number: int, kind: str, handoffs: set[str]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not handoffs <= (await _events(flight, number, kind)).keys():
+            await asyncio.sleep(0.1)
+
+
+@needs_server
+async def test_a_handoff_to_another_shard_ends_once_whichever_engine_is_killed(flight: FleetFlight) -> None:
+    slow, quick = await _crew(flight, 2, 4_000), await _crew(flight, 3, 10)
+    nobody = next(name for name in map("nobody-{}".format, range(100)) if shard_of(name, 3) == 1)
+    ends: dict[str, tuple[str, str]] = {}
+    work = (("quick", quick, 0), ("kept", slow, 1), ("lost", slow, 2), ("none", nobody, 0), ("bad", slow, 0))
+    for name, to, dies in (*work, ("\N{ROCKET}" * 80_000, quick, 0)):
+        handoff = await _hand(flight, to, name)
+        if name == "bad":
+            given = {"do": "crew_report", "handoff": handoff, "state": "completed", "result": {"success": 1}}
+            bad = {"sender": to, "receiver": "shard-1", "command": given}
+            async with fleet_database(flight.url) as connection:
+                for message in ({"sender": to, "receiver": to, "content": ""}, bad):
+                    sql = "insert into messages(id, shard, message) values(gen_random_uuid(), 1, $1)"
+                    await connection.execute(sql, json.dumps(message))
+        if dies:
+            await _until(flight, 2, "run_begun", {handoff})
+            await _until(flight, 1, "handoff_moved", {handoff})
+            before = await flight.tokens()
+            await _kill_engine(flight, dies)
+            await flight.back({dies: before[dies]})
+        await _until(flight, 1, "handoff_ended", {handoff})
+        (end,) = (await _events(flight, 1, "handoff_ended"))[handoff]
+        ends[name[:5].replace("\N{ROCKET}" * 5, "long")] = (
+            end["target"],
+            end["result"]["output"] or end["result"]["error"],
+        )
+    assert ends == {
+        "quick": ("completed", "quick"),
+        "kept": ("completed", "kept"),
+        "lost": ("failed", "process ended"),
+        "none": ("rejected", f"no agent {nobody} is registered here, nor elsewhere"),
+        "bad": (
+            "failed",
+            "HandoffResult: handoff_id: Field required; from_agent: Field required; to_agent: Field required",
+        ),
+        "long": ("rejected", "it has more than 1,044,480 bytes"),
+    }
+    async with fleet_database(flight.url) as connection:
+        assert len(await undelivered(connection)) == 3
+
+
+@needs_server
+async def test_handoffs_to_other_shards_stand_alike_on_both_whatever_dies(flight: FleetFlight) -> None:
+    members = {number: await _crew(flight, number, 1_000) for number in (2, 3)}
+    handed: dict[str, int] = {}
+    draw = random.Random(3)
+    for _ in range(rounds(1, full=10)):
+        for trouble in (_kill_engine, _kill_shard, _kill_database):
+            for _ in range(4):
+                number = draw.choice((2, 3))
+                if handoff := await _hand(flight, members[number], f"job {len(handed)}"):
+                    handed[handoff] = number
+            await asyncio.sleep(draw.random())
+            number, before = draw.randint(1, 3), await flight.tokens()
+            await trouble(flight, number)
+            await flight.back({number: before[number]} if trouble is not _kill_database else {})
+    assert handed
+    await _until(flight, 1, "handoff_ended", set(handed))
+    here = await _events(flight, 1, "handoff_ended")
+    there = {number: await _events(flight, number, "handoff_ended") for number in members}
+    begun = {number: await _events(flight, number, "run_begun") for number in members}
+    for handoff, number in handed.items():
+        (end,), (other,) = here[handoff], there[number][handoff]
+        assert (end["target"], end["result"]["output"]) == (other["target"], other["result"]["output"])
+        assert len(begun[number].get(handoff, ())) <= 1
+    print(Counter(ends[0]["target"] for ends in here.values()))
+    assert any(ends[0]["target"] == "completed" for ends in here.values())
+    async with fleet_database(flight.url) as connection:
+        assert not await undelivered(connection)
 
 
 @needs_server

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             return run_answer(options, _give(options.file, url))
         case "stop":
             return run_answer(options, _stop(url))
-    return run_answer(options, status(url))
+    return run_answer(options, status(url, options.agent or ""))
 
 
 def _root(options: argparse.Namespace) -> str:
@@ -87,13 +87,15 @@ async def _until_up(url: str) -> Answer:
         await asyncio.sleep(LOOK_S)
 
 
-async def status(url: str) -> Answer:
-    """Where each shard is; exit code 1 where one does not answer."""
+async def status(url: str, agent: str = "") -> Answer:
+    """Where each shard is, or that of an agent; exit code 1 where one does not answer."""
     from app.cli.fleet.client import FleetClient
 
     client = FleetClient(url)
     try:
         shards = await client.look()
+        if agent:
+            shards = client.shards = [client.shard_of(agent)]
         answers = await client.ask_all("agents")
     finally:
         await client.close()

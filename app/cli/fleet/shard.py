@@ -236,7 +236,14 @@ class Shard:
             self.token = 0
 
     async def _started(self, lease: Lease) -> Process:
-        words = ("serve", "--workspace", str(self.workspace), "--go-on", *self.plan.words)
+        words = (
+            "serve",
+            "--workspace",
+            str(self.workspace),
+            "--go-on",
+            "--remote-handoffs",
+            *self.plan.words,
+        )
         module = "app.cli.fleet.engine_process"
         with (self.workspace / "engine.log").open("ab") as log:
             return await asyncio.create_subprocess_exec(

@@ -41,20 +41,23 @@ def _refusals(state: CrewState, handoff: Handoff, left_s: float) -> Iterator[Han
     to, entry = context.to_agent, state.agents.get(context.to_agent)
     # Sub-agents of a run are not registered; their caller made them.
     registered = state.registered(handoff)
-    if spec is None or (registered and entry is None):
+    # Another engine may have its agent, and asks what only it knows.
+    remote = spec is None and state.remote and not handoff.origin
+    remote = remote and context.handoff_type is HandoffType.DELEGATE
+    if not remote and (spec is None or (registered and entry is None)):
         near = nearest(to, state.agents)
         known = f"; near it: {', '.join(near)}" if near else ""
         yield HandoffError(ErrorCode.UNKNOWN_AGENT, f"no agent {to} is registered{known}")
         return
     if registered and entry is not None and not entry.enabled:
         yield HandoffError(ErrorCode.NOT_CALLABLE, f"{to} is disabled")
-    if not spec.handoff.supports.takes(context.handoff_type):
+    if spec is not None and not spec.handoff.supports.takes(context.handoff_type):
         yield HandoffError(ErrorCode.NOT_CALLABLE, f"{to} takes no {context.handoff_type}")
     if registered and context.from_agent not in RESERVED:
         above = state.handoff_of(handoff.caller)
         yield from _routing(context, spec, above.spec if above is not None else None)
     yield from _limits(state, context)
-    why = spec.handoff.receives.refusal(context.problem_clarity)
+    why = spec.handoff.receives.refusal(context.problem_clarity) if spec is not None else ""
     if why and context.handoff_type is not HandoffType.ESCALATE:
         yield HandoffError(ErrorCode.INSUFFICIENT_CLARITY, f"{to} does not begin: {why}")
     if min(context.timeout_seconds, left_s - MARGIN_S) < LEAST_S:
@@ -62,20 +65,22 @@ def _refusals(state: CrewState, handoff: Handoff, left_s: float) -> Iterator[Han
         yield HandoffError(ErrorCode.TIMEOUT, message)
 
 
-def _routing(context: HandoffContext, spec: AgentSpec, caller: AgentSpec | None) -> Iterator[HandoffError]:
+def _routing(
+    context: HandoffContext, spec: AgentSpec | None, caller: AgentSpec | None
+) -> Iterator[HandoffError]:
     who, to = context.from_agent, context.to_agent
-    if not spec.handoff.routing.admits(who):
+    if spec is not None and not spec.handoff.routing.admits(who):
         yield HandoffError(ErrorCode.NOT_CALLABLE, f"{to} may not be called by {who}")
-    if caller is not None and not reaches(caller, spec):
+    if caller is not None and not reaches(caller, to):
         yield HandoffError(ErrorCode.NOT_CALLABLE, f"{who} may not delegate to {to}")
 
 
-def reaches(caller: AgentSpec, spec: AgentSpec) -> bool:
+def reaches(caller: AgentSpec, to: str) -> bool:
     """Whether an agent's own routing leads to another: by name, or to one of its parts."""
     parts = {caller.synthesizer, *caller.handoff.routing.can_delegate_to}
     if caller.debate is not None:
         parts |= {caller.debate.judge_agent, *(side.agent_id for side in caller.debate.sides)}
-    return spec.id in parts
+    return to in parts
 
 
 def _limits(state: CrewState, context: HandoffContext) -> Iterator[HandoffError]:
@@ -140,11 +145,11 @@ class AdmissionChecks:
             left_s: seconds that its parent has left.
         """
         refused = next(_refusals(state, handoff, left_s), None)
-        if refused is not None or handoff.spec is None:
+        if refused is not None:
             return refused
-        for use in handoff.spec.tools.mcp_servers:
+        for use in handoff.spec.tools.mcp_servers if handoff.spec is not None else ():
             if use.required and (why := await self._lacks(use.server, use.tools)):
-                message = f"{handoff.spec.id} needs the server {use.server}: {why}"
+                message = f"{handoff.agent} needs the server {use.server}: {why}"
                 return HandoffError(ErrorCode.TOOL_UNAVAILABLE, message)
         if why := self._no_budget(handoff.caller):
             return HandoffError(ErrorCode.BUDGET, why)

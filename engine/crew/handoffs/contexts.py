@@ -58,6 +58,8 @@ class HandoffDraft:
     """The run that hands over; empty for the operator."""
     group: str = ""
     actor: str = "system"
+    origin: str = ""
+    """The engine that hands it over, where another one does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from engine.core import crew as ce
+from engine.core.crew_commands import TakeHandoff
 from engine.core.ports import Clock
 from engine.core.reasons import Reason
 from engine.core.text import clean_line
@@ -88,6 +89,11 @@ class Handoffs:
             JournalError: it cannot be written down; it does not run.
         """
         name = self.written(draft).id
+        await self.admit_written(name)
+        return name
+
+    async def admit_written(self, name: str) -> None:
+        """Ask whether a handoff may run that was just written down; where that cannot be asked, it ends."""
         try:
             await self.admit(name)
             await self.stream.commit()
@@ -95,7 +101,6 @@ class Handoffs:
             if self.state.handoffs[name].open and not self.moves.closing:
                 self.moves.cut(name, HandoffState.CANCELLED, ErrorCode.CANCELLED, "it was withdrawn")
             raise
-        return name
 
     def written(self, draft: HandoffDraft) -> Handoff:
         """Write a handoff down as queued; it is not admitted yet."""
@@ -110,6 +115,7 @@ class Handoffs:
                 spec=draft.spec.model_dump(mode="json") if draft.spec is not None else None,
                 caller=draft.caller,
                 group=draft.group,
+                origin=draft.origin,
             ),
             actor=draft.actor,
         )
@@ -124,8 +130,18 @@ class Handoffs:
         if refused is not None:
             self.moves.fail(name, refused.code, clean_line(refused.message), HandoffState.REJECTED)
             return
+        if handoff.spec is None:
+            self._send(handoff)
+            return
         self.moves.line.join(name)
         self.dispatch()
+
+    def _send(self, handoff: Handoff) -> None:
+        """Hand work to an agent of another engine, which says when it begins and how it ends."""
+        context = handoff.context.model_dump(mode="json")
+        left = min(float(handoff.context.timeout_seconds), self._left(handoff) - MARGIN_S)
+        context["timeout_seconds"] = max(int(left), 1)
+        self.moves.tell(handoff, TakeHandoff(context=context))
 
     def dispatch(self) -> None:
         """Begin what may begin: while a model may be called, or for who needs none at first."""
@@ -204,7 +220,11 @@ class Handoffs:
 
         Raises:
             IllegalTransition: it does not run.
+            HandoffError: another engine has it.
         """
+        if self.state.handoffs[name].remote:
+            message = f"{name} is worked on by another engine, where {self.state.handoffs[name].agent} lives"
+            raise HandoffError(ErrorCode.NOT_CALLABLE, f"{message}: pause it there")
         if self.state.handoffs[name].state is HandoffState.WAITING_HUMAN:
             self.moves.move(name, HandoffState.RUNNING, reason=Reason("handoff.to-pause"), actor=actor)
         self.moves.move(name, HandoffState.PAUSED, actor=actor)

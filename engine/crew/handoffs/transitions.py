@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engine.core import crew as ce
+from engine.core.crew_commands import CancelHandoff, ForCrew, ReportHandoff
 from engine.core.ports import Clock
 from engine.core.reasons import Reason, clean_reason
 from engine.core.text import clean_line
@@ -107,6 +108,7 @@ class HandoffTransitions:
         if spent_s is not None:
             step["spent_s"] = round(spent_s, 3)
         self.stream.append(ce.HandoffMoved(**step, limit_s=limit_s), actor=actor)
+        self._report(self.state.handoffs[name])
 
     def _step(self, name: str, target: HandoffState, reason: str) -> dict[str, Any]:
         handoff = self.state.handoffs[name]
@@ -128,8 +130,17 @@ class HandoffTransitions:
         *,
         reason: str = "",
         actor: str = "system",
+        reported: bool = False,
     ) -> None:
         """Take the last step, with the result and what its run took of models, however it ends.
+
+        Args:
+            name: its id.
+            target: where it ends.
+            result: what it ends with.
+            reason: why.
+            actor: who ends it.
+            reported: whether the engine that has it says so, and need not be told.
 
         Raises:
             IllegalTransition: it cannot end so from where it is; nothing changed.
@@ -143,6 +154,8 @@ class HandoffTransitions:
         # A workspace without a model says nothing about an agent that needs one.
         used = used and result.error_code is not ErrorCode.NO_MODEL
         self.stream.append(ce.HandoffEnded(**step, result=result.model_dump(mode="json")), actor=actor)
+        if not reported:
+            self._report(self.state.handoffs[name])
         if used and target is not HandoffState.CANCELLED:
             usage = ce.UsageRecorded(
                 agent=handoff.agent,
@@ -157,6 +170,25 @@ class HandoffTransitions:
         self.live.setdefault(name, OpenHandoff()).done.set()
         for notify in self.ended:
             notify(self.state.handoffs[name], result)
+
+    def tell(self, handoff: Handoff, command: ForCrew) -> None:
+        """Have the engine that handed work over, or that of its agent, told of it.
+
+        What is appended here is durable with what was appended just before, or neither is.
+        """
+        about = {"handoff": handoff.id, "agent": handoff.agent, "origin": handoff.origin}
+        self.stream.append(ce.HandoffSent(**about, command=command.model_dump(mode="json")))
+
+    def _report(self, handoff: Handoff) -> None:
+        """Tell the other engine that has a part in a handoff how it stands now."""
+        result = handoff.result
+        if handoff.origin:
+            given = result.model_dump(mode="json") if result is not None else None
+            stands = {"handoff": handoff.id, "state": handoff.state, "limit_s": handoff.limit_s}
+            self.tell(handoff, ReportHandoff(**stands, result=given))
+        elif handoff.remote and result is not None:
+            why = clean_line(result.error or "it has a result", limit=2_000)
+            self.tell(handoff, CancelHandoff(handoff=handoff.id, reason=why))
 
     def _by_running(self, name: str, target: HandoffState, actor: str) -> None:
         """Some ends are reached from running only: what waits or rests continues for a moment."""

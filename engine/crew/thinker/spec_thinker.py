@@ -108,12 +108,12 @@ class SpecThinker:
             assert decision is not None
             return decision
         colleagues = self.colleagues()
-        others = tuple(colleagues.callable_by(self.state.agent_id)) if colleagues is not None else ()
+        known = colleagues.callable_by(self.state.agent_id, remote=True) if colleagues is not None else ()
         opened = tuple(beliefs.get(OPENED) or ())
         files = await colleagues.skill_of(self.state.agent_id, opened) if colleagues is not None else None
         plan = self.state.plans.get(request.goal.id)
         made = calls_made(plan.steps, request.step) if plan is not None else 0
-        offered = offers(self.brief, request.step, self.registry, others, made, files)
+        offered = offers(self.brief, request.step, self.registry, known, made, files)
         return await self._asked(self.calls, request, offered, files)
 
     async def _asked(

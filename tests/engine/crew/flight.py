@@ -222,10 +222,11 @@ class Flight:
         learn: bool = True,
         lacks: Lacks | None = None,
         trust: FolderTrust | None = None,
+        remote: bool = False,
     ) -> Crew:
         self.sessions += 1
         self.store = await SqliteJournal.open(self.workspace, clock=SystemClock())
-        settings = CrewSettings(model_calls=calls, learn=learn)
+        settings = CrewSettings(model_calls=calls, learn=learn, remote=remote)
         self.ground = Ground(
             self.workspace, self.store, self.clock, None, f"session-{self.sessions}", settings, trust
         )

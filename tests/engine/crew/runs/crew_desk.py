@@ -71,7 +71,7 @@ class SmallDesk:
     def handoff_of(self, run: str) -> RunningHandoff | None:
         return self.handoffs.get(run)
 
-    def callable_by(self, run: str) -> Sequence[AgentSpec]:
+    def callable_by(self, run: str, *, remote: bool = False) -> Sequence[AgentSpec]:
         found = self.handoff_of(run)
         assert found is not None
         return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
