@@ -79,7 +79,7 @@ BOTH_JOURNALS = tuple(
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A part of the suite does not even import the other directories."""
-    parts = {"fast": FAST, "postgres": BOTH_JOURNALS}.get(config.option.markexpr, ())
+    parts = {"fast": FAST, "postgres": (*BOTH_JOURNALS, TESTS / "app")}.get(config.option.markexpr, ())
     if not parts or not collection_path.is_dir():
         return None
     near = any(part.is_relative_to(collection_path) or collection_path.is_relative_to(part) for part in parts)

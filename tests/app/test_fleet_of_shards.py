@@ -49,10 +49,10 @@ from engine.core.store.postgres import open_postgres
 from engine.core.store.postgres_schema import connect, prepare, read_address
 from tests.fleet_flight import FleetFlight
 from tests.patience import PATIENCE_S
-from tests.postgres_server import PostgresServer, left_out
+from tests.postgres_server import PostgresServer
 from tests.rounds import FULL, rounds
 
-needs_server = pytest.mark.skipif(bool(left_out()), reason=left_out())
+needs_server = pytest.mark.postgres
 AGENTS, ROUNDS = rounds(9, full=600), rounds(1, full=20)
 BACK_S = 10.0
 

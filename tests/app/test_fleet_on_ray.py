@@ -21,11 +21,13 @@ from app.cli.fleet.client import FleetClient
 from engine.core.journal import JournalError
 from tests.fleet_flight import FleetFlight
 from tests.patience import PATIENCE_S
-from tests.postgres_server import PostgresServer, left_out
+from tests.postgres_server import PostgresServer
 from tests.rounds import FULL, rounds
 
-WHY = left_out() or ("" if find_spec("ray") else "Ray is not installed: make test-extras installs it")
-needs_server = pytest.mark.skipif(bool(WHY), reason=WHY)
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed: make test-extras installs it"),
+]
 BACK_S = 10.0
 FLEET = """
 [[agents]]
@@ -180,7 +182,6 @@ async def _die_at_work(machines: Machines, flight: FleetFlight) -> float:
     return slowest
 
 
-@needs_server
 def test_a_ray_that_died_is_told_at_once_and_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +195,6 @@ def test_a_ray_that_died_is_told_at_once_and_not_waited_for(
             join(address)
 
 
-@needs_server
 def test_shards_on_ray_move_are_stopped_and_come_back_when_a_machine_dies(
     tmp_path: Path, machines: Machines, server: PostgresServer
 ) -> None:
