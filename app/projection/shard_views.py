@@ -98,6 +98,7 @@ def _agent_row(
     key: str, label: str, shard: ShardView, agent: Mapping[str, Any], need: Mapping[str, Any] | None
 ) -> FleetRow:
     fault, run = str(agent.get("fault", "")), str(agent.get("run", ""))
+    run = "idle" if run == "running" and not agent.get("goal") else run
     word = "ended" if fault else "waiting" if need is not None else run or "unknown"
     mark, style = _STANDS.get(word, ("·", "dim"))
     asks = f"{need['kind']}: {need['what']}" if need is not None else ""

@@ -20,7 +20,7 @@ def test_who_needs_you_is_first_and_the_others_stand_by_shard_and_number() -> No
     ]
     model = ShardBoard().model(shards)
     assert [row.key for row in model.rows] == ["2 a-9", "2 a-1", "1 a-2", "1 a-10", "2 a-3"]
-    assert model.standing == "shard-2: does not answer · 5 agents on 2 shards · 3 running · 2 waiting"
+    assert model.standing == "shard-2: does not answer · 5 agents on 2 shards · 3 idle · 2 waiting"
 
 
 def test_only_rows_of_agents_that_changed_are_made_again_and_labels_stay() -> None:
