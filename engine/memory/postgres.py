@@ -192,7 +192,7 @@ class PostgresConnection:
             raise TablesError("the connection to the database was lost meanwhile") from error
         except asyncpg_errors(UnicodeError, OverflowError) as error:
             code = str(getattr(error, "sqlstate", None) or "")
-            kind = ValueRefused if not code or code.startswith(("22", "23")) else TablesError
+            kind = ValueRefused if not code or code.startswith(("22", "23", "54")) else TablesError
             self.refused_late |= kind is ValueRefused and bool(waiting) and not self._careful
             raise kind(sentence(error, self.address)) from error
         except JournalError as error:

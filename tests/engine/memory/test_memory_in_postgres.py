@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from array import array
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
 
 from engine.core.ports import SystemClock
 from engine.core.store import JOURNAL
-from engine.core.store.verify import workspace_head
-from engine.memory.errors import MemoryUnavailable
+from engine.core.store.verify import verify, workspace_head
+from engine.memory.errors import MemoryInputError, MemoryUnavailable
 from engine.memory.open_memory import database_of
 from tests.engine.memory.memory_desk import MemoryDesk
 from tests.postgres_server import PostgresServer
@@ -98,6 +99,28 @@ async def test_pgvector_brings_up_the_nearest(
 def unit(numbers: list[float]) -> array[float]:
     length = sum(number * number for number in numbers) ** 0.5
     return array("f", [number / length for number in numbers])
+
+
+async def test_a_text_that_the_server_refuses_takes_nothing_else_with_it(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(JOURNAL, f"{postgres.url}&schema=refused")
+    desk = await MemoryDesk(tmp_path).open()
+    letters = [chr(0x10400 + number) for number in range(40)]  # of four bytes each
+    words = ("".join(word) for word in product(letters, repeat=4))
+    long, longer = (" ".join(islice(words, count)) for count in (12_000, 50_000))
+    texts = [("the first", ""), (longer, long), ("the third", ""), ("the fourth", "")]
+    try:
+        asked = [desk.store_memory(content, description=about) for content, about in texts]
+        stored = await asyncio.gather(*asked, return_exceptions=True)
+        assert [isinstance(each, MemoryInputError) for each in stored] == [False, True, False, False]
+        assert "too long for tsvector" in str(stored[1])
+        kept = [each.id for each in stored if not isinstance(each, BaseException)]
+        assert sorted(await desk.found("first OR third OR fourth")) == sorted(kept)
+        verdict = await verify(desk.store)
+        assert verdict.ok, verdict.reason
+    finally:
+        await desk.close()
 
 
 async def test_a_connection_that_is_cut_is_made_again(
