@@ -93,18 +93,20 @@ class PostgresServer:
     def kill(self) -> None:
         """End the server and its backends at once, as a power cut would."""
         assert self._process is not None
-        pids = [self._process.pid, *self._backends()]
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.wait()
-        while self._backends():
-            pass  # a new server waits for them in vain
+        while pids := self._all():  # a new server does not start beside a backend of this one
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.poll()
 
-    def _backends(self) -> list[int]:
-        assert self._process is not None
-        words = ["ps", "--no-headers", "-o", "pid", "--ppid", str(self._process.pid)]
-        return [int(word) for word in subprocess.run(words, capture_output=True, text=True).stdout.split()]
+    def _all(self) -> list[int]:
+        """The server's processes, also those that were begun a moment before it died."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*/cwd"):
+            with suppress(OSError):
+                if place.readlink() == self.data:
+                    found.append(int(place.parent.name))
+        return found
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:

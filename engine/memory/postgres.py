@@ -209,6 +209,10 @@ class PostgresConnection:
             if self._careful and sql.startswith("release"):
                 self.settle()
             return
+        if sql.startswith("rollback to"):
+            raise TablesError(
+                "the connection to the database was lost meanwhile, and the transaction with it"
+            )
         if sql == "rollback":
             self._waiting = Waiting()
         self.do(lambda connection: connection.execute(numbered(sql), *parameters))

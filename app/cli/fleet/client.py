@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ class FleetClient:
     def __init__(self, url: str) -> None:
         self._url = url
         self._clients: dict[int, EngineClient] = {}
+        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Of those who connect to a shard, so that there is one connection."""
         self._views: dict[int, ShardView] = {}
         self.shards: list[ShardRow] = []
         """Where they are, as of the last `look`."""
@@ -52,16 +55,21 @@ class FleetClient:
             AddressError, ProtocolError, EngineLostError, TimeoutError: it cannot be asked.
         """
         async with asyncio.timeout(ANSWER_S):
-            client = self._clients.get(shard.number)
-            if client is None or client.ended:
-                if client is not None:
-                    await client.close()
-                client = await EngineClient.open(Path(shard.workspace)) if shard.workspace else None
-                if client is None:
-                    place = f" on {shard.node}" if shard.node else ""
-                    raise EngineLostError(f"{shard.state}{place}, and no engine answers here")
-                self._clients[shard.number] = client
+            async with self._turns[shard.number]:
+                client = await self._connected(shard)
             return await client.ask(name, **fields)
+
+    async def _connected(self, shard: ShardRow) -> EngineClient:
+        client = self._clients.get(shard.number)
+        if client is None or client.ended:
+            if client is not None:
+                await client.close()
+            client = await EngineClient.open(Path(shard.workspace)) if shard.workspace else None
+            if client is None:
+                place = f" on {shard.node}" if shard.node else ""
+                raise EngineLostError(f"{shard.state}{place}, and no engine answers here")
+            self._clients[shard.number] = client
+        return client
 
     async def ask_all(self, name: str, **fields: Any) -> list[Any]:
         """What each shard answers, or why it does not, by number."""

@@ -29,6 +29,14 @@ AT_ONCE = 100
 """Events or messages that are looked at in one go."""
 PLACE = "fleet.sent"
 """In the shard's `meta`: the last event whose messages are on their way."""
+FAR = 10_000
+"""Events without a message behind which the place moves on all the same."""
+_SENT = """
+select seq, stream, version, kind, body from events
+where kind = $1 and seq > $3 and seq <= $4 and body not like '%"sent":[]%'
+union all select seq, stream, version, kind, body from events where kind = $2 and seq > $3 and seq <= $4
+order by seq limit $5
+"""
 LONGEST = LINE_BYTES - 4_096
 """Bytes of a message that an engine can be given."""
 
@@ -38,6 +46,8 @@ class Messages:
 
     def __init__(self, schema: str, shard: int, shards: int) -> None:
         self._table, self._shard, self._shards = f"{schema}.messages", shard, shards
+        self._looked = (0, 0)
+        """The token of a lease, and up to where nothing is left under it that was not sent."""
 
     async def send(self, connection: Any, lease: Lease) -> None:
         """Let go what was sent since the last time.
@@ -45,16 +55,16 @@ class Messages:
         Raises:
             LeaseLost: another machine has the shard.
         """
-        place = int(await connection.fetchval("select value from meta where key = $1", PLACE) or 0)
-        events = await connection.fetch(
-            "select seq, stream, version, kind, body from events where (kind = $1 "
-            """and body not like '%"sent":[]%' or kind = $2) and seq > $3 order by seq limit $4""",
-            ReasonerAdvanced.kind,
-            HandoffSent.kind,
-            place,
-            AT_ONCE,
+        last, kept = await connection.fetchrow(
+            "select last_seq, coalesce((select value from meta where key = $1), '0') from journal", PLACE
         )
-        if not events:
+        place = max(int(kept), self._looked[1] if self._looked[0] == lease.token else 0)
+        if place == last:
+            return
+        events = await connection.fetch(_SENT, ReasonerAdvanced.kind, HandoffSent.kind, place, last, AT_ONCE)
+        place = events[-1]["seq"] if len(events) == AT_ONCE else last
+        if not events and place - int(kept) < FAR:
+            self._looked = lease.token, place
             return
         async with connection.transaction():
             await require(connection, lease)
@@ -64,10 +74,9 @@ class Messages:
                     ident = f"{self._shard}-{stream.replace('@', '.')}:{version}.{number}"
                     await self._put(connection, ident, shard, message)
             await connection.execute(
-                "insert into meta values($1, $2) on conflict(key) do update set value = $2",
-                PLACE,
-                str(events[-1]["seq"]),
+                "insert into meta values($1, $2) on conflict(key) do update set value = $2", PLACE, str(place)
             )
+        self._looked = lease.token, place
 
     def _spoken(self, stream: str, said: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
         """What a program sent to agents of other shards."""
