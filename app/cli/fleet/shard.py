@@ -51,7 +51,7 @@ MARGIN_S = 1.0
 ANSWER_S, AWAY_S = 5.0, 15.0
 """How long the database may take to answer, and when a shard gives its machine up, which may be cut off."""
 CLOSE_S, LOOK_S = 0.5, 0.1
-NICE = 5
+NICE = 10
 """Of an engine at work; one that starts has 0, so it is there sooner where a machine is busy."""
 FILES_S, BUDGET_S = 2.0, 0.5
 """How often files are looked at, and budgets."""
