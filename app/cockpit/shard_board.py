@@ -17,6 +17,8 @@ from widgets.dialogs.fleet import FleetModel, ShardsDialog
 
 LOOK_S = 1.0
 """How often the shards are asked, at most; half of the time nobody is asked."""
+REST_S = 0.02
+"""What keys have for themselves between two shards' answers, each of thousands of agents."""
 
 
 class FleetSource(Protocol):
@@ -46,7 +48,7 @@ class ShardBoardApp(TerminalApp[str]):
         super().__init__()
         disable_gc()
         self._source = source
-        self._board, self._views = ShardBoard(), list[ShardView]()
+        self._board = ShardBoard()
         self.dialog = ShardsDialog(FleetModel(), selected=selected, asking=True)
         self._message = ""
         self._selected = selected
@@ -60,18 +62,20 @@ class ShardBoardApp(TerminalApp[str]):
         while True:
             begun = time.monotonic()
             try:
-                self._views = await self._source.views()
+                for view in await self._source.views():
+                    await asyncio.sleep(REST_S)
+                    self._board.take(view)
             except JournalError as error:
                 self._message = str(error)
             self._show()
             enable_gc()  # what the first look made stays, and need not be looked through again
-            if self._selected and self._views:
+            if self._selected and self.dialog.grid.agents:
                 self.dialog.grid.select(self._selected)
                 self._selected = ""
             await asyncio.sleep(max(LOOK_S, time.monotonic() - begun))
 
     def _show(self) -> None:
-        self.dialog.show(self._board.model(self._views, self._message))
+        self.dialog.show(self._board.model(self._message))
 
     def _say(self, message: str) -> None:
         self._message = message

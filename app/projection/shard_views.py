@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
-from typing import Any
+from itertools import chain, count
+from typing import Any, NamedTuple
 
 from engine.core.text import clean_line
 from engine.value import dataclass, field
@@ -43,31 +43,47 @@ _DIGITS = re.compile(r"(\d+)")
 _Known = tuple[Mapping[str, Any], Mapping[str, Any] | None, FleetRow]
 
 
+class _Part(NamedTuple):
+    """What the board shows of a shard."""
+
+    asking: list[FleetRow]
+    """Of agents that need the operator, the most urgent first."""
+    others: list[FleetRow]
+    states: Counter[str]
+    """How many agents are in which."""
+    trouble: str
+
+
 @dataclass(slots=True)
 class ShardBoard:
     """Makes the board's models, and gives each agent the label that it keeps."""
 
     _known: dict[int, dict[str, _Known]] = field(default_factory=dict)
     """By shard, in the order of the agents' names: what was answered of each, and its row."""
+    _parts: dict[int, _Part] = field(default_factory=dict)
     _labels: Iterator[int] = field(default_factory=count)
 
-    def model(self, shards: Sequence[ShardView], message: str = "") -> FleetModel:
+    def take(self, shard: ShardView) -> None:
+        """Take up what a shard answered; `model` shows it."""
+        needs: dict[str, Mapping[str, Any]] = {}
+        for need in shard.needs:
+            needs.setdefault(str(need["agent"]), need)
+        known = self._rows_of(shard, needs)
+        asking = [known[agent][2] for agent in needs if agent in known]
+        others = [row for _, need, row in known.values() if need is None]
+        states = Counter([row.state for row in asking]) + Counter([row.state for row in others])
+        trouble = f"{shard.name}: {shard.trouble}" if shard.trouble else ""
+        self._parts[shard.number] = _Part(asking, others, states, trouble)
+
+    def model(self, message: str = "") -> FleetModel:
         """What the board shows: who needs the operator first, then all agents shard by shard."""
-        asking: list[FleetRow] = []
-        others: list[FleetRow] = []
-        for shard in shards:
-            needs: dict[str, Mapping[str, Any]] = {}
-            for need in shard.needs:
-                needs.setdefault(str(need["agent"]), need)
-            known = self._rows_of(shard, needs)
-            asking += [known[agent][2] for agent in needs if agent in known]
-            others += [row for _, need, row in known.values() if need is None]
-        rows = (*asking, *others)
-        counts = Counter(row.state for row in rows)
-        parts = [f"{shard.name}: {shard.trouble}" for shard in shards if shard.trouble]
-        parts.append(f"{len(rows):,} agents on {len(shards)} shards")
-        parts += [f"{number:,} {word}" for word, number in counts.most_common(5)]
-        return FleetModel(rows, clean_line(" · ".join(parts), limit=400), message)
+        parts = [self._parts[number] for number in sorted(self._parts)]
+        rows = tuple(chain(*(part.asking for part in parts), *(part.others for part in parts)))
+        counts = sum((part.states for part in parts), Counter[str]())
+        said = [part.trouble for part in parts if part.trouble]
+        said.append(f"{len(rows):,} agents on {len(parts)} shards")
+        said += [f"{number:,} {word}" for word, number in counts.most_common(5)]
+        return FleetModel(rows, clean_line(" · ".join(said), limit=400), message)
 
     def _rows_of(self, shard: ShardView, needs: Mapping[str, Mapping[str, Any]]) -> dict[str, _Known]:
         """What is known of a shard's agents; new rows are made of those whose answer is another."""

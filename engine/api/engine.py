@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 MCP_SETTINGS = "mcp.json"
 """The workspace's file that names MCP servers; see `engine.tools.mcp.settings`."""
-SNAPSHOT_EVERY = 500
+SNAPSHOT_EVERY = 200
 """Events of a stream between two snapshots of its state."""
 TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""

@@ -1,12 +1,11 @@
-"""What events cost in a fleet: processor seconds of engines for 1,000 events, and a board of 10,000 agents.
+"""What events cost in a fleet: processor seconds of engines for 1,000 events; and `board`.
 
 Goals are given to agents of one engine with its journal in a file, of the same with cockpits that follow
 its events, of three such engines side by side, and of one, two and three shards on one PostgreSQL, as many
 for each engine. Counted is the processor time of the engines' processes behind their first goals. Each is
 done `ROUNDS` times in turn, and the median counts, as the same work takes a machine that others share now
 more, now less. Three engines side by side show what it takes that two cores work at once.
-The board is drawn from what engines answered, recorded once and given to other names; a key is timed from
-when it is pressed until the screen is drawn. Run it with `python -m tests.benchmarks.shards`.
+Run it with `python -m tests.benchmarks.shards`.
 """
 
 from __future__ import annotations
@@ -19,22 +18,19 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from app.cli.fleet.client import FleetClient
 from app.cli.fleet.database import shard_of
-from app.cockpit.shard_board import ShardBoardApp
 from app.gateways.engine_client import EngineClient
-from app.projection.shard_views import ShardView
+from tests.benchmarks import board
 from tests.fleet_flight import FleetFlight
 from tests.postgres_server import PostgresServer
 
-AGENTS, GOALS, KEYS, BOARD, ROUNDS = 8, 6, 200, 10_000, 3
+AGENTS, GOALS, ROUNDS = 8, 6, 3
 SETTLED_S = 10
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -80,6 +76,7 @@ async def _side_by_side(room: Path, engines: int) -> dict[str, Any]:
 async def _embedded(room: Path, cockpits: int = 0) -> dict[str, Any]:
     """One engine with its journal in a file, and so many that follow its events as cockpits do."""
     workspace = room / "embedded"
+    workspace.mkdir(parents=True)
     words = ["-m", "app.cli", "serve", "--workspace", str(workspace), "--accept-tier", "paths"]
     process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
     while (client := await EngineClient.open(workspace)) is None:
@@ -138,70 +135,8 @@ async def _fleet(room: Path, shards: int) -> dict[str, Any]:
         server.remove()
 
 
-class _Recorded:
-    """What engines answered, for as many agents as are wanted; of each tenth something is new each time.
-
-    The answers are written before anything is timed, as engines do that in processes of their own.
-    """
-
-    def __init__(self, agents: int, shards: int) -> None:
-        row = {"fault": "", "mode": "RUNNING", "goal": "write the report of the day", "actions": 12}
-        rows: list[dict[str, Any]] = [
-            {**row, "agent": f"agent-{number}", "run": "running" if number % 3 else "paused", "cost_usd": 0.0}
-            for number in range(agents)
-        ]
-        answers = []
-        for look in range(20):  # behind which all is as it was
-            for number in range(look % 10, agents, 10):
-                rows[number] = {**rows[number], "cost_usd": 0.01 - rows[number]["cost_usd"]}
-            answers.append([json.dumps(rows[shard::shards]) for shard in range(shards)])
-        self._answers = cycle(answers)
-
-    async def views(self) -> list[ShardView]:
-        need = {"agent": "agent-7", "kind": "approval", "what": "may it write?"}
-        views = []
-        for number, text in enumerate(next(self._answers), 1):
-            views.append(
-                ShardView(number, f"shard-{number}", json.loads(text), [need] if number == 2 else [])
-            )
-            await asyncio.sleep(0)
-        return views
-
-    async def stop_all(self) -> tuple[bool, list[str]]:
-        return True, []
-
-    async def give(self, key: str, goal: str) -> str:
-        return f"{key}: {goal}"
-
-
-async def _board() -> dict[str, Any]:
-    began, cpu = time.perf_counter(), time.process_time()
-    app = ShardBoardApp(_Recorded(BOARD, 3))
-    times, costs = [], []
-    async with app.run_test(size=(160, 48)) as pilot:
-        while len(app.dialog.grid.agents) < BOARD:
-            await pilot.pause(0.01)
-        await pilot.pause()
-        first, cpu = time.perf_counter() - began, time.process_time() - cpu
-        for number in range(KEYS):
-            at, spent = time.perf_counter(), time.process_time()
-            await pilot.press("down" if number % 4 else "pagedown")
-            await pilot.pause()
-            times.append((time.perf_counter() - at) * 1_000)
-            costs.append((time.process_time() - spent) * 1_000)
-    return {
-        "name": f"board of {BOARD:,} agents",
-        "first_screen_s": round(first, 2),
-        "first_screen_cpu_s": round(cpu, 2),
-        "key_p50_ms": round(statistics.median(times), 1),
-        "key_p99_ms": round(sorted(times)[int(KEYS * 0.99) - 1], 1),
-        "key_p50_cpu_ms": round(statistics.median(costs), 1),
-        "key_p99_cpu_ms": round(sorted(costs)[int(KEYS * 0.99) - 1], 1),
-    }
-
-
 async def _main() -> None:
-    print(json.dumps(await _board()), flush=True)
+    print(json.dumps(board.row()), flush=True)
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         room = Path(name)
         os.environ |= {"PILOTHOUSE_HOME": str(room / "home"), "XDG_RUNTIME_DIR": str(room / "nowhere")}
