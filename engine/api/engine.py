@@ -66,8 +66,10 @@ if TYPE_CHECKING:
 
 MCP_SETTINGS = "mcp.json"
 """The workspace's file that names MCP servers; see `engine.tools.mcp.settings`."""
-SNAPSHOT_EVERY = 200
-"""Events of a stream between two snapshots of its state."""
+SNAPSHOT_EVERY, SNAPSHOT_LEAST = 500, 50
+"""Events of a stream between two snapshots of its state, at most and at least."""
+FOLDED_AT_OPENING = 10_000
+"""Events that an opening folds at most, about, of all agents together: half a second's work."""
 TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
@@ -471,12 +473,14 @@ class Engine(WorkspaceEngine):
             while unsettled:
                 # What the last session left half done is settled, and what is wrong is said, unasked.
                 unsettled.pop().begin()
-            for agent in list(self._agents.values()):
+            agents = list(self._agents.values())
+            share = FOLDED_AT_OPENING // max(1, len(agents))
+            for agent in agents:
                 if agent.log.trouble is not None:
                     with suppress(JournalError):
                         await agent.log.commit()
                         agent.wake()
-                await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
+                await self._live.keep(agent, at_least=max(SNAPSHOT_LEAST, min(SNAPSHOT_EVERY, share)))
             for run in self._live.idle_runs():
                 if self._runs is None or not self._runs.works_on(run):
                     await self._live.retire(run)

@@ -57,7 +57,10 @@ def dump_state(state: AgentState) -> str:
     Plans come last, each on a line of its own, as they are most of the state of a long session.
     """
     # Not sorted, as the order of goals and beliefs is part of the state.
-    parts = [f'"{name}": {_dumped(state, name)}' for name in _hints(AgentState) if name != _PLANS]
+    values = {name: getattr(state, name) for name in _hints(AgentState) if name != _PLANS}
+    plain = {name: value for name, value in values.items() if _is_plain(value)}
+    parts = [json.dumps(plain)[1:-1]]
+    parts += [f'"{name}": {_dumped(name, value)}' for name, value in values.items() if name not in plain]
     plans = [f"{json.dumps(goal)}: {_plan_text(plan)}" for goal, plan in state.plans.texts()]
     return with_checksum("{" + ", ".join(parts) + f', "{_PLANS}": {{\n' + ",\n".join(plans) + "\n}}")
 
@@ -88,10 +91,7 @@ def without_checksum(text: str) -> str:
     return text
 
 
-def _dumped(state: AgentState, name: str) -> str:
-    value = getattr(state, name)
-    if _is_plain(value):
-        return json.dumps(value)
+def _dumped(name: str, value: Any) -> str:
     adapter = _adapter(AgentState, name)
     if not isinstance(value, dict):
         return json.dumps(adapter.dump_python(value))
@@ -129,7 +129,9 @@ def _changed(usual: Any, stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _differs(usual: Any, value: Any) -> bool:
-    return not (_is_plain(value) and _is_plain(usual) and json.dumps(value) == json.dumps(usual))
+    if type(value) in (list, dict):
+        return bool(value) or value != (list(usual) if type(usual) is tuple else usual)
+    return type(value) is not type(usual) or value != usual
 
 
 def _loaded(owner: Any, name: str, value: Any) -> Any:
