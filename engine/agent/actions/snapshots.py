@@ -17,6 +17,8 @@ from engine.sandbox.snapshots.workspace import Snapshots
 
 TIDY_TAKES = 256
 """Snapshots after which old ones are cleared away, over all sessions."""
+TIDY_NEW = 4
+"""Of so many that stayed the last time there is one new one by then, as each of them is looked at."""
 TIDY_SHARE = 16
 """Part of the store's budget after whose growth they are as well."""
 KEPT_ACTIONS = (200, 20)
@@ -93,7 +95,8 @@ class WorkspaceSaver:
     def __init__(self, snapshots: Snapshots, recent: Recent) -> None:
         self.snapshots, self._recent = snapshots, recent
         self._tidying: asyncio.Task[None] | None = None
-        self._added = 0
+        self._added = self._taken = self._kept = 0
+        """Bytes and snapshots since old ones were cleared away, and how many stayed then."""
         self._last = ("", "")
         """The snapshot taken last, and the action before which that was; empty where that were several."""
         self._next: _Shared | None = None
@@ -200,19 +203,22 @@ class WorkspaceSaver:
 
     def _count(self, info: SnapshotInfo) -> None:
         self._added += info.new_bytes
-        if info.number % TIDY_TAKES == 0 or self._added > self.snapshots.policy.store_bytes // TIDY_SHARE:
+        self._taken += 1
+        many = info.number % TIDY_TAKES == 0 and self._taken * TIDY_NEW >= self._kept
+        if many or self._added > self.snapshots.policy.store_bytes // TIDY_SHARE:
             self.tidy()
 
     def tidy(self) -> None:
         """Begin to clear old snapshots away, unless that is under way."""
         if self._tidying is None or self._tidying.done():
-            self._added = 0
+            self._added = self._taken = 0
             self._tidying = asyncio.create_task(self._tidy(), name="clearing old snapshots away")
 
     async def _tidy(self) -> None:
         try:
             for actions in KEPT_ACTIONS:
                 cleared = await self.snapshots.collect(keep=await self._recent(actions))
+                self._kept = cleared.kept
                 if cleared.kept_bytes <= self.snapshots.policy.store_bytes:
                     break
             self.trouble = ""

@@ -169,6 +169,18 @@ class Directory:
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotDamaged(f"An object of the snapshot store is not a directory: {error}.") from error
 
+    @staticmethod
+    def digests(data: bytes) -> list[tuple[str, str]]:
+        """Digests that the entries of a directory's object have, each with its kind; quicker than `decoded`.
+
+        Raises:
+            SnapshotDamaged: it is none.
+        """
+        try:
+            return [(row["digest"], row["kind"]) for row in _parsed(data)["entries"] if "digest" in row]
+        except (KeyError, TypeError) as error:
+            raise SnapshotDamaged(f"An object of the snapshot store is not a directory: {error}.") from error
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -362,6 +374,8 @@ class CollectionResult:
     """Objects removed."""
     kept_bytes: int
     """Size of the store afterwards."""
+    kept: int = 0
+    """Snapshots afterwards."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ LOST = "its record was damaged"
 """The label of a snapshot whose own is lost."""
 _NAME = re.compile(r"[0-9]{12}-[0-9a-f]{64}")
 """Files of records: number, then id."""
+_UNKNOWN: tuple[int, dict[str, str]] = (0, {})
 
 
 class SnapshotStore:
@@ -58,6 +59,8 @@ class SnapshotStore:
         self.objects = ObjectStore(directory, floor_bytes)
         self.cache = StatCache(directory / "stat-cache", directory / "passing")
         self._snapshots = directory / "snapshots"
+        self._known = _UNKNOWN
+        """What `names` found last, and when the directory was changed last by then."""
 
     def beside(self, name: str) -> SnapshotStore:
         """The same store for another tree, of whose files it is remembered apart what they held."""
@@ -115,7 +118,7 @@ class SnapshotStore:
             SnapshotMissing: there is none with this id.
             SnapshotDamaged: its record and its manifest cannot be read.
         """
-        name = self.names().get(snapshot)
+        name = self.names().get(snapshot) or self._listed().get(snapshot)
         try:
             record = self.read(name) if name else None
         except stored.SnapshotDamaged:
@@ -152,6 +155,7 @@ class SnapshotStore:
             SnapshotError: the disk refused.
         """
         info = record.info
+        names, self._known = self._known[1], _UNKNOWN
         path = self._snapshots / f"{info.number:012d}-{info.id}"
         part = self.directory / "passing" / secrets.token_hex(8)
         try:
@@ -161,6 +165,7 @@ class SnapshotStore:
             sync_all([self._snapshots], self.directory)
             if older is not None and older != path.name:
                 (self._snapshots / older).unlink(missing_ok=True)
+            self._note(path.name, names)
         except OSError as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -180,6 +185,7 @@ class SnapshotStore:
         for snapshot in snapshots:
             if snapshot not in names:
                 raise stored.SnapshotMissing(f"There is no snapshot {snapshot[:80]!r} to forget.")
+        self._known = _UNKNOWN
         try:
             for path in self._snapshots.iterdir():
                 if _NAME.fullmatch(path.name) and path.name[13:] in snapshots:
@@ -190,19 +196,37 @@ class SnapshotStore:
             raise stored.SnapshotError(f"Snapshots cannot be removed ({error.strerror}).") from error
 
     def names(self) -> dict[str, str]:
-        """The records' files by snapshot, newest first; a kill may have left an older one of the same."""
+        """The records' files by snapshot, newest first; a kill may have left an older one of the same.
+
+        They are listed where the directory was changed since: each snapshot asks for all of them.
+        """
         try:
+            if self._known[0] == self._snapshots.stat().st_mtime_ns:
+                return self._known[1]
+        except OSError:
+            self._known = _UNKNOWN
+        return self._listed()
+
+    def _listed(self) -> dict[str, str]:
+        try:
+            changed = self._snapshots.stat().st_mtime_ns
             with os.scandir(self._snapshots) as entries:
                 result = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise stored.SnapshotError(f"{self._snapshots} cannot be read ({error.strerror}).") from error
-        # Strings, not paths: each snapshot of a small workspace asks for all of them.
         names: dict[str, str] = {}
         for name in sorted(result, reverse=True):
             names.setdefault(name[13:], name)
+        self._known = (changed, names)
         return names
+
+    def _note(self, name: str, names: dict[str, str]) -> None:
+        """Take up the newest record beside those known, so that not all are listed for it."""
+        if name > next(iter(names.values()), ""):
+            names = {snapshot: known for snapshot, known in names.items() if snapshot != name[13:]}
+            self._known = (self._snapshots.stat().st_mtime_ns, {name[13:]: name, **names})
 
     def read(self, name: str) -> Record | None:
         """The record in a file, None when it is gone. Raises SnapshotDamaged."""

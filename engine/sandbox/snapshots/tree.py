@@ -183,9 +183,8 @@ def _named_by(holds: str, data: bytes) -> list[_Named]:
     if holds == "manifest":
         return [(stored.Manifest.decoded(data).tree, "directory")]
     return [
-        (entry.digest, "directory" if entry.kind is stored.Kind.DIRECTORY else "content")
-        for entry in stored.Directory.decoded(data).entries
-        if entry.digest
+        (digest, "directory" if kind == stored.Kind.DIRECTORY else "content")
+        for digest, kind in stored.Directory.digests(data)
     ]
 
 
@@ -315,4 +314,4 @@ class ObjectCollection:
                 removed += 1
                 kept -= size
             yield
-        self._cleared = stored.CollectionResult(tuple(self._forgotten), removed, kept)
+        self._cleared = stored.CollectionResult(tuple(self._forgotten), removed, kept, self._kept)

@@ -76,7 +76,7 @@ class SnapshotPolicy:
     store_bytes: int = 4 * GIB
     """Size of the store to which `collect` brings it back by forgetting the oldest snapshots."""
     snapshots: int = 2_000
-    """How many `collect` leaves; each take looks through their names."""
+    """How many `collect` leaves."""
     floor_bytes: int = 256 * MIB
     """Free disk space below which nothing is taken; 0 for no floor."""
 
