@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.cli.fleet.client import UNUSABLE, FleetClient
-from app.cli.fleet.database import fleet_database, plan_shards, shard_url
+from app.cli.fleet.database import ENGINE, fleet_database, plan_shards, schema_of, shard_url
 from app.cli.fleet.shard import LEASE_S
 from engine.core import events as ev
 from engine.core.journal import JournalError
@@ -27,6 +27,8 @@ from tests.postgres_server import PostgresServer
 from tests.rounds import FULL
 
 REPOSITORY = Path(__file__).parents[1]
+HELD_S = LEASE_S / 2
+"""What is left of a lease that is renewed."""
 SKEWED = """import os, time
 real, skew_ns = time.time_ns, int(float(os.environ["CLOCK_SKEW_S"]) * 1e9)
 time.time, time.time_ns = lambda: (real() + skew_ns) / 1e9, lambda: real() + skew_ns
@@ -133,7 +135,11 @@ class FleetFlight:
         return {shard.number: shard.token for shard in await self.client.look()}
 
     async def back(self, older: dict[int, int]) -> float:
-        """Wait until every shard answers, those named with a newer token; the seconds it took."""
+        """Wait until every shard holds its lease for a while and answers; the seconds it took.
+
+        Args:
+            older: of these shards, the tokens that they had before.
+        """
         began = time.monotonic()
         while time.monotonic() - began < 4 * PATIENCE_S:
             for number, process in list(self.processes.items()):
@@ -142,13 +148,22 @@ class FleetFlight:
             with suppress(JournalError):
                 rows = await self.client.look()
                 newer = all(row.token > older.get(row.number, 0) for row in rows)
-                if newer and all(row.state == "up" for row in rows):
+                if newer and all(row.state == "up" for row in rows) and await self._held():
                     answers = await self.client.ask_all("ping")
                     if answers == ["pong"] * self.count:
                         return time.monotonic() - began
             await asyncio.sleep(0.05)
         logs = "".join(path.read_text()[-1_500:] for path in self.room.glob("shard-*.log"))
         raise AssertionError(f"not back: {self.client.shards}\n{logs}")
+
+    async def _held(self) -> bool:
+        """Whether no shard's lease is about to run out, as after a while without the database."""
+        each = "select until from {}_{}.leases where name = '{}'"
+        numbers = range(1, self.count + 1)
+        leases = " union all ".join(each.format(schema_of(self.url), number, ENGINE) for number in numbers)
+        sql = f"select count(*) from ({leases}) held where until > clock_timestamp() + interval '{HELD_S} s'"
+        async with fleet_database(self.url) as connection:
+            return await connection.fetchval(sql) == self.count
 
     def alive(self, number: int) -> bool:
         """Whether the engine of a shard runs."""

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +83,7 @@ class PostgresServer:
         while subprocess.run(ready).returncode:
             assert self._process is not None
             assert self._process.poll() is None, (self.room / "log").read_text()
+            time.sleep(0.05)  # it may have much to read again, and needs the processor for that
         return self
 
     def sql(self, *statements: str, database: str = "postgres") -> str:

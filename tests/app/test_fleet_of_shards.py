@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -556,11 +557,13 @@ async def test_shards_that_die_come_back_with_all_that_was_acknowledged(flight: 
             number = draw.randint(1, 3)
             working = asyncio.create_task(flight.work())
             before = await flight.tokens()
+            began = time.monotonic()
             await trouble(flight, number)
+            lasted = time.monotonic() - began
             again = {number: before[number]} if trouble is not _kill_database else {}
             took = await flight.back(again)
             slowest = max(slowest, took)
-            print(f"{trouble.__name__} of shard {number}: back after {took:.1f} s")
+            print(f"{trouble.__name__} of shard {number}, {lasted:.1f} s long: back after {took:.1f} s")
             await working
     await flight.check()
     print(
