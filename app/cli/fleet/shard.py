@@ -91,12 +91,7 @@ def _lives(pid: int) -> bool:
 
 
 def _stand_back(pid: int) -> None:
-    """Have an engine at work leave the processor to one that starts, and to the leases of all.
-
-    It has a session of its own; where the kernel shares the processor among sessions, that is what counts.
-    """
-    with suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text(str(NICE))
+    """Have an engine at work leave the processor to one that starts, and to the leases of all."""
     for thread in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, int(thread.name), NICE)
