@@ -170,11 +170,12 @@ class LiveAgents:
         taken = []
         others = await count_ended_agents(self._shared.store, streams, self._shared.ledger)
         self.retired.update(streams.keys() - others)
-        async for stream, state, why in restore_all(self._shared.store, others):
+        async for stream, state, kept, why in restore_all(self._shared.store, others):
             if why:
                 self.rebuilt[stream] = why
             if (agent := await self._resumed(state)) is not None:
                 taken.append(agent)
+                self._kept[stream] = kept
         # Made durable together: two hundred of them, one after the other, would take the disk a second.
         await asyncio.gather(*(agent.log.commit() for agent in taken))
         for agent in taken:

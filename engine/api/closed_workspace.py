@@ -103,7 +103,7 @@ async def closed_workspace(workspace: Path, home: Path) -> AsyncIterator[ClosedW
         streams = {name: head for name, head in (await store.streams()).items() if of_agent(name)}
         over = await ended_agents(store, streams)
         names = [name for name in streams if name not in over]
-        states = [state async for _, state, _ in restore_all(store, names)]
+        states = [state async for _, state, _, _ in restore_all(store, names)]
         states = [state for state in states if not (state.deleted or state.handed_back)]
         resumed = {state.agent_id: as_resumed(state) for state in states}
         yield None if any(map(needs_opening, states)) else ClosedWorkspace(store, resumed)

@@ -251,8 +251,11 @@ async def ended_agents(store: JournalStore, streams: Mapping[str, Head]) -> dict
 
 async def restore_all(
     store: JournalStore, streams: Sequence[str]
-) -> AsyncIterator[tuple[str, AgentState, str]]:
-    """`restore` of many streams, read and folded several at a time: each stream, its state and why.
+) -> AsyncIterator[tuple[str, AgentState, int, str]]:
+    """`restore` of many streams, read and folded several at a time.
+
+    Yields:
+        each stream, its state, the version of the snapshot that it was made from (0: of none), and why.
 
     Raises:
         JournalError: the events cannot be read.
@@ -265,9 +268,10 @@ async def restore_all(
         states = await asyncio.to_thread(_folded, some, kept, events)
         for name in some:
             if (state := states.get(name)) is not None:
-                yield name, state, ""
+                yield name, state, versions.get(name, 0), ""
             else:
-                yield name, *await restore(store, name)
+                state, why = await restore(store, name)
+                yield name, state, 0, why
 
 
 def _folded(

@@ -66,7 +66,7 @@ async def test_many_are_restored_as_one_is_also_past_a_damaged_state(tmp_path: P
     try:
         (notice,) = engine.health.states
         assert notice.startswith("beta: the state kept at event")
-        found = [(name, state) async for name, state, _ in restore_all(engine.store, AGENTS)]
+        found = [(name, state) async for name, state, _, _ in restore_all(engine.store, AGENTS)]
         assert found == [(name, (await restore(engine.store, name))[0]) for name in AGENTS]
         assert engine.agents == AGENTS
     finally:
