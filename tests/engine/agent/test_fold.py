@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from engine_flight import Flight, act
+from engine_flight import PATIENCE_S, Flight, act
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -501,6 +504,22 @@ async def test_states_are_restored_without_snapshots_too(flight: Flight) -> None
     )
     await flight.do(cmd.Run)
     await flight.until(lambda s: not s.open_goals)
+
+
+@pytest.mark.only_in_a_file
+async def test_what_an_opening_had_to_fold_is_kept_for_the_next_one(
+    flight: Flight, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await flight.plan(act("write", path="a", content=""))
+    await flight.engine.close()
+    with closing(sqlite3.connect(flight.engine.store.path)) as journal, journal:
+        journal.execute("delete from snapshots")  # as after a session that was killed
+    monkeypatch.setattr("engine.api.engine.SNAPSHOT_EVERY", 3)
+    monkeypatch.setattr("engine.api.engine.SNAPSHOT_LEAST", 3)
+    await flight.open()
+    async with asyncio.timeout(PATIENCE_S):
+        while await flight.engine.store.load_snapshot("pilot", None, SNAPSHOT_FORMAT) is None:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_view_of_the_past_is_the_fold_of_the_first_events(flight: Flight) -> None:
