@@ -8,7 +8,7 @@ import asyncio
 from app.cli.options import accepted_tier, workspace_of
 from app.commands.coder_shell import coder
 from app.commands.settings import Settings
-from engine.api.workspace_engine import SANDBOX_DIRECTORY
+from engine.sandbox.files import SANDBOX_DIRECTORY
 
 
 def run(options: argparse.Namespace) -> int:

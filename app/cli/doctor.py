@@ -31,7 +31,6 @@ from engine import __version__
 from engine.agent.actions.snapshots import SnapshotRule
 from engine.agent.branches import SNAPSHOTS_DIRECTORY
 from engine.api.closed_workspace import recorded
-from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.journal import JournalError, JournalMissing
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.store.verify import verify
@@ -42,7 +41,7 @@ from engine.models.choice import ModelChoice
 from engine.models.completion import ask
 from engine.models.errors import ModelError
 from engine.sandbox.file_search import shared_files
-from engine.sandbox.files import SandboxFiles
+from engine.sandbox.files import SANDBOX_DIRECTORY, SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy
 from engine.sandbox.snapshots.entry import SnapshotError, StoreStatus

@@ -29,7 +29,7 @@ from engine.core.rewind import GoalCourse, RewindScope, course_at
 from engine.core.state import AgentState
 from engine.core.store.port import DATA_DIRECTORY, JournalStore
 from engine.core.streams import StreamHistory
-from engine.sandbox.files import make_root
+from engine.sandbox.files import FORKS_DIRECTORY, make_root
 from engine.sandbox.policy import SandboxPolicy
 from engine.sandbox.snapshots.entry import (
     Changes,
@@ -41,8 +41,6 @@ from engine.sandbox.snapshots.entry import (
 from engine.sandbox.snapshots.walk import SnapshotPolicy
 from engine.sandbox.snapshots.workspace import Snapshots
 
-FORKS_DIRECTORY = "forks"
-"""Where forks of agents have files of their own, below the workspace."""
 SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the files are kept as they were before each action, in the data directory."""
 NO_SNAPSHOTS = "no snapshots are taken here"

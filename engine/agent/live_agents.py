@@ -14,7 +14,6 @@ from contextlib import suppress
 from functools import partial
 
 from engine.agent.agent import Agent
-from engine.agent.branches import FORKS_DIRECTORY
 from engine.agent.deliberation import Deliberation, PlanDeliberation
 from engine.agent.execution import AgentParts
 from engine.agent.recorder import AgentRecorder
@@ -39,6 +38,7 @@ from engine.core.streams import restore as restore_state
 from engine.core.trust import FolderTrust
 from engine.memory.metacognition.schedule import read_metacognition
 from engine.planning import thinkers
+from engine.sandbox.files import FORKS_DIRECTORY
 from engine.sandbox.paths import PathError
 from engine.sandbox.snapshots.entry import SnapshotError
 from engine.tools.shared_coder import policy_limits

@@ -51,6 +51,7 @@ from engine.memory.memory import Memory
 from engine.memory.recorder import MemoryRecorder
 from engine.models.prompt_parts import PromptReader
 from engine.planning.library.plan_library import PlanLibrary
+from engine.sandbox.files import SANDBOX_DIRECTORY
 from engine.sandbox.terminal import OperatorTerminal as OperatorTerminal
 from engine.sandbox.tier import SandboxReport
 from engine.tools.registry import ToolRegistry
@@ -65,10 +66,6 @@ if TYPE_CHECKING:
     from engine.memory.requests import Request
     from engine.models.completion import ModelClient
     from engine.tools.mcp.workspace_servers import Servers
-
-
-SANDBOX_DIRECTORY = "sandbox"
-"""Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 
 
 class EngineAwayError(JournalError):

@@ -35,6 +35,10 @@ from engine.sandbox.snapshots.cursor import Cursor
 from engine.sandbox.snapshots.cursor import remove as remove_entry
 from engine.value import dataclass
 
+SANDBOX_DIRECTORY = "sandbox"
+"""Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+FORKS_DIRECTORY = "forks"
+"""Where forks of agents have files of their own, below the workspace."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _TRIES = 16
 """How often a private directory is made anew while a program replaces it."""

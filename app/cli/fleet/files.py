@@ -12,10 +12,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from engine.agent.branches import FORKS_DIRECTORY
-from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.store.leases import Lease, require
-from engine.sandbox.files import make_root
+from engine.sandbox.files import FORKS_DIRECTORY, SANDBOX_DIRECTORY, make_root
 from engine.sandbox.policy import SandboxPolicy
 from engine.sandbox.snapshots.entry import SnapshotInfo
 from engine.sandbox.snapshots.store import SnapshotStore

@@ -27,12 +27,12 @@ from app.gateways.protocol import ProtocolError
 from engine import __version__
 from engine.agent.acp.transport import NOT_A_MESSAGE, InvalidLineError, LineTransport
 from engine.agent.steering.rules import ABOUT, PRESETS
-from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core import commands as cmd
 from engine.core.command import GOAL_LIMIT
 from engine.core.journal import JournalError
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean_line, first_problem
+from engine.sandbox.files import SANDBOX_DIRECTORY
 from engine.tools.mcp.process import LINE_LIMIT, own_streams
 
 P = ParamSpec("P")

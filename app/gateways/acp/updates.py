@@ -12,8 +12,7 @@ from acp import helpers as acp
 from acp.schema import FileEditToolCallContent, PlanEntry, ToolCallLocation, ToolCallStatus, ToolKind
 
 from app.projection.event_lines import call_text, line_of, step_text
-from engine.agent.branches import FORKS_DIRECTORY, SNAPSHOTS_DIRECTORY
-from engine.api.workspace_engine import SANDBOX_DIRECTORY
+from engine.agent.branches import SNAPSHOTS_DIRECTORY
 from engine.core import events as ev
 from engine.core.actions import ResultStatus
 from engine.core.goals import GoalStatus, ending_of
@@ -23,7 +22,7 @@ from engine.core.sandbox import place_of
 from engine.core.state import AgentState
 from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import clean, clean_line
-from engine.sandbox.files import SandboxFiles
+from engine.sandbox.files import FORKS_DIRECTORY, SANDBOX_DIRECTORY, SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.sandbox.snapshots.entry import SnapshotError
 from engine.sandbox.snapshots.store import SnapshotStore

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.cli.doctor import check_installation
-from engine.api.workspace_engine import SANDBOX_DIRECTORY
 from engine.core.actions import ErrorCode
 from engine.sandbox.file_search import shared_files
-from engine.sandbox.files import SandboxFiles
+from engine.sandbox.files import SANDBOX_DIRECTORY, SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy
 
