@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -173,9 +174,9 @@ class FleetFlight:
         for agent in self.agents:
             await self.sent(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
 
-    async def work(self) -> None:
-        """Give every agent a goal that writes a line of its own; who gets no answer has no promise."""
-        for agent in self.agents:
+    async def work(self, agents: Sequence[str] = ()) -> None:
+        """Give these agents, or all, a goal that writes a line of its own; no answer is no promise."""
+        for agent in agents or self.agents:
             self._lines += 1
             goal = f"append 'line {self._lines}' to {agent}.txt"
             if await self.sent(agent, {"do": "adopt_goal", "text": goal}):

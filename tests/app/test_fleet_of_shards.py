@@ -55,6 +55,8 @@ from tests.rounds import FULL, rounds
 
 needs_server = pytest.mark.postgres
 AGENTS, ROUNDS = rounds(9, full=600), rounds(1, full=20)
+AT_WORK = rounds(9, full=200)
+"""Agents that get a new goal at each trouble; more of them fill two cores by themselves."""
 BACK_S = 10.0
 
 
@@ -555,7 +557,7 @@ async def test_shards_that_die_come_back_with_all_that_was_acknowledged(flight: 
     for _ in range(ROUNDS):
         for trouble in (_kill_engine, _kill_shard, _kill_database, _cut):
             number = draw.randint(1, 3)
-            working = asyncio.create_task(flight.work())
+            working = asyncio.create_task(flight.work(draw.sample(flight.agents, AT_WORK)))
             before = await flight.tokens()
             began = time.monotonic()
             await trouble(flight, number)
