@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -38,7 +38,6 @@ from app.gateways.engine_client import EngineClient, EngineLostError
 from app.gateways.protocol import ProtocolError
 from engine.core.journal import JournalError
 from engine.core.ports import SystemClock
-from engine.core.store import JOURNAL
 from engine.core.store.leases import Lease, LeaseLost, acquire, release, renew
 from engine.core.store.postgres import Link
 from engine.core.store.postgres_schema import prepare
@@ -129,9 +128,9 @@ class Shard:
         self.workspace.mkdir(parents=True, exist_ok=True)
         while not self._drain.is_set():
             try:
-                async with self._linked():
+                async with self._loaded() as engine, self._linked():
                     if (lease := await self._acquired()) is not None:
-                        await self._hold(lease)
+                        await self._hold(lease, engine)
             except (JournalError, SnapshotError, TimeoutError, *_GONE) as error:
                 why = str(error) or "the database does not answer"
                 sys.stderr.write(f"shard-{self.plan.number}: {why}\n")
@@ -146,6 +145,19 @@ class Shard:
         with suppress(JournalError, TimeoutError):
             async with asyncio.timeout(ANSWER_S), fleet_database(self.plan.url) as connection:
                 await connection.execute(sql, self.plan.number, f"not up: {why}")
+
+    @asynccontextmanager
+    async def _loaded(self) -> AsyncIterator[Process]:
+        """A process that loads the program while the lease is waited for; killed at the end."""
+        words = (sys.executable, "-P", "-m", "app.cli.fleet.engine_process", str(os.getpid()))
+        with (self.workspace / "engine.log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
     @asynccontextmanager
     async def _linked(self) -> AsyncIterator[None]:
@@ -189,9 +201,9 @@ class Shard:
                 await release(connection, Lease(ENGINE, there["holder"], there["token"]))
         return lease
 
-    async def _hold(self, lease: Lease) -> None:
+    async def _hold(self, lease: Lease, engine: Process) -> None:
         """Run the engine while the lease is held, the shard is not drained, and the engine lives."""
-        tasks = [asyncio.create_task(self._held(lease)), asyncio.create_task(self._serve(lease))]
+        tasks = [asyncio.create_task(self._held(lease)), asyncio.create_task(self._serve(lease, engine))]
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
             lost = tasks[0].done()
@@ -220,11 +232,11 @@ class Shard:
                     until, self._reached = began + seconds, began
             await asyncio.sleep(RENEW_S)
 
-    async def _serve(self, lease: Lease) -> None:
-        """Run the engine to its end; one that is left is killed."""
+    async def _serve(self, lease: Lease, process: Process) -> None:
+        """Run the engine to its end."""
         await self._link.use(lambda connection: self._files.bring(connection, lease))
         await self._note(lease, "starting")
-        process = await self._started(lease)
+        self._begin(process, lease)
         self.token = lease.token
         try:
             client = await self._client(process)
@@ -241,28 +253,20 @@ class Shard:
                 await client.close()
         finally:
             with suppress(ProcessLookupError):
-                process.kill()
+                process.kill()  # before the lease is given back
             await process.wait()
             self.token = 0
 
-    async def _started(self, lease: Lease) -> Process:
-        words = (
-            "serve",
-            "--workspace",
-            str(self.workspace),
-            "--go-on",
-            "--remote-handoffs",
-            *self.plan.words,
-        )
-        module = "app.cli.fleet.engine_process"
-        with (self.workspace / "engine.log").open("ab") as log:
-            return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", module, str(os.getpid()), *words),
-                stdin=DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, JOURNAL: shard_url(self.plan.url, self.plan.number, lease)},
-            )
+    def _begin(self, process: Process, lease: Lease) -> None:
+        """Let the loaded engine run."""
+        words = ["serve", "--workspace", str(self.workspace), "--go-on", "--remote-handoffs"]
+        order = {
+            "journal": shard_url(self.plan.url, self.plan.number, lease),
+            "words": [*words, *self.plan.words],
+        }
+        assert process.stdin is not None
+        process.stdin.write(f"{json.dumps(order)}\n".encode())
+        process.stdin.close()
 
     async def _client(self, process: Process) -> EngineClient:
         """A client of the engine, once it answers.
