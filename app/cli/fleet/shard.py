@@ -43,7 +43,7 @@ from engine.core.store.postgres import Link
 from engine.core.store.postgres_schema import prepare
 from engine.sandbox.snapshots.entry import SnapshotError
 
-LEASE_S, RENEW_S = 6.0, 0.5
+LEASE_S, RENEW_S = 5.0, 0.5
 """For how long a lease is usually taken, and how often it is renewed."""
 MARGIN_S = 1.0
 """How long before its lease runs out an engine is ended that could not renew it."""
