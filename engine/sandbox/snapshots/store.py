@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import time
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -46,6 +47,8 @@ LOST = "its record was damaged"
 _NAME = re.compile(r"[0-9]{12}-[0-9a-f]{64}")
 """Files of records: number, then id."""
 _UNKNOWN: tuple[int, dict[str, str]] = (0, {})
+TICK_NS = 100_000_000
+"""Longer than the file system's clock stands still, in nanoseconds."""
 
 
 class SnapshotStore:
@@ -59,8 +62,8 @@ class SnapshotStore:
         self.objects = ObjectStore(directory, floor_bytes)
         self.cache = StatCache(directory / "stat-cache", directory / "passing")
         self._snapshots = directory / "snapshots"
-        self._known = _UNKNOWN
-        """What `names` found last, and when the directory was changed last by then."""
+        self._known = [_UNKNOWN]
+        """When the directory was changed last, and what `names` found then; shared with stores beside it."""
 
     def beside(self, name: str) -> SnapshotStore:
         """The same store for another tree, of whose files it is remembered apart what they held."""
@@ -155,7 +158,7 @@ class SnapshotStore:
             SnapshotError: the disk refused.
         """
         info = record.info
-        names, self._known = self._known[1], _UNKNOWN
+        names, self._known[0] = self.names(), _UNKNOWN
         path = self._snapshots / f"{info.number:012d}-{info.id}"
         part = self.directory / "passing" / secrets.token_hex(8)
         try:
@@ -185,7 +188,7 @@ class SnapshotStore:
         for snapshot in snapshots:
             if snapshot not in names:
                 raise stored.SnapshotMissing(f"There is no snapshot {snapshot[:80]!r} to forget.")
-        self._known = _UNKNOWN
+        self._known[0] = _UNKNOWN
         try:
             for path in self._snapshots.iterdir():
                 if _NAME.fullmatch(path.name) and path.name[13:] in snapshots:
@@ -201,10 +204,11 @@ class SnapshotStore:
         They are listed where the directory was changed since: each snapshot asks for all of them.
         """
         try:
-            if self._known[0] == self._snapshots.stat().st_mtime_ns:
-                return self._known[1]
+            changed, names = self._known[0]
+            if changed == self._snapshots.stat().st_mtime_ns:
+                return names
         except OSError:
-            self._known = _UNKNOWN
+            self._known[0] = _UNKNOWN
         return self._listed()
 
     def _listed(self) -> dict[str, str]:
@@ -219,14 +223,15 @@ class SnapshotStore:
         names: dict[str, str] = {}
         for name in sorted(result, reverse=True):
             names.setdefault(name[13:], name)
-        self._known = (changed, names)
+        # What changes within one tick of the file system's clock has one time.
+        self._known[0] = (changed, names) if time.time_ns() - changed > TICK_NS else _UNKNOWN
         return names
 
     def _note(self, name: str, names: dict[str, str]) -> None:
         """Take up the newest record beside those known, so that not all are listed for it."""
         if name > next(iter(names.values()), ""):
             names = {snapshot: known for snapshot, known in names.items() if snapshot != name[13:]}
-            self._known = (self._snapshots.stat().st_mtime_ns, {name[13:]: name, **names})
+            self._known[0] = (self._snapshots.stat().st_mtime_ns, {name[13:]: name, **names})
 
     def read(self, name: str) -> Record | None:
         """The record in a file, None when it is gone. Raises SnapshotDamaged."""
