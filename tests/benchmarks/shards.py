@@ -1,4 +1,4 @@
-"""What events cost in a fleet: processor seconds of engines for 1,000 events; and `board`.
+"""What events cost in a fleet: processor seconds of engines for 1,000 events; first the board, see `board`.
 
 Goals are given to agents of one engine with its journal in a file, of the same with cockpits that follow
 its events, of three such engines side by side, and of one, two and three shards on one PostgreSQL, as many

@@ -128,7 +128,7 @@ class Shard:
         self.workspace.mkdir(parents=True, exist_ok=True)
         while not self._drain.is_set():
             try:
-                async with self._loaded() as engine, self._linked():
+                async with self._linked(), self._loaded() as engine:
                     if (lease := await self._acquired()) is not None:
                         await self._hold(lease, engine)
             except (JournalError, SnapshotError, TimeoutError, *_GONE) as error:

@@ -374,7 +374,7 @@ class CollectionResult:
     """Objects removed."""
     kept_bytes: int
     """Size of the store afterwards."""
-    kept: int = 0
+    kept: int
     """Snapshots afterwards."""
 
 
