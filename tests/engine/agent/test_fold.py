@@ -510,12 +510,15 @@ async def test_states_are_restored_without_snapshots_too(flight: Flight) -> None
 async def test_what_an_opening_had_to_fold_is_kept_for_the_next_one(
     flight: Flight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await flight.plan(act("write", path="a", content=""))
+    await flight.plan(*(act("write", path=f"{number}", content="") for number in range(5)))
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: not s.open_goals)
+    had = (await flight.state()).version
     await flight.engine.close()
     with closing(sqlite3.connect(flight.engine.store.path)) as journal, journal:
         journal.execute("delete from snapshots")  # as after a session that was killed
-    monkeypatch.setattr("engine.api.engine.SNAPSHOT_EVERY", 3)
-    monkeypatch.setattr("engine.api.engine.SNAPSHOT_LEAST", 3)
+    monkeypatch.setattr("engine.api.engine.SNAPSHOT_EVERY", had)  # more than an opening adds by itself
+    monkeypatch.setattr("engine.api.engine.SNAPSHOT_LEAST", had)
     await flight.open()
     async with asyncio.timeout(PATIENCE_S):
         while await flight.engine.store.load_snapshot("pilot", None, SNAPSHOT_FORMAT) is None:
