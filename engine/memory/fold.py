@@ -43,6 +43,21 @@ class Rows:
         if table.within and (last := ("last", table.name, getattr(value, table.within))) in known:
             known[last] = max(known[last], value.sequence)
 
+    def begin(self, table: tables.Table[Any], value: Any) -> None:
+        """Insert something new, whose id nothing had before; what belongs to it is known from now on."""
+        self.insert(table, value)
+        self.first_tags(value.id, getattr(value, "tags", ()))
+        known = self.connection.known
+        if table is tables.WORKFLOWS:
+            known["last", tables.ACTIONS.name, value.id] = 0
+            known["below", value.id], known["first", value.id] = [], None
+            if value.parent and (below := known.get(("below", value.parent))) is not None:
+                below.append(value.id)
+        elif table is tables.CHAINS:
+            known["last", tables.THOUGHTS.name, value.id] = 0
+            if known.get(("first", value.workflow), value) is None:
+                known["first", value.workflow] = value
+
     def change(self, table: tables.Table[V], key: str, changes: Mapping[str, Any]) -> V:
         """A value gets other fields; answers what it was.
 
@@ -90,10 +105,10 @@ class Rows:
         Raises:
             MemoryUnavailable: there is none; the events do not fit together.
         """
-        memories = self.reading.memories("m.id = ?", (ident,), expired=True)
-        if not memories:
+        memory = self.reading.find_memory(ident, expired=True)
+        if memory is None:
             raise self._misfit(tables.MEMORIES, ident)
-        return memories[0]
+        return memory
 
     def alter(self, memory: MemoryItem, changes: Mapping[str, Any]) -> None:
         """A memory gets other fields; its words are indexed anew with it."""
@@ -104,9 +119,12 @@ class Rows:
 
     def _insert_memory(self, memory: MemoryItem) -> None:
         table = tables.MEMORIES
-        row = self.reading.last_memory() + 1
-        self.connection.run(tables.MEMORY_BIRTH, (row, self.number, *table.row_of(memory)))
+        row, columns = self.reading.last_memory() + 1, table.row_of(memory)
+        self.connection.run(tables.MEMORY_BIRTH, (row, self.number, *columns))
         self.connection.known[tables.LAST_MEMORY] = row
+        joined = {"access_count": memory.access_count, "accessed_at": memory.accessed_at}
+        kept = table.decode({**dict(zip(table.columns, columns, strict=True)), **joined})
+        self.connection.known[table.name, memory.id] = kept
         self.connection.words.add(
             row,
             (
@@ -142,8 +160,7 @@ def apply(connection: Connection, event: Event, payload: Payload) -> None:
     if put := _PUTS.get(type(payload)):
         value, workflow, subject = put[1](payload)
         if put[0].key == ("id",):  # which is new
-            rows.insert(put[0], value)
-            rows.first_tags(value.id, getattr(value, "tags", ()))
+            rows.begin(put[0], value)
         else:
             rows.put(put[0], value)
     elif fold := _FOLDS.get(type(payload)):
@@ -215,6 +232,7 @@ def _used(rows: Rows, payload: ev.MemoriesUsed) -> tuple[str, str]:
     for ident in payload.memories:
         known = rows.reading.find(tables.USAGES, ident)
         rows.put(tables.USAGES, Usage(ident, known.count + 1 if known else 1, rows.at))
+        rows.connection.known.pop((tables.MEMORIES.name, ident), None)
     return payload.workflow, payload.memories[0]
 
 

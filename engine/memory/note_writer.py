@@ -70,17 +70,17 @@ _BY_ENDING = {
 def write_notes(unit: Unit, noted: Sequence[noting.Noted]) -> list[str]:
     """Write notes, each on behalf of its event; says of which ones nothing could be kept."""
     faults = []
-    unit.reading.expect(_KINDS, (key for event, note, _ in noted for key in _keys(event, note)))
-    for event, note, contents in noted:
+    with unit.reading.expecting(_KINDS, (key for event, note, _ in noted for key in _keys(event, note))):
+        for event, note, contents in noted:
 
-        def write(part: Unit, event: Event = event, note: noting.Note = note) -> None:
-            write_note(part, event.stream, event.ref, note)
+            def write(part: Unit, event: Event = event, note: noting.Note = note) -> None:
+                write_note(part, event.stream, event.ref, note)
 
-        error = unit.part(
-            write, at=event.at, actor=event.actor, causes=(event.ref,), tick=event.tick, contents=contents
-        )
-        if error is not None:
-            faults.append(f"{event.ref} ({event.kind}) could not be kept in memory: {error}")
+            error = unit.part(
+                write, at=event.at, actor=event.actor, causes=(event.ref,), tick=event.tick, contents=contents
+            )
+            if error is not None:
+                faults.append(f"{event.ref} ({event.kind}) could not be kept in memory: {error}")
     return faults
 
 

@@ -8,9 +8,11 @@ index of their own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from enum import StrEnum
+from itertools import product
 from operator import attrgetter
 from types import UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -97,7 +99,7 @@ class Table(Generic[V]):
             row[place] = encoded(row[place])
         return row
 
-    def decode(self, row: MemoryRow) -> V:
+    def decode(self, row: MemoryRow | Mapping[str, Any]) -> V:
         """The value that a row keeps; columns that are no fields are passed over."""
         stored = {
             name: self._readers[name](row[name])
@@ -286,25 +288,26 @@ class Reading:
             ],
         )
 
-    def expect(self, kinds: Sequence[str], keys: Iterable[str]) -> None:
-        """Ask at once what `made` will be asked of each of these kinds with each of these keys."""
+    @contextmanager
+    def expecting(self, kinds: Sequence[str], keys: Iterable[str]) -> Iterator[None]:
+        """Ask at once what `made` will be asked meanwhile of each of these kinds with each of these keys."""
         known = self.connection.known
-        about = [("made", kind, key) for key in dict.fromkeys(keys) for kind in kinds]
-        fresh = {key for place in about if place not in known for key in (place[2],)}
-        if not fresh:
-            return
-        # So many marks that few statements differ.
-        asked = [*fresh, *[""] * ((1 << (len(fresh) - 1).bit_length()) - len(fresh))]
-        marks = [", ".join("?" * len(values)) for values in (kinds, asked)]
-        rows = self.rows(
-            f"""select kind, key, workflow, subject from operations
-            where kind in ({marks[0]}) and key in ({marks[1]}) and key <> '' order by number""",
-            *kinds,
-            *asked,
-        )
-        known.update({place: [] for place in about if place[2] in fresh})
-        for kind, key, workflow, subject in rows:
-            known["made", kind, key].append((workflow, subject))
+        asked = list(dict.fromkeys(keys))
+        known.update({("made", kind, key): [] for kind, key in product(kinds, asked)})
+        if asked:
+            # So many marks that few statements differ.
+            more = [""] * ((1 << (len(asked) - 1).bit_length()) - len(asked))
+            marks = [", ".join("?" * len(values)) for values in (kinds, [*asked, *more])]
+            rows = self.rows(
+                f"""select kind, key, workflow, subject from operations
+                where kind in ({marks[0]}) and key in ({marks[1]}) and key <> '' order by number""",
+                *(*kinds, *asked, *more),
+            )
+            for kind, key, workflow, subject in rows:
+                known["made", kind, key].append((workflow, subject))
+        yield
+        for kind, key in product(kinds, asked):
+            known.pop(("made", kind, key), None)
 
     def last_memory(self) -> int:
         """The number of the last row of a memory."""
@@ -367,10 +370,16 @@ class Reading:
         )
         return [MEMORIES.decode(row) for row in rows]
 
-    def find_memory(self, ident: str) -> MemoryItem | None:
-        """The memory with this id whose time is not over, or None."""
-        memories = self.memories("m.id = ?", (ident,))
-        return memories[0] if memories else None
+    def find_memory(self, ident: str, *, expired: bool = False) -> MemoryItem | None:
+        """The memory with this id, or None; one whose time is over only if that is asked for."""
+
+        def asked() -> MemoryItem | None:
+            return next(iter(self.memories("m.id = ?", (ident,), expired=True)), None)
+
+        memory = self._once((MEMORIES.name, ident), asked)
+        if memory is None or expired or memory.expires_at is None or memory.expires_at > self.now:
+            return memory
+        return None
 
     def all_memories(self, idents: Sequence[str]) -> list[MemoryItem]:
         """The memories with these ids that are there, in the order of the ids."""
@@ -438,8 +447,13 @@ class Reading:
     def first_chain(self, workflow: str) -> ThoughtChain:
         """The workflow's main line of thought; every workflow has one from its beginning."""
         return self._once(
-            ("first chain", workflow), lambda: self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
+            ("first", workflow), lambda: self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
         )
+
+    def below(self, workflow: str) -> list[str]:
+        """The ids of the workflows begun below one, oldest first."""
+        sql = f"select id from workflows t where t.parent = ? and {self.live('t')} order by length(id), id"
+        return self._once(("below", workflow), lambda: [str(row[0]) for row in self.rows(sql, workflow)])
 
 
 def _limit(limit: int | None) -> int:

@@ -81,7 +81,8 @@ class UpdateWorkflowStatus(Request[core.Workflow]):
 
 def open_below(reading: Reading, workflow: str) -> list[core.Workflow]:
     """The workflows begun below one that are not over."""
-    return reading.many(WORKFLOWS, "t.parent = ? and t.status in ('active', 'paused')", (workflow,))
+    children = (reading.find(WORKFLOWS, ident) for ident in reading.below(workflow))
+    return [child for child in children if child is not None and not child.status.terminal]
 
 
 class GetWorkflow(Request[core.Workflow]):

@@ -42,7 +42,7 @@ GROUP_LIMIT = 256
 """Writes that share one transaction."""
 CATCH_UP_PAGE = 1_000
 """Events folded at a time when the database is behind the journal."""
-KNOWN_MOST = 1_000
+KNOWN_MOST = 4_000
 """Values that are remembered from one transaction to the next."""
 
 
@@ -243,8 +243,10 @@ class Writer:
     def _decide(self, group: Sequence[_Job]) -> tuple[int, str]:
         """Run every write within one open transaction; those that fail are taken back alone."""
         connection = self._projection.connection
-        if len(connection.known) > KNOWN_MOST:
-            connection.known.clear()
+        known = connection.known
+        if len(known) > KNOWN_MOST:
+            for place in list(known)[: -KNOWN_MOST // 2]:
+                del known[place]
         try:
             try:
                 return self._run_all(group)
