@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,23 +17,20 @@ from app.cli.fleet.shard import Shard, ShardPlan
 EVERY_S = 0.02
 
 
-async def _witness(shard: Shard, file: Path) -> None:
-    """Say again and again which token this shard has."""
-    with file.open("a", buffering=1) as out:
-        while True:
-            if shard.token:
-                out.write(f"{shard.plan.number} {shard.token} {time.monotonic_ns()}\n")
-            await asyncio.sleep(EVERY_S)
+def witness(shard: Shard, file: Path) -> None:
+    """Say again and again which token this shard has, for as long as its process lives."""
 
+    def say() -> None:
+        with file.open("a", buffering=1) as out:
+            while True:
+                if shard.token:
+                    out.write(f"{shard.plan.number} {shard.token} {time.monotonic_ns()}\n")
+                time.sleep(EVERY_S)
 
-async def _main(file: Path, plan: ShardPlan) -> None:
-    shard = Shard(plan)
-    task = asyncio.create_task(_witness(shard, file))
-    try:
-        await shard.run()
-    finally:
-        task.cancel()
+    threading.Thread(target=say, name="witness", daemon=True).start()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(Path(sys.argv[1]), ShardPlan(*json.loads(sys.argv[2]))))
+    shard = Shard(ShardPlan(*json.loads(sys.argv[2])))
+    witness(shard, Path(sys.argv[1]))
+    asyncio.run(shard.run())

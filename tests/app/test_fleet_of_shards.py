@@ -54,7 +54,7 @@ from tests.postgres_server import PostgresServer
 from tests.rounds import FULL, rounds
 
 needs_server = pytest.mark.postgres
-AGENTS, ROUNDS = rounds(9, full=600), rounds(1, full=20)
+AGENTS, ROUNDS = rounds(9, full=600), rounds(1, full=5)
 AT_WORK = rounds(9, full=200)
 """Agents that get a new goal at each trouble; more of them fill two cores by themselves."""
 BACK_S = 10.0
