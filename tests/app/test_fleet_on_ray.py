@@ -6,10 +6,13 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +34,7 @@ pytestmark = [
     pytest.mark.postgres,
     pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed: make test-extras installs it"),
 ]
+REPOSITORY = Path(__file__).parents[2]
 BACK_S = 10.0
 AT_WORK = rounds(9, full=200)
 """Agents that get a new goal at each trouble; more of them fill two cores by themselves."""
@@ -155,6 +159,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: PostgresSe
     # Where the database is, each machine and this program know by themselves.
     monkeypatch.setenv("PILOTHOUSE_JOURNAL", server.url.partition("?")[0])
     monkeypatch.setenv("PGHOST", str(server.room))
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # whatever the user of this machine has
     places = {"PYTHONPATH": os.pathsep.join(sys.path), fleet_actor.FILE: str(tmp_path / "witness")}
     machines = Machines(tmp_path, places, server)
     try:
@@ -166,7 +171,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: PostgresSe
 def fleet(*words: str) -> dict[str, Any]:
     """The program's answer."""
     command = [sys.executable, "-m", "tests.fleet_actor", "fleet", *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
     assert not done.returncode, (words, done.stdout, done.stderr)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
@@ -264,6 +269,40 @@ def test_a_ray_that_died_is_told_at_once_and_not_waited_for(
     for address in ("", "auto", "127.0.0.1:9"):
         with pytest.raises(JournalError, match=r"No Ray answers at 127\.0\.0\.1:9: start it with ray start"):
             join(address)
+
+
+STARTED = """
+from app.cli.fleet.cluster import join, leave
+join("", start=True), leave()
+join(""), leave()
+"""
+
+
+def test_where_the_user_has_a_token_ray_is_started_and_joined_with_it() -> None:
+    with socket.socket() as port:
+        if not port.connect_ex(("127.0.0.1", 6379)):
+            pytest.skip("another program has the port of Ray")
+    room = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # a socket's path is short
+    (room / ".ray").mkdir()
+    (room / ".ray/auth_token").write_text("0" * 32)
+    environment = {**os.environ, "HOME": str(room), "RAY_TMPDIR": str(room), "RAY_NUM_REDIS_GET_RETRIES": "2"}
+    environment.pop("RAY_AUTH_MODE", None)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", STARTED], env=environment, capture_output=True, text=True, cwd=REPOSITORY
+        )
+        assert not done.returncode, done.stderr
+        refused = subprocess.run(
+            [sys.executable, "-c", "from app.cli.fleet.cluster import join; join('127.0.0.1:6379')"],
+            env={**environment, "RAY_TMPDIR": "/nowhere"},
+            capture_output=True,
+            text=True,
+            cwd=REPOSITORY,
+        )
+        assert "set RAY_AUTH_MODE=token" in refused.stderr
+    finally:
+        subprocess.run(["pkill", "-9", "-f", str(room)])
+        shutil.rmtree(room, ignore_errors=True)
 
 
 def test_shards_on_ray_move_are_stopped_and_come_back_whatever_dies(

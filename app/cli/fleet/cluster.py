@@ -88,10 +88,17 @@ def join(address: str, *, start: bool = False) -> None:
             raise JournalError(f"No Ray answers at {place or 'this machine'}: start it with ray start --head")
         _start()
         place = _noted()
+    # Ray, started by a user with a token, asks for it; `ray.init` gives it where the address was not named.
+    found = "auto" if place == _noted() and "RAY_ADDRESS" not in os.environ else place
     try:
-        ray.init(address=place, namespace=NAMESPACE, log_to_driver=False, logging_level="error")
+        ray.init(address=found, namespace=NAMESPACE, log_to_driver=False, logging_level="error")
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise JournalError(f"Ray at {place} cannot be used: {error}") from error
+        why = str(error)
+        if "AuthToken" in f"{error.__cause__}":
+            why = (
+                "it asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what it was started with"
+            )
+        raise JournalError(f"Ray at {place} cannot be used: {why}") from error
 
 
 def _noted() -> str:
