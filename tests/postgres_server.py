@@ -100,6 +100,7 @@ class PostgresServer:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.poll()
+        self._process.wait()  # one that is about to end has no directory any more, and is there all the same
 
     def _all(self) -> list[int]:
         """The server's processes, also those that were begun a moment before it died."""

@@ -113,9 +113,10 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 def roll_back(connection: Connection) -> None:
-    """Roll back the transaction, if one is open."""
+    """Roll back the transaction, if one is open; one that the database has lost is not."""
+    connection.known.clear()
     if connection.in_transaction:
-        take_back(connection, "rollback")
+        connection.run("rollback")
 
 
 def take_back(connection: Connection, sql: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from array import array
+from collections.abc import Sequence
 from itertools import islice, product
 from pathlib import Path
 
 import pytest
 
+from engine.core.journal import Event
 from engine.core.ports import SystemClock
 from engine.core.store import JOURNAL
 from engine.core.store.verify import verify, workspace_head
@@ -37,6 +39,7 @@ WORDS = [
     "dust",
     "night",
 ]
+CUT = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pilothouse'"
 OTHERS = [*WORDS, *(f"word{number}" for number in range(150))]
 QUERIES = (
     *("pump", "pumps leak", "the seal of a pump that is leaking", '"pump seal"', "moon -dust", "batery"),
@@ -130,13 +133,34 @@ async def test_a_connection_that_is_cut_is_made_again(
     desk = await MemoryDesk(tmp_path).open()
     first = await desk.store_memory("a giraffe")
 
-    postgres.sql(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pilothouse'"
-    )
+    postgres.sql(CUT)
     async with asyncio.timeout(60):
         second = await desk.store_memory("another giraffe")
 
         assert set(await desk.found("giraffe")) == {first.id, second.id}
+        await desk.close()
+
+
+async def test_what_a_lost_transaction_wrote_does_not_count_twice(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(JOURNAL, postgres.url)
+    desk = await MemoryDesk(tmp_path).open()
+    memory = await desk.store_memory("a giraffe")
+    commit = desk.store.commit
+
+    async def cut_behind(events: Sequence[Event]) -> list[Event]:
+        """The journal has it, and the tables do not."""
+        placed = await commit(events)
+        postgres.sql(CUT)
+        return placed
+
+    with monkeypatch.context() as once:
+        once.setattr(desk.store, "commit", cut_behind)
+        await desk.use(memory.id, 1)
+    async with asyncio.timeout(60):
+        await desk.use(memory.id, 1)
+        assert (await desk.recall(memory.id)).access_count == 2
         await desk.close()
 
 
