@@ -225,6 +225,7 @@ class FleetFlight:
         for shard, token, _ in sorted(rows, key=lambda row: int(row[2])):
             assert int(token) >= held.get(shard, 0), f"shard {shard} was held twice"
             held[shard] = int(token)
+        assert len(held) == self.count  # the witness saw them all
 
     async def stop(self) -> None:
         await self.client.close()

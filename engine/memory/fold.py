@@ -50,13 +50,13 @@ class Rows:
         known = self.connection.known
         if table is tables.WORKFLOWS:
             known["last", tables.ACTIONS.name, value.id] = 0
-            known["below", value.id], known["first", value.id] = [], None
+            known["below", value.id], known["first chain", value.id] = [], None
             if value.parent and (below := known.get(("below", value.parent))) is not None:
                 below.append(value.id)
         elif table is tables.CHAINS:
             known["last", tables.THOUGHTS.name, value.id] = 0
-            if known.get(("first", value.workflow), value) is None:
-                known["first", value.workflow] = value
+            if known.get(("first chain", value.workflow), value) is None:
+                known["first chain", value.workflow] = value
 
     def change(self, table: tables.Table[V], key: str, changes: Mapping[str, Any]) -> V:
         """A value gets other fields; answers what it was.
@@ -123,8 +123,8 @@ class Rows:
         self.connection.run(tables.MEMORY_BIRTH, (row, self.number, *columns))
         self.connection.known[tables.LAST_MEMORY] = row
         joined = {"access_count": memory.access_count, "accessed_at": memory.accessed_at}
-        kept = table.decode({**dict(zip(table.columns, columns, strict=True)), **joined})
-        self.connection.known[table.name, memory.id] = kept
+        read = table.decode({**dict(zip(table.columns, columns, strict=True)), **joined})  # as it will be
+        self.connection.known[table.name, memory.id] = read
         self.connection.words.add(
             row,
             (

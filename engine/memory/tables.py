@@ -290,7 +290,7 @@ class Reading:
 
     @contextmanager
     def expecting(self, kinds: Sequence[str], keys: Iterable[str]) -> Iterator[None]:
-        """Ask at once what `made` will be asked meanwhile of each of these kinds with each of these keys."""
+        """Ask at once what `made` is asked within of these kinds and keys; it is forgotten afterwards."""
         known = self.connection.known
         asked = list(dict.fromkeys(keys))
         known.update({("made", kind, key): [] for kind, key in product(kinds, asked)})
@@ -447,7 +447,7 @@ class Reading:
     def first_chain(self, workflow: str) -> ThoughtChain:
         """The workflow's main line of thought; every workflow has one from its beginning."""
         return self._once(
-            ("first", workflow), lambda: self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
+            ("first chain", workflow), lambda: self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
         )
 
     def below(self, workflow: str) -> list[str]:

@@ -43,7 +43,7 @@ GROUP_LIMIT = 256
 CATCH_UP_PAGE = 1_000
 """Events folded at a time when the database is behind the journal."""
 KNOWN_MOST = 4_000
-"""Values that are remembered from one transaction to the next."""
+"""Values that are remembered from one transaction to the next; a memory has at most 64,000 characters."""
 
 
 class Unit:

@@ -1,4 +1,4 @@
-"""`pilothouse fleet` on Ray: machines of their own names on this one, and what can befall them."""
+"""`pilothouse fleet` on Ray: machines of their own names on this one, and what can happen to them."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ thinker = "procedural"
 class Machines:
     """A cluster of Ray: a head that takes no shards, and machines that do.
 
-    Each of them has a way to the database of its own.
+    Each of them reaches the database by a proxy of its own.
     """
 
     def __init__(self, room: Path, environment: dict[str, str], server: PostgresServer) -> None:
         self._environment, self._log = environment, (room / "ray.log").open("ab")
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="ways to the database", daemon=True).start()
-        self._ways = {name: Proxy(server) for name in MACHINES}
-        for way in self._ways.values():
-            asyncio.run_coroutine_threadsafe(way.start(), self._loop).result()
+        threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True).start()
+        self._proxies = {name: Proxy(server) for name in MACHINES}
+        for proxy in self._proxies.values():
+            asyncio.run_coroutine_threadsafe(proxy.start(), self._loop).result()
         self.port = 20_000 + os.getpid() % 20_000
         self.address = f"127.0.0.1:{self.port}"
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -76,7 +76,9 @@ class Machines:
     def _start(self, name: str, *words: str) -> None:
         from app.cli.fleet.cluster import NOTICED_EARLY
 
-        way = {"PGHOST": "127.0.0.1", "PGPORT": str(self._ways[name].port)} if name in self._ways else {}
+        host = (
+            {"PGHOST": "127.0.0.1", "PGPORT": str(self._proxies[name].port)} if name in self._proxies else {}
+        )
         self._running[name] = subprocess.Popen(
             [
                 sys.executable,
@@ -87,7 +89,7 @@ class Machines:
                 "--disable-usage-stats",
                 "--block",
             ],
-            env={**os.environ, **self._environment, **NOTICED_EARLY, **way, "PILOTHOUSE_NODE": name},
+            env={**os.environ, **self._environment, **NOTICED_EARLY, **host, "PILOTHOUSE_NODE": name},
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
@@ -126,11 +128,11 @@ while sum(bool(node["Resources"].get("CPU")) and node["Alive"] for node in ray.n
 
     def cut(self, name: str) -> None:
         """From now on nothing passes between a machine and the database."""
-        self._loop.call_soon_threadsafe(self._ways[name].cut)
+        self._loop.call_soon_threadsafe(self._proxies[name].cut)
 
     def mend(self, name: str) -> None:
         """The database can be reached again."""
-        self._loop.call_soon_threadsafe(self._ways[name].mend)
+        self._loop.call_soon_threadsafe(self._proxies[name].mend)
 
     def stop(self) -> None:
         for process in self._running.values():
@@ -138,8 +140,8 @@ while sum(bool(node["Resources"].get("CPU")) and node["Alive"] for node in ray.n
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._log.close()
-        for way in self._ways.values():
-            asyncio.run_coroutine_threadsafe(way.stop(), self._loop).result()
+        for proxy in self._proxies.values():
+            asyncio.run_coroutine_threadsafe(proxy.stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
@@ -178,15 +180,15 @@ def fleet(*words: str) -> dict[str, Any]:
 
 
 class Troubles:
-    """What can befall a fleet on Ray; each says which shards have to begin anew."""
+    """What can happen to a fleet on Ray; each says which shards have to begin anew."""
 
     def __init__(self, machines: Machines, flight: FleetFlight, draw: random.Random) -> None:
         self._machines, self._flight, self._draw = machines, flight, draw
 
-    def _some(self) -> int:
+    def _any_shard(self) -> int:
         return self._draw.randint(1, self._flight.count)
 
-    def _machine(self) -> tuple[str, list[int]]:
+    def _with_shards(self) -> tuple[str, list[int]]:
         """A machine with shards, and these."""
         rows = self._flight.client.shards
         name = self._draw.choice([row.node for row in rows])
@@ -194,13 +196,13 @@ class Troubles:
 
     async def engine(self) -> list[int]:
         """An engine is killed."""
-        number = self._some()
+        number = self._any_shard()
         os.kill(self._flight.client.shards[number - 1].pid, signal.SIGKILL)
         return [number]
 
     async def shard(self) -> list[int]:
         """The process of Ray's that keeps an engine running is killed."""
-        number = self._some()
+        number = self._any_shard()
         status = Path(f"/proc/{self._flight.client.shards[number - 1].pid}/status").read_text()
         os.kill(int(status.partition("PPid:")[2].split()[0]), signal.SIGKILL)
         return [number]
@@ -213,7 +215,7 @@ class Troubles:
 
     async def network(self) -> list[int]:
         """A machine is cut off from the database until its engines have ended."""
-        name, numbers = self._machine()
+        name, numbers = self._with_shards()
         self._machines.cut(name)
         async with asyncio.timeout(PATIENCE_S):
             while any(map(self._flight.alive, numbers)):
@@ -223,7 +225,7 @@ class Troubles:
 
     async def machine(self) -> list[int]:
         """The raylet of a machine is killed."""
-        name, numbers = self._machine()
+        name, numbers = self._with_shards()
         self._machines.kill(name)
         return numbers
 

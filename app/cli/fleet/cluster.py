@@ -62,7 +62,10 @@ class ShardActor:
 
 
 def _end_with(parent: int) -> None:
-    """End at once with the raylet of this machine: others wait for as long as the lease is renewed."""
+    """End at once with the raylet of this machine: others wait for as long as the lease is renewed.
+
+    A signal at its death would come with that of its thread which began this process.
+    """
     while os.getppid() == parent:
         time.sleep(LOOK_S)
     os._exit(1)

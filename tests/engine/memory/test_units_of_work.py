@@ -15,6 +15,7 @@ from engine.core.store.verify import verify
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.memories import CreateMemoryLink, StoreMemory
 from engine.memory.memory import Memory
+from engine.memory.tables import TABLES, Reading
 from engine.memory.writer import Unit
 from tests.engine.memory.memory_desk import MemoryDesk
 from tests.patience import PATIENCE_S
@@ -154,6 +155,44 @@ async def test_tables_that_could_not_be_shown_are_brought_forward(desk: MemoryDe
     assert await desk.found("durable") == []
     await desk.store_memory("the next one")
     assert await desk.found("durable") == [memory.id]
+
+
+async def test_what_the_writer_knows_is_what_the_tables_hold(desk: MemoryDesk) -> None:
+    below = await desk.ask("create_workflow", title="Crater", parent_workflow_id=desk.workflow)
+    action = await desk.ask(
+        "record_action_start", workflow_id=below.id, action_type="tool_use", tool_name="dig"
+    )
+    await desk.ask("record_action_completion", action_id=action.id, tool_result="dust")
+    await desk.ask("create_thought_chain", workflow_id=below.id, title="another", initial_thought="deeper")
+    memories = [await desk.store_memory(f"fact {number}", tags=["moon"]) for number in range(3)]
+    await desk.ask("update_memory", memory_id=memories[0].id, content="other", tags=["sun", "moon"])
+    await desk.use(memories[1].id, 2)
+    await desk.ask("forget_memories", memory_ids=[memories[2].id])
+    await desk.ask("update_workflow_status", workflow_id=below.id, status="completed")
+
+    connection = desk.inside._projection.connection
+    tables = {table.name: table for table in TABLES}
+    asked = Reading(connection, desk.clock.seconds)
+    seen = set()
+    for place, value in list(connection.known.items()):
+        match place:
+            case ("last", table, owner):
+                there: object = asked.last_in(tables[table], owner)
+            case ("below", workflow):
+                there = asked.below(workflow)
+            case ("first chain", workflow):
+                there = asked.first_chain(workflow)
+            case ("made", kind, key):
+                there = asked.made(kind, key)
+            case ("memories", ident):
+                there = asked.find_memory(ident, expired=True)
+            case ("last row", _):
+                there = asked.last_memory()
+            case (table, *key):
+                there = asked.find(tables[table], *key)
+        assert value == there, place
+        seen.add(place[0])
+    assert seen >= {"last", "below", "first chain", "memories", "last row", "workflows", "actions", "chains"}
 
 
 async def test_causes_must_be_in_the_journal(desk: MemoryDesk) -> None:
