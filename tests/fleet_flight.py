@@ -30,6 +30,13 @@ from tests.rounds import FULL
 REPOSITORY = Path(__file__).parents[1]
 HELD_S = LEASE_S / 2
 """What is left of a lease that is renewed."""
+GOALS = (
+    "append 'line {line}' to {agent}.txt",
+    "write 'line {line}' to {agent}-{line}.txt",
+    "create the directories {agent}-{line}, {agent}-{line}-too",
+    "remember that line {line} was asked for",
+)
+"""No two actions of an agent have the same arguments, so one that was done twice is seen."""
 SKEWED = """import os, time
 real, skew_ns = time.time_ns, int(float(os.environ["CLOCK_SKEW_S"]) * 1e9)
 time.time, time.time_ns = lambda: (real() + skew_ns) / 1e9, lambda: real() + skew_ns
@@ -175,10 +182,10 @@ class FleetFlight:
             await self.sent(agent, {"do": "create_agent", "config": {"thinker": "procedural"}})
 
     async def work(self, agents: Sequence[str] = ()) -> None:
-        """Give these agents, or all, a goal that writes a line of its own; no answer is no promise."""
+        """Give these agents, or all, a goal of some kind and of its own; no answer is no promise."""
         for agent in agents or self.agents:
             self._lines += 1
-            goal = f"append 'line {self._lines}' to {agent}.txt"
+            goal = GOALS[self._lines % len(GOALS)].format(agent=agent, line=self._lines)
             if await self.sent(agent, {"do": "adopt_goal", "text": goal}):
                 await self.sent(agent, {"do": "run"})
 
